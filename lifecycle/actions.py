@@ -1,0 +1,131 @@
+"""What a decision may ask for: a closed set of plain values, each with a key made of its cause.
+
+Actions on the program carry the run in their key; actions on GitHub do not.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from lifecycle.policy import MergeMethod
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """A message to the agent: which text of `config/prompts/`, and what goes into it."""
+
+    name: str  #: The file's name without `.md`.
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class Start(Struct, frozen=True, kw_only=True, tag="start"):
+    """Make the workspace if it is not there and start the program of one run."""
+
+    key: str
+    run: int
+    prompt: Prompt
+    resume: str = ""  #: The agent's own conversation to go on with.
+    covers: tuple[str, ...] = ()  #: Keys of messages that the prompt delivers.
+
+
+class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
+    """Send a message to the running program."""
+
+    key: str
+    run: int
+    prompt: Prompt
+
+
+class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
+    """Fetch the workspace's commits, check them and push them to the session's branch."""
+
+    key: str
+    head: str
+
+
+class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
+    """Open the pull request of the pushed branch."""
+
+    key: str
+    head: str
+    draft: bool = False
+
+
+class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
+    """Say something on the issue or the pull request."""
+
+    key: str
+    number: int
+    topic: str  #: Which sentence of `bot/words.py`.
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class React(Struct, frozen=True, kw_only=True, tag="react"):
+    """Put a reaction on a comment, as an acknowledgement."""
+
+    key: str
+    comment: int
+    content: str  #: GitHub's name of it, e.g. `eyes`.
+
+
+class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
+    """Answer in a review thread."""
+
+    key: str
+    number: int
+    thread: str
+    topic: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
+    """Merge a pull request, but only at the commit that was judged."""
+
+    key: str
+    number: int
+    sha: str
+    method: MergeMethod
+
+
+class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
+    """Close the issue, where the merge did not."""
+
+    key: str
+    number: int
+
+
+class DeleteBranch(Struct, frozen=True, kw_only=True, tag="delete_branch"):
+    """Delete the session's branch on GitHub, if it is still at the merged commit."""
+
+    key: str
+    branch: str
+    sha: str
+
+
+class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
+    """End the program of a run and all it started; the workspace stays."""
+
+    key: str
+    run: int
+
+
+class Release(Struct, frozen=True, kw_only=True, tag="release"):
+    """End the program and remove the workspace; what was not pushed is kept in the mirror first."""
+
+    key: str
+    run: int
+
+
+Action = (
+    Start
+    | Tell
+    | Publish
+    | OpenPull
+    | Comment
+    | React
+    | Reply
+    | MergePull
+    | CloseIssue
+    | DeleteBranch
+    | Stop
+    | Release
+)

@@ -1,0 +1,49 @@
+"""The thresholds and choices a decision depends on; the defaults are the documented ones."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Mode(StrEnum):
+    """How far Mergewright goes by itself."""
+
+    OBSERVE = "observe"  #: Decides and reports, touches nothing.
+    PROPOSE = "propose"  #: Everything but merging, unless a person says `merge`.
+    MERGE = "merge"  #: Merges what is approved and green.
+
+
+class MergeMethod(StrEnum):
+    """How GitHub is asked to merge."""
+
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
+
+class Policy(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """What a team decides about its sessions. Durations are seconds."""
+
+    mode: Mode = Mode.PROPOSE
+    merge_method: MergeMethod = MergeMethod.SQUASH
+    draft: bool = False  #: Whether pull requests are opened as drafts.
+    delete_branch: bool = True
+    close_issue: bool = True
+    require_review: bool = True  #: An approval is needed to merge, whatever GitHub requires.
+    threads_block: bool = True  #: Unresolved threads of people count as changes requested.
+    ci_repairs: int = 3  #: Messages about failed checks until they were green once.
+    review_rounds: int = 10  #: Messages about reviews until a person is told.
+    start_tries: int = 3  #: Starts that may fail before the session is errored.
+    restarts: int = 3  #: Runs in a row that may exit by an error before it is errored.
+    settle_seconds: float = 60.0  #: How long after a push "no checks" may still change.
+    review_debounce_seconds: float = 60.0
+    review_escalation_seconds: float = 1800.0
+    idle_seconds: float = 300.0  #: When `ready` reads `idle`.
+    stuck_seconds: float = 600.0
+    spawn_seconds: float = 300.0  #: How long a start may take.
+    restart_seconds: float = 5.0  #: The first wait before a restart; doubles.
+    merged_grace_seconds: float = 300.0  #: What an agent may still do after its merge.
+    fresh_seconds: float = 300.0  #: How long `active` is believed without new evidence.
+    probe_rounds_seconds: float = 300.0  #: How long disagreeing probes may last.

@@ -1,0 +1,139 @@
+"""The words a session is described with: closed sets, fixed names, no behaviour."""
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What a session is, in one word. Read off the facts, never stored as truth."""
+
+    QUEUED = "queued"
+    SPAWNING = "spawning"
+    WORKING = "working"
+    PR_OPEN = "pr_open"
+    CI_FAILED = "ci_failed"
+    REVIEW_PENDING = "review_pending"
+    CHANGES_REQUESTED = "changes_requested"
+    APPROVED = "approved"
+    MERGEABLE = "mergeable"
+    MERGED = "merged"
+    NEEDS_INPUT = "needs_input"
+    STUCK = "stuck"
+    PAUSED = "paused"
+    ERRORED = "errored"
+    KILLED = "killed"
+    DONE = "done"
+    TERMINATED = "terminated"
+    CLEANUP = "cleanup"
+
+
+#: Statuses a session does not leave by itself. `cleanup` reads as its outcome again once released.
+TERMINAL = frozenset(
+    {
+        Status.MERGED,
+        Status.ERRORED,
+        Status.KILLED,
+        Status.DONE,
+        Status.TERMINATED,
+        Status.CLEANUP,
+    }
+)
+
+
+class Activity(StrEnum):
+    """What the agent itself is doing, whatever the session's status."""
+
+    NONE = "none"  #: Nothing was ever seen of this run.
+    ACTIVE = "active"  #: Processing, or a tool of it runs.
+    READY = "ready"  #: Finished its turn, alive.
+    IDLE = "idle"  #: Ready for longer than the threshold.
+    WAITING_INPUT = "waiting_input"  #: A question or a permission prompt is open.
+    BLOCKED = "blocked"  #: An error or a usage limit stops it.
+    EXITED = "exited"  #: The program is gone.
+
+
+class Probe(StrEnum):
+    """Whether something lives. A failed look is `unknown`, never `dead`."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
+
+
+class CheckState(StrEnum):
+    """What one check says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ACTION_REQUIRED = "action_required"
+    PENDING = "pending"
+    SKIPPED = "skipped"
+    STALE = "stale"
+
+
+class Checks(StrEnum):
+    """What all checks of a head say together."""
+
+    FAILING = "failing"
+    PENDING = "pending"
+    PASSING = "passing"
+    NONE = "none"
+
+
+class Review(StrEnum):
+    """What the reviewers say together."""
+
+    APPROVED = "approved"
+    CHANGES_REQUESTED = "changes_requested"
+    PENDING = "pending"  #: Required or requested, and not there.
+    NONE = "none"  #: Nobody is asked for one.
+
+
+class Merge(StrEnum):
+    """What stands between a pull request and its base, as GitHub reads it."""
+
+    CLEAN = "clean"  #: CLEAN or HAS_HOOKS, or UNSTABLE by checks nobody requires.
+    CONFLICT = "conflict"
+    BEHIND = "behind"
+    PROTECTED = "protected"  #: A rule GitHub does not name further.
+    UNKNOWN = "unknown"  #: GitHub has not worked it out; ask again.
+
+
+class PullState(StrEnum):
+    """A pull request's state on GitHub."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    MERGED = "merged"
+
+
+class Reason(StrEnum):
+    """Why a session is where it is, for programs; people read `because`."""
+
+    ISSUE_LABELLED = "issue_labelled"
+    PROVIDER_EXIT = "provider_exit"
+    SPAWN_FAILED = "spawn_failed"
+    AUTH_FAILED = "auth_failed"
+    USAGE_LIMIT = "usage_limit"
+    RUNTIME_LOST = "runtime_lost"
+    MANUALLY_KILLED = "manually_killed"
+    PR_MERGED = "pr_merged"
+    PR_CLOSED = "pr_closed"
+    ISSUE_CLOSED = "issue_closed"
+    LABEL_REMOVED = "label_removed"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    TIMEOUT = "timeout"
+    REPAIRS_EXHAUSTED = "repairs_exhausted"
+    PROBE_FAILURE = "probe_failure"
+    PUSH_REFUSED = "push_refused"
+    ACTION_FAILED = "action_failed"
+    AGENT_QUESTION = "agent_question"
+    AGENT_BLOCKED = "agent_blocked"
+    NO_PROGRESS = "no_progress"
+    NOTHING_TO_SHOW = "nothing_to_show"
+    UNCOMMITTED_WORK = "uncommitted_work"
+    PULL_REQUEST = "pull_request"  #: Read off the pull request: its checks, reviews, merge state.
+    AGENT_AT_WORK = "agent_at_work"
+    NO_SLOT = "no_slot"
+    STARTING = "starting"
+    RELEASING = "releasing"
