@@ -1,0 +1,137 @@
+"""What `mergewright.toml` may say. The defaults here are the ones `default.toml` documents."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct, field
+
+from lifecycle.policy import Policy
+
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+#: A project's name becomes part of session ids, branches, folders and tmux names.
+PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
+
+
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """A table of the file: keys in kebab-case, unknown ones refused."""
+
+
+class Server(Table, frozen=True, kw_only=True):
+    """Where Mergewright listens and keeps what it knows."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8080  #: 0: any free one.
+    data: str = "~/.local/share/mergewright"
+    public_url: str = ""  #: How people reach the page; empty: `http://host:port/`.
+
+
+class GitHub(Table, frozen=True, kw_only=True):
+    """Which GitHub, and as which App. Tokens and keys come from the environment."""
+
+    api_url: str = "https://api.github.com/"
+    git_url: str = ""  #: Where repositories are cloned from; empty: worked out, see `git_base`.
+    app_id: str = ""  #: Empty: a token is used.
+    private_key_file: str = ""  #: Relative to the configuration file.
+
+    @property
+    def git_base(self) -> str:
+        """The address in front of `owner/name.git`, with a slash at its end.
+
+        `https://api.HOST/` -> `https://HOST/`, `https://HOST/api/v3/` -> `https://HOST/`. Empty
+        where it is neither and `git-url` is not set.
+        """
+        if self.git_url:
+            return self.git_url.rstrip("/") + "/"
+        api = urlsplit(self.api_url)
+        if api.netloc.startswith("api."):
+            return f"{api.scheme}://{api.netloc.removeprefix('api.')}/"
+        if api.path.rstrip("/") == "/api/v3":
+            return f"{api.scheme}://{api.netloc}/"
+        return ""
+
+
+class Project(Table, frozen=True, kw_only=True):
+    """A repository Mergewright works in: `[projects.NAME]`."""
+
+    repository: str  #: `owner/name`.
+    label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
+    agent: str = "claude"  #: A name in `agent-types`.
+    base_branch: str = ""  #: Empty: the repository's default.
+    bootstrap: tuple[str, ...] = ()  #: Shell lines that make a fresh workspace ready.
+
+
+class AgentTypeSettings(Table, frozen=True, kw_only=True):
+    """How an agent's program runs: `[agent-types.NAME]`."""
+
+    program: str
+    command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual one.
+    args: tuple[str, ...] = ()  #: More arguments, before the prompt.
+    model: str = ""
+    permission_mode: Literal["auto", "confirm", "reject"] = "auto"
+    env: dict[str, str] = field(default_factory=dict)  #: Set for the program, as they stand.
+    pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
+
+
+class Runtime(Table, frozen=True, kw_only=True):
+    """Where the programs live."""
+
+    kind: str = "tmux"
+    #: `none` says that somebody chose to run agents with this user's rights.
+    sandbox: Literal["none", ""] = ""
+
+
+class Limits(Table, frozen=True, kw_only=True):
+    """How much at once."""
+
+    sessions: Count = 4  #: Programs running at the same time; more wait in `queued`.
+    webhook_bytes: Count = 26_214_400  #: GitHub sends at most 25 MiB.
+    unverified_bytes: Count = 134_217_728  #: Of bodies whose signature is not checked yet.
+
+
+class Timing(Table, frozen=True, kw_only=True):
+    """How often, and for how long."""
+
+    sweep_seconds: Seconds = 5.0  #: Between two looks at the agents.
+    reconcile_seconds: Seconds = 300.0  #: Between two looks at all labelled issues.
+    pull_stale_seconds: Seconds = 300.0  #: When a pull request is read again without a hint.
+    lease_seconds: Seconds = 15.0  #: How long a bot that fell silent still holds the database.
+    action_retry_seconds: Seconds = 2.0  #: The first wait before a retry; doubles up to 300.
+    action_tries: Count = 8
+    delivery_keep_days: Count = 7
+
+
+class Log(Table, frozen=True, kw_only=True):
+    """What is written to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class Settings(Table, frozen=True, kw_only=True):
+    """The whole file."""
+
+    server: Server = Server()
+    github: GitHub = GitHub()
+    projects: dict[str, Project] = field(default_factory=dict)
+    agent_types: dict[str, AgentTypeSettings] = field(default_factory=dict)
+    runtime: Runtime = Runtime()
+    limits: Limits = Limits()
+    timing: Timing = Timing()
+    log: Log = Log()
+    policy: Policy = Policy()
+
+    @property
+    def data(self) -> Path:
+        """The folder for everything Mergewright keeps, absolute."""
+        return Path(self.server.data).expanduser().absolute()
+
+    @property
+    def public_url(self) -> str:
+        """The page's address, with a slash at its end."""
+        url = self.server.public_url or f"http://{self.server.host}:{self.server.port}"
+        return url.rstrip("/") + "/"

@@ -1,0 +1,67 @@
+"""The documented configuration is the configuration: every knob, with the default it has."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from config import load
+from config.settings import AgentTypeSettings, Project, Settings
+
+CONFIG = Path(load.__file__).parent
+
+
+def documented() -> dict[str, Any]:
+    """The file with the tables that it shows as comments."""
+    text = (CONFIG / "default.toml").read_text()
+    return tomllib.loads(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE))
+
+
+def knobs(kind: Any, where: str = "") -> set[str]:
+    """Every key the declaration allows, with `*` for a name of one's own."""
+    if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
+        return knobs(get_args(kind)[1], f"{where}*.")
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return set().union(
+            *(knobs(one.type, f"{where}{one.encode_name}.") for one in msgspec.structs.fields(kind))
+        )
+    return {where.rstrip(".")}
+
+
+def keys(table: Any, kind: Any, where: str = "") -> set[str]:
+    """Every key a document has, in the same writing."""
+    if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
+        return set().union(*(keys(one, get_args(kind)[1], f"{where}*.") for one in table.values()))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        types = {one.encode_name: one.type for one in msgspec.structs.fields(kind)}
+        return set().union(*(keys(table[key], types[key], f"{where}{key}.") for key in table))
+    return {where.rstrip(".")}
+
+
+def test_every_knob_is_documented() -> None:
+    assert keys(documented(), Settings) == knobs(Settings)
+
+
+def test_the_documented_file_decodes_to_the_defaults() -> None:
+    assert load.load_settings(CONFIG / "default.toml") == Settings()
+
+
+def test_the_tables_shown_as_comments_have_the_defaults_too() -> None:
+    shown = msgspec.convert(documented(), Settings)
+    assert shown.projects == {"widgets": Project(repository="acme/widgets")}
+    assert shown.agent_types == {"claude": AgentTypeSettings(program="claude")}
+
+
+def test_every_line_of_it_is_explained() -> None:
+    lines = (CONFIG / "default.toml").read_text().splitlines()
+    bare = [
+        line for line in lines if "=" in line and not line.startswith("# ") and " # " not in line
+    ]
+    assert bare == []
+
+
+def test_the_example_can_be_used_as_it_is() -> None:
+    settings = load.load_settings(CONFIG / "example.toml")
+    assert settings.projects["widgets"].agent in settings.agent_types
