@@ -1,0 +1,95 @@
+"""What an event may say: where to look again, and which comment a person wrote there."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+
+class Touch(Struct, frozen=True, kw_only=True):
+    """Something about this subject of a repository may have changed."""
+
+    repository: str  #: `owner/name`, spelled as GitHub spells it.
+    subject: str  #: `issue:12`, `pull:34`, `branch:NAME` or `sha:HEX`.
+
+
+class RawComment(Struct, frozen=True, kw_only=True):
+    """A comment that was just written; it may hold commands."""
+
+    id: int
+    repository: str
+    number: int  #: The issue or pull request it stands on.
+    author: str
+    author_type: str  #: GitHub's word for the account: `User`, `Bot`, ...
+    body: str
+    at: datetime
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """All that is taken from one delivery."""
+
+    touches: tuple[Touch, ...] = ()
+    command: RawComment | None = None
+
+
+class Repository(Struct, frozen=True):
+    """The payloads' `repository`."""
+
+    id: int
+    full_name: str
+
+    def touch(self, kind: str, name: int | str) -> Touch:
+        """The touch of a subject of this repository."""
+        return Touch(repository=self.full_name, subject=f"{kind}:{name}")
+
+
+class Numbered(Struct, frozen=True):
+    """The payloads' `issue` or `pull_request`, where only its number is used."""
+
+    number: int
+
+
+class _PullPayload(Struct, frozen=True):
+    repository: Repository
+    pull_request: Numbered
+
+
+def read_pull(body: bytes) -> Outcome:
+    """Read an event of the `pull_request` family: whatever happened, look at the pull request.
+
+    Raises `msgspec.DecodeError` or `RecursionError` for a body that is not such an event.
+    """
+    payload = msgspec.json.decode(body, type=_PullPayload)
+    return Outcome(touches=(payload.repository.touch("pull", payload.pull_request.number),))
+
+
+class _Base(Struct, frozen=True):
+    repo: "_BaseRepository"
+
+
+class _BaseRepository(Struct, frozen=True):
+    id: int
+
+
+class _ListedPull(Struct, frozen=True):
+    number: int
+    base: _Base
+
+
+class Checked(Struct, frozen=True):
+    """The payloads' `check_run` or `check_suite`."""
+
+    head_sha: str
+    pull_requests: tuple[_ListedPull, ...] = ()
+
+    def touches(self, repository: Repository) -> tuple[Touch, ...]:
+        """The pull requests GitHub lists for the commit, else the commit itself.
+
+        A fork's check lists pull requests of other repositories too; those are left out.
+        """
+        pulls = tuple(
+            repository.touch("pull", pull.number)
+            for pull in self.pull_requests
+            if pull.base.repo.id == repository.id
+        )
+        return pulls or (repository.touch("sha", self.head_sha),)

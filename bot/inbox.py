@@ -1,0 +1,99 @@
+"""What arrives: kept once, then turned into touches and wishes. Nothing is done about it here."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from bot.commands import parse
+from bot.events import EVENTS
+from bot.events.base import Outcome, RawComment
+from bot.store import Accepted, Delivery, NewWish, Store, Touch
+
+
+class Inbox:
+    """Takes deliveries in at the web's pace and reads them at the scheduler's."""
+
+    def __init__(
+        self, store: Store, repositories: frozenset[str], kick: Callable[[], None]
+    ) -> None:
+        """`kick` says that there is something to process; it runs on the store's writer thread
+        after every commit, so it must only set a flag. `repositories` are `owner/name`.
+        """
+        self._store = store
+        # GitHub's names are the same in any case; a configured one may be spelled otherwise.
+        self._repositories = {name.casefold(): name for name in repositories}
+        self._kick = kick
+
+    def accept(self, delivery: Delivery) -> Future[Accepted]:
+        """Keep a delivery; the future is done when it is on disk, or holds the store's error."""
+        accepted: Future[Accepted] = Future()
+        # Running, it cannot be cancelled by a connection that hangs up: the commit comes anyway.
+        accepted.set_running_or_notify_cancel()
+
+        def settle(kept: Future[list[Accepted]]) -> None:
+            problem = kept.exception()
+            if problem is not None:
+                accepted.set_exception(problem)
+                return
+            accepted.set_result(kept.result()[0])
+            self._kick()
+
+        self._store.deliver([delivery]).add_done_callback(settle)
+        return accepted
+
+    def process(self) -> int:
+        """Read the waiting deliveries, oldest first; returns how many.
+
+        One that cannot be read is kept as failed with its reason, and stops no other. An event
+        or a repository that concerns nobody here is settled without effect.
+        """
+        waiting = self._store.waiting_deliveries()
+        for delivery in waiting:
+            try:
+                outcome = _read(delivery)
+            except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
+                self._store.fail_delivery(delivery.id, f"{type(problem).__name__}: {problem}")
+                continue
+            touches, wishes = self._touches(outcome), self._wishes(outcome.command)
+            self._store.settle_delivery(delivery.id, touches, wishes)
+        return len(waiting)
+
+    def _touches(self, outcome: Outcome) -> tuple[Touch, ...]:
+        return tuple(
+            Touch(repository=repository, subject=touch.subject)
+            for touch in outcome.touches
+            if (repository := self._known(touch.repository))
+        )
+
+    def _wishes(self, comment: RawComment | None) -> tuple[NewWish, ...]:
+        # Only people ask for things: two bots that answer each other would never end.
+        if comment is None or comment.author_type != "User":
+            return ()
+        repository = self._known(comment.repository)
+        if not repository:
+            return ()
+        return tuple(
+            NewWish(
+                key=_wish_key(comment, line),
+                repository=repository,
+                number=comment.number,
+                kind=parsed.name,
+                actor=comment.author,
+                text=parsed.text,
+                at=comment.at,
+                comment=comment.id,
+            )
+            for line, parsed in enumerate(parse(comment.body))
+        )
+
+    def _known(self, repository: str) -> str:
+        """A repository as it is configured; empty for one that is none of ours."""
+        return self._repositories.get(repository.casefold(), "")
+
+
+def _read(delivery: Delivery) -> Outcome:
+    event = EVENTS.get(delivery.event)
+    return event(delivery.body) if event else Outcome()
+
+
+def _wish_key(comment: RawComment, line: int) -> str:
+    return f"comment:{comment.id}" + (f":{line}" if line else "")
