@@ -15,6 +15,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     name: str  #: The file's name without `.md`.
     values: Mapping[str, str] = field(default_factory=dict)
+    items: tuple[Mapping[str, str], ...] = ()  #: What it lists: failed checks, remarks.
 
 
 class Start(Struct, frozen=True, kw_only=True, tag="start"):
@@ -24,7 +25,7 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     run: int
     prompt: Prompt
     resume: str = ""  #: The agent's own conversation to go on with.
-    covers: tuple[str, ...] = ()  #: Keys of messages that the prompt delivers.
+    covers: tuple[str, ...] = ()  #: Further keys that are done when this is.
 
 
 class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
@@ -33,6 +34,7 @@ class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
     key: str
     run: int
     prompt: Prompt
+    covers: tuple[str, ...] = ()
 
 
 class Publish(Struct, frozen=True, kw_only=True, tag="publish"):

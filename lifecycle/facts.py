@@ -18,7 +18,7 @@ from lifecycle.status import (
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """The issue a session works on, as GitHub has it; title and body as they stood at the trigger."""
+    """The issue a session works on; title and body as they stood at the trigger."""
 
     number: int
     title: str
@@ -133,13 +133,14 @@ class Pull(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     threads: tuple[Thread, ...] = ()
     comments: tuple[Remark, ...] = ()
+    merged_at: datetime | None = None
     head_since: datetime | None = None  #: When this head was first seen.
     green_since: datetime | None = None  #: When its checks last turned all green, any head.
     read_at: datetime | None = None
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What a person asked for. Its key is its cause: the comment it stands in, or a request's id."""
+    """What a person asked for. Its key is its cause: the comment it stands in, or a request."""
 
     key: str
     kind: str  #: A name in COMMANDS.
@@ -166,7 +167,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The outcome an earlier decision came to in this run; it changes only by a merge or a restore."""
+    """The outcome an earlier decision came to; it changes only by a merge or a restore."""
 
     status: Status
     reason: Reason

@@ -21,9 +21,7 @@ class MergeMethod(StrEnum):
     REBASE = "rebase"
 
 
-class Policy(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
+class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """What a team decides about its sessions. Durations are seconds."""
 
     mode: Mode = Mode.PROPOSE
@@ -42,8 +40,8 @@ class Policy(
     review_escalation_seconds: float = 1800.0
     idle_seconds: float = 300.0  #: When `ready` reads `idle`.
     stuck_seconds: float = 600.0
-    spawn_seconds: float = 300.0  #: How long a start may take.
+    hearing_seconds: float = 15.0  #: How long after a message a still quiet agent reads as at work.
     restart_seconds: float = 5.0  #: The first wait before a restart; doubles.
     merged_grace_seconds: float = 300.0  #: What an agent may still do after its merge.
     fresh_seconds: float = 300.0  #: How long `active` is believed without new evidence.
-    probe_rounds_seconds: float = 300.0  #: How long disagreeing probes may last.
+    probe_seconds: float = 300.0  #: How long probes may fail or disagree before it is stuck.

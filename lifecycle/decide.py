@@ -1,0 +1,67 @@
+"""The one question this program answers: given what is known, what now?"""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from lifecycle.actions import Action
+from lifecycle.blockers import blockers_for
+from lifecycle.evidence import sentence
+from lifecycle.facts import Facts
+from lifecycle.policy import Mode, Policy
+from lifecycle.reactions import REACTIONS, Judged
+from lifecycle.rules import rule_for
+from lifecycle.signals import OVER, Hold, Signals, read
+from lifecycle.status import Reason, Status
+from lifecycle.view import View
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """A status with its evidence, and what follows from it."""
+
+    status: Status
+    reason: Reason
+    because: str
+    signals: Signals
+    blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
+    actions: tuple[Action, ...] = ()
+    recheck_at: datetime | None = None  #: When the same facts may read otherwise; None: never.
+    holds_slot: bool = True  #: Whether it still needs a place to run a program.
+
+
+def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
+    """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
+    view = View(facts, policy, now)
+    signals, reason, why = read(view)
+    rule = rule_for(signals)
+    standing = blockers_for(signals)
+    because = sentence(
+        rule.because, view, why=why, blockers=", ".join(row.name for row in standing)
+    )
+    judged = Judged(view, signals, rule.status, rule.reason or reason, because)
+    return Decision(
+        status=rule.status,
+        reason=judged.reason,
+        because=because,
+        signals=signals,
+        blockers=tuple(f"{row.name}: {sentence(row.sentence, view)}" for row in standing),
+        actions=() if policy.mode is Mode.OBSERVE else wanted(judged),
+        recheck_at=view.recheck_at,
+        holds_slot=not (signals.stage in OVER and signals.hold is Hold.RELEASED),
+    )
+
+
+def wanted(judged: Judged) -> tuple[Action, ...]:
+    """The actions the status asks for and that were not done, ordered or given up before.
+
+    Two rows that ask for the same key ask for one action: the first row's.
+    """
+    facts = judged.view.facts
+    found: dict[str, Action] = {}
+    for row in REACTIONS:
+        if judged.status in row.statuses and row.when(judged.signals):
+            for action in row.then(judged):
+                known = action.key in facts.done or action.key in facts.pending
+                if not known and action.key not in facts.failures:
+                    found.setdefault(action.key, action)
+    return tuple(found.values())

@@ -1,0 +1,37 @@
+"""The names a sentence of the tables may use, each looked up only when a sentence needs it."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lifecycle.view import View
+
+
+def short(sha: str) -> str:
+    """A commit as people write it."""
+    return sha[:7]
+
+
+def _asked(view: View) -> str:
+    pull = view.pull
+    people = {v.author for v in pull.verdicts if not v.approved} if pull else set()
+    people |= {thread.remarks[-1].author for thread in view.open_threads}
+    return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
+
+
+NAMES: Final[Mapping[str, Callable[[View], str]]] = {
+    "run": lambda view: str(max(1, view.facts.run)),
+    "activity": lambda view: view.facts.agent.evidence or view.facts.agent.activity.value,
+    "number": lambda view: str(view.pull.number) if view.pull else "",
+    "head": lambda view: short(view.pull.head) if view.pull else "",
+    "failed": lambda view: ", ".join(check.name for check in view.failed_checks),
+    "held": lambda view: ", ".join(check.name for check in view.held_checks),
+    "asked": _asked,
+}
+
+
+def sentence(template: str, view: View, **given: str) -> str:
+    """A table's sentence with its evidence filled in."""
+    if "{" not in template:
+        return template
+    wanted = {name: read(view) for name, read in NAMES.items() if f"{{{name}}}" in template}
+    return template.format(**wanted, **given)

@@ -1,0 +1,402 @@
+"""The table that turns a status into actions. Every status has a row, even the quiet ones.
+
+A row's condition sees the signals alone; what it yields is keyed by its cause, so a cause that was
+answered once is not answered again.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from lifecycle import actions as do
+from lifecycle import keys
+from lifecycle.backoff import delay
+from lifecycle.escalations import open_escalation
+from lifecycle.policy import Mode
+from lifecycle.reasons import ADVICE
+from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Talk
+from lifecycle.status import Merge, Reason, Status
+from lifecycle.view import View
+
+S = Status
+
+
+class Judged(NamedTuple):
+    """What a reaction may look at: the view, its signals, and what was read off them."""
+
+    view: View
+    signals: Signals
+    status: Status
+    reason: Reason
+    because: str
+
+
+class Reaction(NamedTuple):
+    """One row: in which statuses, under which signals, what follows."""
+
+    name: str
+    statuses: frozenset[Status]
+    when: Callable[[Signals], bool]
+    then: Callable[[Judged], Iterator[do.Action]]
+
+
+UNDER_WAY: Final = frozenset(
+    {
+        S.WORKING,
+        S.PR_OPEN,
+        S.CI_FAILED,
+        S.REVIEW_PENDING,
+        S.CHANGES_REQUESTED,
+        S.APPROVED,
+        S.MERGEABLE,
+        S.NEEDS_INPUT,
+        S.STUCK,
+    }
+)
+STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
+EVERY: Final = frozenset(Status)
+
+
+def always(_: Signals) -> bool:
+    return True
+
+
+def at_rest(s: Signals) -> bool:
+    """The agent can be given something to do: it finished its turn, or ended by itself."""
+    return s.talk in (Talk.QUIET, Talk.ENDED)
+
+
+def message(
+    judged: Judged, cause: str, prompt: do.Prompt, covers: tuple[str, ...] = ()
+) -> Iterator[do.Action]:
+    """Tell the running program, or start a new run with the message as its prompt."""
+    facts = judged.view.facts
+    if judged.signals.talk is Talk.ENDED:
+        run = facts.run + 1
+        yield do.Start(
+            key=keys.of_run("start:message", run),
+            run=run,
+            prompt=prompt,
+            resume=facts.agent.native_id,
+            covers=tuple(keys.of_run(key, run) for key in (cause, *covers)),
+        )
+    else:
+        yield do.Tell(
+            key=keys.of_run(cause, facts.run),
+            run=facts.run,
+            prompt=prompt,
+            covers=tuple(keys.of_run(key, facts.run) for key in covers),
+        )
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+def start(judged: Judged) -> Iterator[do.Action]:
+    """The first run."""
+    if judged.view.facts.run <= 1:
+        yield do.Start(key=keys.of_run("start:first", 1), run=1, prompt=do.Prompt(name="start"))
+
+
+def restart(judged: Judged) -> Iterator[do.Action]:
+    """A run that broke off is followed by another that goes on where it stopped."""
+    view, facts = judged.view, judged.view.facts
+    ended = facts.agent.exit.at if facts.agent.exit else facts.agent.since or view.now
+    if view.passed(ended, delay(view.crashes + 1, view.policy.restart_seconds)):
+        run = facts.run + 1
+        yield do.Start(
+            key=keys.of_run("start:crash", run),
+            run=run,
+            prompt=do.Prompt(name="resume"),
+            resume=facts.agent.native_id,
+        )
+
+
+def stop(judged: Judged) -> Iterator[do.Action]:
+    """An outcome other than a merge ends the program at once and keeps the workspace."""
+    run = judged.view.facts.run
+    if run:
+        yield do.Stop(key=keys.of_run("stop", run), run=run)
+
+
+def release(judged: Judged) -> Iterator[do.Action]:
+    """After a merge the agent may finish its turn; then everything it held is given back."""
+    view, facts = judged.view, judged.view.facts
+    merged = [pull for pull in facts.pulls if pull.read_at]
+    since = max((p.read_at for p in merged if p.read_at), default=view.now)
+    idle = judged.signals.talk not in (Talk.ACTIVE, Talk.UNSURE)
+    if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
+        yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)
+
+
+# -- its work --------------------------------------------------------------------------------------
+
+
+def publish(judged: Judged) -> Iterator[do.Action]:
+    """Commits go to GitHub at the end of a turn."""
+    head = judged.view.facts.work.head
+    yield do.Publish(key=f"push:{head}", head=head)
+
+
+def open_pull(judged: Judged) -> Iterator[do.Action]:
+    """What was pushed becomes a pull request."""
+    facts, policy = judged.view.facts, judged.view.policy
+    if not facts.pulls:
+        yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=policy.draft)
+
+
+def remind(judged: Judged) -> Iterator[do.Action]:
+    """Uncommitted work earns one reminder."""
+    cause = f"tell:dirty:{judged.view.facts.work.head}"
+    if judged.view.heard(cause) is None:
+        yield from message(judged, cause, do.Prompt(name="uncommitted"))
+
+
+def repair(judged: Judged) -> Iterator[do.Action]:
+    """Red checks go to the agent with the tail of their logs, until its tries are used up."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None or pull.head != view.facts.work.head:
+        return
+    if view.heard(view.failing_cause) is None and view.repairs < view.policy.ci_repairs:
+        prompt = do.Prompt(
+            name="fix_ci",
+            values={"head": pull.head, "pull": str(pull.number)},
+            items=tuple(
+                {"name": check.name, "url": check.url, "log": check.log}
+                for check in view.failed_checks
+            ),
+        )
+        yield from message(judged, view.failing_cause, prompt)
+
+
+def address_review(judged: Judged) -> Iterator[do.Action]:
+    """What people asked for goes to the agent, once they have stopped writing for a moment."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None or not view.unheard or view.review_rounds >= view.policy.review_rounds:
+        return
+    newest = max(remark.at for remark in view.unheard)
+    if not view.passed(newest, view.policy.review_debounce_seconds):
+        return
+    ids = [remark.id for remark in view.unheard]
+    prompt = do.Prompt(
+        name="address_review",
+        values={"head": pull.head, "pull": str(pull.number)},
+        items=tuple(_requests(view, set(ids))),
+    )
+    covers = tuple(f"heard:{remark_id}" for remark_id in ids)
+    yield from message(judged, f"tell:review:{keys.fingerprint(ids)}", prompt, covers)
+
+
+def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
+    """Whole threads first, with their place; then what was said outside of any."""
+    for thread in view.open_threads:
+        said = {remark.id for remark in thread.remarks}
+        if said & unheard:
+            unheard -= said
+            yield {
+                "where": f"{thread.path}:{thread.line}" if thread.line else thread.path,
+                "diff": thread.diff,
+                "text": "\n\n".join(
+                    f"@{remark.author}: {remark.body}"
+                    for remark in thread.remarks
+                    if remark.allowed or remark.own
+                ),
+            }
+    for remark in view.unheard:
+        if remark.id in unheard:
+            yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
+
+
+def resolve_conflict(judged: Judged) -> Iterator[do.Action]:
+    """A conflict with the base goes to the agent, once for this base and head."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None:
+        return
+    cause = f"tell:conflict:{pull.base}:{pull.head}"
+    if view.heard(cause) is None:
+        values = {"base": pull.base_branch, "pull": str(pull.number)}
+        yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def announce(judged: Judged) -> Iterator[do.Action]:
+    """The issue says who is at work on it."""
+    facts = judged.view.facts
+    yield do.Comment(
+        key="comment:started",
+        number=facts.issue.number,
+        topic="started",
+        values={"session": facts.session, "agent": facts.agent_type, "branch": facts.branch},
+    )
+
+
+def reply(judged: Judged) -> Iterator[do.Action]:
+    """A thread is answered with the commit that was pushed after the agent heard it."""
+    view, pull = judged.view, judged.view.pull
+    pushed = view.pushes.get(pull.head) if pull else None
+    if pull is None or pushed is None:
+        return
+    unheard = {remark.id for remark in view.unheard}
+    for thread in view.open_threads:
+        heard = [view.heard(f"heard:{remark.id}") for remark in thread.remarks]
+        told = max((done.at for done in heard if done), default=None)
+        if told and told < pushed and not unheard & {remark.id for remark in thread.remarks}:
+            yield do.Reply(
+                key=f"reply:{thread.id}:{thread.remarks[-1].id}",
+                number=pull.number,
+                thread=thread.id,
+                topic="done_in",
+                values={"sha": pull.head},
+            )
+
+
+def acknowledge(judged: Judged) -> Iterator[do.Action]:
+    """Every command is seen to have arrived; `help` is answered."""
+    for wish in judged.view.facts.wishes:
+        if wish.comment is not None:
+            yield do.React(key=f"react:{wish.key}", comment=wish.comment, content="eyes")
+        if wish.kind == "help":
+            yield do.Comment(
+                key=f"comment:help:{wish.key}",
+                number=_conversation(judged),
+                topic="help",
+                values={"text": wish.text},
+            )
+
+
+def _conversation(judged: Judged) -> int:
+    """Where people are talking: the pull request, or the issue before there is one."""
+    pull = judged.view.pull
+    return pull.number if pull else judged.view.facts.issue.number
+
+
+def tell_people(judged: Judged) -> Iterator[do.Action]:
+    """An open question or escalation is told once, with its remedy."""
+    view, agent = judged.view, judged.view.facts.agent
+    found = open_escalation(view)
+    if judged.signals.talk is Talk.WAITING:
+        cause = f"question:{agent.since.isoformat() if agent.since else ''}:r{agent.run}"
+    elif found is not None:
+        cause = found.key
+    else:
+        cause = f"stuck:{judged.reason}:{agent.since.isoformat() if agent.since else ''}"
+    yield do.Comment(
+        key=f"comment:{cause}",
+        number=_conversation(judged),
+        topic="attention",
+        values=_explained(judged),
+    )
+
+
+def tell_the_end(judged: Judged) -> Iterator[do.Action]:
+    """An outcome other than a merge is told on the issue."""
+    yield do.Comment(
+        key=f"comment:ended:{judged.status}:{judged.reason}:r{judged.view.facts.run}",
+        number=judged.view.facts.issue.number,
+        topic="ended",
+        values={**_explained(judged), "status": judged.status.value},
+    )
+
+
+def _explained(judged: Judged) -> dict[str, str]:
+    advice = ADVICE.get(judged.reason)
+    return {
+        "session": judged.view.facts.session,
+        "because": judged.because,
+        "remedy": advice.remedy if advice else "",
+    }
+
+
+# -- the merge -------------------------------------------------------------------------------------
+
+
+def land(judged: Judged) -> Iterator[do.Action]:
+    """Merge by policy or by a person's word, at the judged commit; otherwise say it is ready."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None:
+        return
+    wish = view.wish("merge")
+    asked = wish is not None and wish.head == pull.head
+    if view.policy.mode is Mode.MERGE or asked:
+        yield do.MergePull(
+            key=f"merge:{pull.head}",
+            number=pull.number,
+            sha=pull.head,
+            method=view.policy.merge_method,
+        )
+    else:
+        yield do.Comment(
+            key=f"comment:ready:{pull.head}",
+            number=pull.number,
+            topic="ready",
+            values={"sha": pull.head},
+        )
+
+
+def tidy(judged: Judged) -> Iterator[do.Action]:
+    """After the merge: the branch goes by policy, and the issue is closed if GitHub did not."""
+    view, pull, policy = judged.view, judged.view.pull, judged.view.policy
+    if pull is None:
+        return
+    if policy.delete_branch:
+        key = f"branch:{view.facts.branch}"
+        yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head)
+    if policy.close_issue:
+        yield do.CloseIssue(key="issue:close", number=view.facts.issue.number)
+
+
+def crashed(s: Signals) -> bool:
+    return s.talk is Talk.CRASHED
+
+
+def can_publish(s: Signals) -> bool:
+    return at_rest(s) and s.output is Output.UNPUSHED
+
+
+def can_open(s: Signals) -> bool:
+    return s.output in (Output.PUSHED, Output.DIRTY) and s.pull is PullStage.NONE
+
+
+def can_hear(s: Signals) -> bool:
+    """At rest with nothing left to push: what is said now is about what people see."""
+    return at_rest(s) and s.output is not Output.UNPUSHED
+
+
+REACTIONS: Final = (
+    Reaction("start", frozenset({S.SPAWNING}), always, start),
+    Reaction("announce", frozenset({S.SPAWNING}) | UNDER_WAY, always, announce),
+    Reaction("acknowledge", EVERY, always, acknowledge),
+    Reaction("restart", UNDER_WAY, crashed, restart),
+    Reaction("publish", UNDER_WAY, can_publish, publish),
+    Reaction("open_pull", UNDER_WAY, can_open, open_pull),
+    Reaction("remind", UNDER_WAY, lambda s: at_rest(s) and s.output is Output.DIRTY, remind),
+    Reaction("repair", UNDER_WAY, lambda s: can_hear(s) and s.ci is Ci.FAILING, repair),
+    Reaction(
+        "address_review",
+        UNDER_WAY,
+        lambda s: can_hear(s) and s.pull is not PullStage.NONE,
+        address_review,
+    ),
+    Reaction(
+        "resolve_conflict",
+        UNDER_WAY,
+        lambda s: can_hear(s) and s.merge is Merge.CONFLICT,
+        resolve_conflict,
+    ),
+    Reaction("reply", UNDER_WAY, lambda s: s.pull is not PullStage.NONE, reply),
+    Reaction(
+        "tell_people",
+        frozenset({S.NEEDS_INPUT, S.STUCK}),
+        lambda s: s.attention is not Attention.NONE,
+        tell_people,
+    ),
+    Reaction("land", frozenset({S.MERGEABLE}), always, land),
+    Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), always, tidy),
+    Reaction("release", frozenset({S.MERGED}), lambda s: s.hold is Hold.HELD, release),
+    Reaction("stop", STOPPED, lambda s: s.hold is Hold.HELD, stop),
+    Reaction("tell_the_end", STOPPED, always, tell_the_end),
+)
+
+#: Statuses in which nothing follows by itself: somebody else has to move.
+QUIET: Final = frozenset({S.QUEUED, S.PAUSED})

@@ -1,0 +1,157 @@
+"""The table that reads a status off the signals. Top to bottom: the first match wins."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from lifecycle.signals import OVER, Attention, Ci, Hold, PullStage, Signals, Stage
+from lifecycle.status import Merge, Reason, Review, Status
+
+
+class Rule(NamedTuple):
+    """One row. `because` is a sentence with `{names}` of `lifecycle.evidence`."""
+
+    status: Status
+    when: Callable[[Signals], bool]
+    reads: str  #: The condition in words, for the documentation.
+    because: str
+    reason: Reason | None = None  #: None: the reason that came with the evidence.
+
+
+def stage(is_: Stage) -> Callable[[Signals], bool]:
+    return lambda s: s.stage is is_
+
+
+def attention(is_: Attention) -> Callable[[Signals], bool]:
+    return lambda s: s.attention is is_
+
+
+def releasing(s: Signals) -> bool:
+    return s.stage in OVER and s.hold is Hold.RELEASING
+
+
+def has_pull(s: Signals) -> bool:
+    return s.pull is not PullStage.NONE
+
+
+def green(s: Signals) -> bool:
+    return s.ci in (Ci.PASSING, Ci.NONE)
+
+
+def reviewed(s: Signals) -> bool:
+    return s.review in (Review.APPROVED, Review.NONE)
+
+
+def ready(s: Signals) -> bool:
+    return s.pull is PullStage.OPEN and green(s) and reviewed(s) and s.merge is Merge.CLEAN
+
+
+RULES: Final = (
+    # It is over: nothing the agent or GitHub does changes that, but a merge or a restore.
+    Rule(
+        Status.CLEANUP,
+        releasing,
+        "over, and its runtime or workspace is being released",
+        "{why}; its runtime and workspace are being released",
+        Reason.RELEASING,
+    ),
+    Rule(Status.MERGED, stage(Stage.MERGED), "a pull request was merged, none is open", "{why}"),
+    Rule(Status.KILLED, stage(Stage.KILLED), "a person stopped it", "{why}"),
+    Rule(
+        Status.TERMINATED,
+        stage(Stage.TERMINATED),
+        "its pull request or issue was closed, or the label removed",
+        "{why}",
+    ),
+    Rule(Status.ERRORED, stage(Stage.ERRORED), "it failed beyond retry", "{why}"),
+    Rule(Status.DONE, stage(Stage.DONE), "the issue was completed elsewhere", "{why}"),
+    # It is not under way yet.
+    Rule(
+        Status.QUEUED,
+        stage(Stage.QUEUED),
+        "no slot is free",
+        "waits for a free slot",
+        Reason.NO_SLOT,
+    ),
+    Rule(
+        Status.SPAWNING,
+        stage(Stage.SPAWNING),
+        "its workspace and program are being made",
+        "run {run} is being started",
+        Reason.STARTING,
+    ),
+    # People have to look, whatever the pull request says.
+    Rule(
+        Status.NEEDS_INPUT,
+        attention(Attention.ESCALATED),
+        "the agent waits for an answer, or cannot bring it further",
+        "{why}",
+    ),
+    Rule(
+        Status.STUCK,
+        attention(Attention.STUCK),
+        "blocked or without progress beyond the threshold, or its state is unknown",
+        "{why}",
+    ),
+    # The pull request's stage, worst first.
+    Rule(
+        Status.CI_FAILED,
+        lambda s: has_pull(s) and s.ci in (Ci.FAILING, Ci.SETTLING),
+        "a check that counts failed on the head",
+        "checks failed on {head}: {failed}",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.CHANGES_REQUESTED,
+        lambda s: has_pull(s) and s.review is Review.CHANGES_REQUESTED,
+        "a reviewer asked for changes, or threads are unresolved",
+        "changes were requested: {asked}",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.PR_OPEN,
+        lambda s: s.pull is PullStage.DRAFT,
+        "the pull request is a draft",
+        "pull request #{number} is a draft",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.MERGEABLE,
+        ready,
+        "nothing stands in the way",
+        "{head} is green, reviewed and clean to merge",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.APPROVED,
+        lambda s: s.pull is PullStage.OPEN and s.review is Review.APPROVED,
+        "approved, and something else stands in the way",
+        "approved; in the way: {blockers}",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.REVIEW_PENDING,
+        lambda s: s.pull is PullStage.OPEN and s.review is Review.PENDING and green(s),
+        "a review is required or requested and has not come",
+        "waits for a review of {head}",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.PR_OPEN,
+        has_pull,
+        "a pull request is open and not settled",
+        "pull request #{number} is open; in the way: {blockers}",
+        Reason.PULL_REQUEST,
+    ),
+    Rule(
+        Status.WORKING,
+        lambda s: s.stage is Stage.RUNNING,
+        "the agent is at it, and there is no pull request yet",
+        "the agent is at work: {activity}",
+        Reason.AGENT_AT_WORK,
+    ),
+)
+
+
+def rule_for(signals: Signals) -> Rule:
+    """The first row that matches. The last row matches whatever is still running."""
+    return next(rule for rule in RULES if rule.when(signals))
