@@ -121,8 +121,7 @@ def stop(judged: Judged) -> Iterator[do.Action]:
 def release(judged: Judged) -> Iterator[do.Action]:
     """After a merge the agent may finish its turn; then everything it held is given back."""
     view, facts = judged.view, judged.view.facts
-    merged = [pull for pull in facts.pulls if pull.read_at]
-    since = max((p.read_at for p in merged if p.read_at), default=view.now)
+    since = max((pull.merged_at for pull in facts.pulls if pull.merged_at), default=view.now)
     idle = judged.signals.talk not in (Talk.ACTIVE, Talk.UNSURE)
     if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
         yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)

@@ -1,0 +1,42 @@
+"""The bot's own log: one line an event, and no secret in any of them."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+
+class Redacting(logging.Formatter):
+    """Writes a line as text or JSON, with every known secret replaced by its absence."""
+
+    def __init__(self, secrets: Iterable[str], *, as_json: bool) -> None:
+        super().__init__()
+        # Longest first, so that a secret that holds another one goes whole.
+        self._secrets = sorted({s for s in secrets if len(s) >= 6}, key=len, reverse=True)
+        self._as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        if record.exc_info:
+            message += "\n" + self.formatException(record.exc_info)
+        for secret in self._secrets:
+            message = message.replace(secret, "[secret]")
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        if self._as_json:
+            line = {"at": at, "level": record.levelname, "from": record.name, "message": message}
+            return json.dumps(line, ensure_ascii=False)
+        # A line break inside a message must not look like a second event.
+        body = message.replace("\r", "").replace("\n", "\n    ")
+        return f"{at} {record.levelname:<7} {record.name}: {body}"
+
+
+def set_up(level: str, *, as_json: bool, secrets: Iterable[str]) -> None:
+    """Send everything to standard error. Libraries that log each request are kept quiet."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Redacting(secrets, as_json=as_json))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("httpx", "httpcore", "apscheduler", "githubkit", "libtmux", "git", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.WARNING)
