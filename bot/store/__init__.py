@@ -1,0 +1,57 @@
+"""The store: everything Mergewright remembers, in one SQLite file."""
+
+from bot.store.errors import (
+    BadRow,
+    Fenced,
+    StoreBusy,
+    StoreClosed,
+    StoreFailure,
+    StoreFull,
+    StoreUnusable,
+)
+from bot.store.lease import this_process
+from bot.store.rows import utc_now
+from bot.store.store import Store
+from bot.store.values import (
+    Accepted,
+    Claim,
+    DeadLetter,
+    Delivery,
+    Due,
+    DueTouch,
+    HistoryRow,
+    Live,
+    NewSession,
+    NewWish,
+    Observed,
+    Recorded,
+    Session,
+    Touch,
+)
+
+__all__ = [
+    "Accepted",
+    "BadRow",
+    "Claim",
+    "DeadLetter",
+    "Delivery",
+    "Due",
+    "DueTouch",
+    "Fenced",
+    "HistoryRow",
+    "Live",
+    "NewSession",
+    "NewWish",
+    "Observed",
+    "Recorded",
+    "Session",
+    "Store",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreFailure",
+    "StoreFull",
+    "StoreUnusable",
+    "Touch",
+    "this_process",
+    "utc_now",
+]

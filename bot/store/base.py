@@ -1,0 +1,111 @@
+"""What every part of the store stands on: one writer, many readers, and word of what changed."""
+
+import logging
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from bot.store.errors import StoreClosed, StoreFailure, explained
+from bot.store.schema import open_reader
+from bot.store.writer import Writer
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class _RolledBack(Exception):
+    """Undoes a trial write."""
+
+
+class Base:
+    """The file, its writer and its readers. May be used from any thread."""
+
+    def __init__(self, path: Path, writer: Writer | None, clock: Callable[[], datetime]) -> None:
+        self.path = path
+        self.clock = clock
+        #: Called with a session's id after what changed it is on disk, in the thread that wrote.
+        self.on_change: list[Callable[[str], None]] = []
+        self._writer = writer
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._closed = threading.Event()
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work inside a transaction and return its result once the commit is on disk.
+
+        An exception of the work rolls back this work alone and is raised here. Raises `StoreFull`
+        and other `StoreFailure`s where the storage failed, `Fenced` where another bot leads.
+        """
+        return self._submit(work).result()
+
+    def writable(self) -> bool:
+        """Whether a write would succeed now: one is tried and taken back."""
+
+        def trial(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO deliveries (id, event, at, body) VALUES ('', '', 0, x'')"
+            )
+            raise _RolledBack
+
+        if self._writer is None or self._writer.failure is not None:
+            return False
+        try:
+            self.write(trial)
+        except _RolledBack:
+            pass
+        except StoreFailure:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Finish the writes that wait and close the file."""
+        self._closed.set()
+        while self._idle:
+            self._idle.pop().close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _submit(
+        self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
+    ) -> "Future[T]":
+        if self._writer is None:
+            raise StoreClosed(f"the database {self.path} was opened for reading only")
+        return self._writer.submit(work, fenced=fenced)
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one committed state of all tables until it is given back."""
+        if self._closed.is_set():
+            raise StoreClosed(f"the database {self.path} was closed")
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = open_reader(self.path)
+        try:
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise explained(error, self.path) or error from error
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if self._closed.is_set():
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _announce(self, sessions: Iterable[str]) -> None:
+        for session in sessions:
+            for listener in self.on_change:
+                try:
+                    listener(session)
+                except Exception:
+                    # What was written stays written: its writer must not take this for a failure.
+                    log.exception("a listener failed for session %s", session)

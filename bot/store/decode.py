@@ -1,0 +1,100 @@
+"""Rows of the sessions' tables as values."""
+
+import msgspec
+
+from bot.store.rows import Row, decoded, moment, moment_or_none
+from bot.store.values import Live, Session
+from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
+
+_agent = msgspec.json.Decoder(Agent)
+_work = msgspec.json.Decoder(Work)
+_issue = msgspec.json.Decoder(Issue)
+_pulls = msgspec.json.Decoder(tuple[Pull, ...])
+_ended = msgspec.json.Decoder(Ended)
+_blockers = msgspec.json.Decoder(tuple[str, ...])
+
+
+def agent_of(row: Row) -> Agent:
+    """The column `agent`. Raises `BadRow`, as all of these."""
+    return decoded(_agent, row, "sessions", "id", "agent")
+
+
+def work_of(row: Row) -> Work:
+    """The column `work`."""
+    return decoded(_work, row, "sessions", "id", "work")
+
+
+def issue_of(row: Row) -> Issue:
+    """The column `issue`."""
+    return decoded(_issue, row, "sessions", "id", "issue")
+
+
+def pulls_of(row: Row) -> tuple[Pull, ...]:
+    """The column `pulls`."""
+    return decoded(_pulls, row, "sessions", "id", "pulls")
+
+
+def ended_of(row: Row) -> Ended | None:
+    """The column `ended`."""
+    return None if row["ended"] is None else decoded(_ended, row, "sessions", "id", "ended")
+
+
+def session_of(row: Row, wishes: tuple[Wish, ...]) -> Session:
+    """A whole row of `sessions`."""
+    return Session(
+        id=row["id"],
+        project=row["project"],
+        repository=row["repository"],
+        created=moment(row["created"]),
+        issue=issue_of(row),
+        requester=row["requester"],
+        agent_type=row["agent_type"],
+        branch=row["branch"],
+        run=row["run"],
+        slot=bool(row["slot"]),
+        agent=agent_of(row),
+        work=work_of(row),
+        pulls=pulls_of(row),
+        wishes=wishes,
+        ended=ended_of(row),
+        status=row["status"],
+        since=moment(row["since"]),
+        because=row["because"],
+        reason=row["reason"],
+        blockers=decoded(_blockers, row, "sessions", "id", "blockers"),
+        decided_at=moment_or_none(row["decided_at"]),
+        due=moment_or_none(row["due"]),
+        pulls_read_at=moment_or_none(row["pulls_read_at"]),
+        epoch=row["epoch"],
+        version=row["version"],
+    )
+
+
+def live_of(row: Row) -> Live:
+    """The columns a sweep asks for."""
+    return Live(
+        id=row["id"],
+        project=row["project"],
+        repository=row["repository"],
+        number=row["number"],
+        branch=row["branch"],
+        agent_type=row["agent_type"],
+        run=row["run"],
+        status=row["status"],
+        agent=agent_of(row),
+        work=work_of(row),
+        pulls_read_at=moment_or_none(row["pulls_read_at"]),
+    )
+
+
+def wish_of(row: Row) -> Wish:
+    """A granted row of `wishes`."""
+    return Wish(
+        key=row["key"],
+        kind=row["kind"],
+        actor=row["actor"],
+        at=moment(row["at"]),
+        text=row["text"],
+        head=row["head"],
+        comment=row["comment"],
+    )

@@ -1,0 +1,57 @@
+"""What happened to a session, in order; rows are only ever added."""
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from bot.store.base import Base
+from bot.store.rows import Row, decoded, encoded, moment, readable
+from bot.store.values import HistoryRow
+
+_ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
+HISTORY = """SELECT seq, session, at, kind, actor, data FROM history
+    WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+
+_data: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+
+
+class History(Base):
+    """The table of history."""
+
+    def history(self, session: str, limit: int = 200) -> list[HistoryRow]:
+        """The last `limit` things that happened to a session, newest first."""
+        with self._read() as connection:
+            return list(readable(_row, connection.execute(HISTORY, (session, limit))))
+
+    def note(
+        self, session: str, kind: str, actor: str, data: Mapping[str, Any], now: datetime
+    ) -> None:
+        """Write down something that happened to a session."""
+        self.write(lambda connection: add_history(connection, session, kind, actor, data, now))
+        self._announce([session])
+
+
+def add_history(
+    connection: sqlite3.Connection,
+    session: str,
+    kind: str,
+    actor: str,
+    data: Mapping[str, Any],
+    now: datetime,
+) -> None:
+    """Add a row inside a transaction."""
+    connection.execute(_ADD, (session, now.timestamp(), kind, actor, encoded(data)))
+
+
+def _row(row: Row) -> HistoryRow:
+    return HistoryRow(
+        seq=row["seq"],
+        session=row["session"],
+        at=moment(row["at"]),
+        kind=row["kind"],
+        actor=row["actor"],
+        data=decoded(_data, row, "history", "seq", "data"),
+    )

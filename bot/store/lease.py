@@ -1,0 +1,104 @@
+"""One bot acts on a database at a time: who leads, until when, and whether it still lives."""
+
+import os
+import socket
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+
+from bot.store.base import Base
+from bot.store.rows import moment
+from bot.store.writer import Fence
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_LEADER = "SELECT owner, epoch, expires FROM lease WHERE id = 1 AND owner <> ''"
+_RENEW = "UPDATE lease SET expires = ? WHERE owner = ? RETURNING epoch"
+_TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?)
+    ON CONFLICT (id) DO UPDATE
+    SET owner = excluded.owner, epoch = epoch + 1, expires = excluded.expires
+    RETURNING epoch"""
+# The leader before us cannot write any more, so what it held is free.
+_FREE_CLAIMS = "UPDATE sessions SET owner = NULL, claimed_until = NULL WHERE owner IS NOT NULL"
+
+
+class Lease(Base):
+    """The one row that says who leads."""
+
+    def lead(self, owner: str, now: datetime, seconds: float) -> int | None:
+        """Lead, or go on leading, for `seconds`: the epoch; None while another leads and lives.
+
+        An owner as `this_process` makes them, whose process is gone, is replaced at once. The
+        epoch grows with every change of the leader.
+        """
+        expires = now.timestamp() + seconds
+
+        def work(connection: sqlite3.Connection) -> int | None:
+            renewed = connection.execute(_RENEW, (expires, owner)).fetchall()
+            if renewed:
+                return int(renewed[0]["epoch"])
+            leader = connection.execute(_LEADER).fetchone()
+            if leader and leader["expires"] > now.timestamp() and not _gone(leader["owner"]):
+                return None
+            connection.execute(_FREE_CLAIMS)
+            taken = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
+            return int(taken[0]["epoch"])
+
+        return self._submit(work, fenced=False).result()
+
+    def leader(self) -> tuple[str, datetime] | None:
+        """Who leads and until when it said so; None: nobody."""
+        with self._read() as connection:
+            row = connection.execute(_LEADER).fetchone()
+            return None if row is None else (row["owner"], moment(row["expires"]))
+
+    def step_down(self, owner: str) -> None:
+        """Lead no more, so that another can at once. Nothing if another leads."""
+        self._submit(
+            lambda connection: connection.execute(
+                "UPDATE lease SET owner = '', expires = 0 WHERE owner = ?", (owner,)
+            ),
+            fenced=False,
+        ).result()
+
+    def fence(self, owner: str, epoch: int) -> None:
+        """From now on write only while this owner leads in this epoch; else raise `Fenced`."""
+        if self._writer is not None:
+            self._writer.fence = Fence(owner, epoch)
+
+
+def this_process() -> str:
+    """This process as an owner: `host:boot:pid:start`, so that others can see whether it lives."""
+    pid = os.getpid()
+    return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
+
+
+def _gone(owner: str) -> bool:
+    """Whether an owner is a process of this host that does not run any more."""
+    host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]
+    if host != _host() or not boot or not pid.isdigit():
+        return False
+    return boot != _boot() or start != _started(int(pid))
+
+
+def _host() -> str:
+    # Process numbers mean something only within one pid namespace, and containers of one machine
+    # may well have the same host name.
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()}/{namespace.strip('pid:[]')}"
+
+
+def _boot() -> str:
+    return _BOOT.read_text().strip() if _BOOT.exists() else ""
+
+
+def _started(pid: int) -> str:
+    """When a process started, in clock ticks since the boot; empty if it does not run."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    state, *fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    return "" if state in "ZX" else fields[18]

@@ -1,0 +1,114 @@
+"""What observers saw, written down only where it is news."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from bot.store.base import Base
+from bot.store.decode import pulls_of
+from bot.store.rows import Row, encoded
+from bot.store.sessions import wake
+from bot.store.values import Observed
+from lifecycle.facts import Pull
+
+COLUMNS = ("agent", "work", "pulls", "issue")
+_OF_RUN = ("agent", "work")  # these speak of one run, the others of the session
+# A sweep over the agents does not read the large columns.
+STORED = """SELECT id, run, agent, work,
+        CASE WHEN :large THEN pulls END AS pulls, CASE WHEN :large THEN issue END AS issue
+    FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))"""
+_STORE = """UPDATE sessions SET agent = coalesce(:agent, agent), work = coalesce(:work, work),
+        pulls = coalesce(:pulls, pulls), issue = coalesce(:issue, issue)
+    WHERE id = :id"""
+_ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
+    SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+
+
+class Observing(Base):
+    """Facts coming in."""
+
+    def observe(self, observations: Sequence[Observed], now: datetime) -> list[str]:
+        """Write down, in one transaction, what differs from what is stored, and visit those.
+
+        What a sweep saw of an earlier run is dropped. Returns the sessions that changed. A sweep
+        that saw nothing new writes nothing.
+        """
+        with self._read() as connection:
+            news = _with_news(connection, observations)
+        if not news:
+            return []
+        changed = self.write(lambda connection: add_observations(connection, news, now))
+        self._announce(changed)
+        return changed
+
+
+def add_observations(
+    connection: sqlite3.Connection, observations: Sequence[Observed], now: datetime
+) -> list[str]:
+    """Write observations down inside a transaction; the sessions that changed."""
+    changed = dict.fromkeys(seen.session for seen in observations if _add(connection, seen, now))
+    return list(changed)
+
+
+def _with_news(connection: sqlite3.Connection, observations: Sequence[Observed]) -> list[Observed]:
+    """The observations of those sessions for which any of them brings news."""
+    rows = _rows(connection, observations)
+    news = {
+        seen.session
+        for seen in observations
+        if seen.session in rows and _differing(seen, rows[seen.session])
+    }
+    return [seen for seen in observations if seen.session in news]
+
+
+def _rows(connection: sqlite3.Connection, observations: Sequence[Observed]) -> dict[str, Row]:
+    values = {
+        "ids": encoded([seen.session for seen in observations]),
+        "large": any(seen.pulls is not None or seen.issue is not None for seen in observations),
+    }
+    return {row["id"]: row for row in connection.execute(STORED, values)}
+
+
+def _differing(seen: Observed, row: Row) -> dict[str, str]:
+    """The columns that would change, with their new text."""
+    late = seen.run is not None and seen.run != row["run"]
+    differing = {}
+    for column in COLUMNS:
+        value = getattr(seen, column)
+        if value is None or (late and column in _OF_RUN):
+            continue
+        text = encoded(value)
+        if text != row[column]:
+            differing[column] = text
+    return differing
+
+
+def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
+    row = _rows(connection, [seen]).get(seen.session)
+    differing = {} if row is None else _differing(seen, row)
+    if row is None or not differing:
+        return False
+    changed = differing.keys() != {"pulls"} or _unread(seen.pulls or ()) != _unread(pulls_of(row))
+    connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
+    if "pulls" in differing:
+        _index_pulls(connection, seen.session, seen.pulls or (), now)
+    if changed:
+        wake(connection, seen.session, now)
+    return changed
+
+
+def _unread(pulls: Sequence[Pull]) -> list[Pull]:
+    """Pull requests without the time of reading, which alone is no news."""
+    return [msgspec.structs.replace(pull, read_at=None) for pull in pulls]
+
+
+def _index_pulls(
+    connection: sqlite3.Connection, session: str, pulls: Sequence[Pull], now: datetime
+) -> None:
+    connection.execute(
+        "UPDATE sessions SET pulls_read_at = ? WHERE id = ?", (now.timestamp(), session)
+    )
+    connection.execute("DELETE FROM session_pulls WHERE session = ?", (session,))
+    connection.executemany(_ADD_PULL, [(pull.number, pull.head, session) for pull in pulls])

@@ -1,0 +1,151 @@
+"""Actions written down and not yet done; each is done at least once and marked once."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from bot.store.base import Base
+from bot.store.observe import add_observations
+from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
+from bot.store.sessions import wake
+from bot.store.touches import add_touches
+from bot.store.values import DeadLetter, Due, Observed, Touch
+from lifecycle.actions import Action
+from lifecycle.status import Reason
+
+_ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (session, key) DO NOTHING"""
+DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
+    FROM next_actions JOIN sessions ON sessions.id = session
+    WHERE next_at <= ? ORDER BY seq LIMIT ?"""
+NEXT_AT = "SELECT min(next_at) AS at FROM next_actions"
+DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
+    FROM outbox JOIN sessions ON sessions.id = outbox.session
+    WHERE outbox.state = 'dead' ORDER BY seq"""
+_DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
+    WHERE seq = ? AND state = 'due' RETURNING session"""
+_RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
+    WHERE seq = ? AND state = 'due' RETURNING session"""
+_DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
+    attempts = attempts + 1 WHERE seq = ? AND state = 'due' RETURNING session"""
+_REVIVE = """UPDATE outbox SET state = 'due', reason = '', error = '', done_at = NULL,
+    attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session"""
+
+_action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
+
+
+class Outbox(Base):
+    """The table of actions."""
+
+    def due_actions(self, now: datetime, limit: int = 50) -> list[Due]:
+        """Actions to do now, oldest first: of each session at most its first that is not done."""
+        with self._read() as connection:
+            rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
+            return list(readable(_due, rows))
+
+    def next_action_at(self) -> datetime | None:
+        """When the next action is to be done; None: there is none."""
+        with self._read() as connection:
+            return moment_or_none(connection.execute(NEXT_AT).fetchone()["at"])
+
+    def mark_done(
+        self,
+        seq: int,
+        result: str,
+        now: datetime,
+        *,
+        observed: Observed | None = None,
+        touches: Sequence[Touch] = (),
+    ) -> None:
+        """Write down that an action was done and what was learned from it, and visit its session.
+
+        All in one transaction. Marking one that is not due any more does nothing.
+        """
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            sessions = _marked(connection, _DONE, (result, now.timestamp(), seq))
+            if sessions:
+                add_touches(connection, touches, now)
+                if observed is not None:
+                    add_observations(connection, [observed], now)
+            return _woken(connection, sessions, now)
+
+        self._announce(self.write(work))
+
+    def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
+        """It failed and is to be tried again at `next_at`."""
+        values = (error, next_at.timestamp(), seq)
+        self._announce(self.write(lambda connection: _marked(connection, _RETRY, values)))
+
+    def mark_dead(self, seq: int, reason: Reason, error: str, now: datetime) -> None:
+        """It failed for good: shown to people, and its session is visited."""
+        values = (reason, error, now.timestamp(), seq)
+        self._announce(
+            self.write(
+                lambda connection: _woken(connection, _marked(connection, _DEAD, values), now)
+            )
+        )
+
+    def revive(self, seq: int) -> None:
+        """A person asks to try a dead one again, at once."""
+        now = self.clock()
+        values = (now.timestamp(), seq)
+        self._announce(
+            self.write(
+                lambda connection: _woken(connection, _marked(connection, _REVIVE, values), now)
+            )
+        )
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """The actions that were given up, oldest first."""
+        with self._read() as connection:
+            return list(readable(_dead_letter, connection.execute(DEAD)))
+
+
+def add_actions(
+    connection: sqlite3.Connection, session: str, actions: Sequence[Action], now: datetime
+) -> list[str]:
+    """Write actions down inside a transaction; the keys that are new to the session."""
+    at = now.timestamp()
+    return [
+        action.key
+        for action in actions
+        if connection.execute(_ADD, (session, action.key, at, at, encoded(action))).rowcount
+    ]
+
+
+def _marked(
+    connection: sqlite3.Connection, statement: str, values: tuple[str | float | int, ...]
+) -> list[str]:
+    return [row["session"] for row in connection.execute(statement, values).fetchall()]
+
+
+def _woken(connection: sqlite3.Connection, sessions: list[str], now: datetime) -> list[str]:
+    for session in sessions:
+        wake(connection, session, now)
+    return sessions
+
+
+def _due(row: Row) -> Due:
+    return Due(
+        seq=row["seq"],
+        session=row["session"],
+        repository=row["repository"],
+        action=decoded(_action, row, "outbox", "seq", "action"),
+        attempts=row["attempts"],
+    )
+
+
+def _dead_letter(row: Row) -> DeadLetter:
+    return DeadLetter(
+        seq=row["seq"],
+        session=row["session"],
+        repository=row["repository"],
+        action=decoded(_action, row, "outbox", "seq", "action"),
+        attempts=row["attempts"],
+        reason=row["reason"],
+        error=row["error"],
+        at=moment(row["done_at"]),
+    )

@@ -1,0 +1,125 @@
+"""Sessions: making, finding and listing them, and handing out slots."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from bot.store.base import Base
+from bot.store.decode import live_of, session_of, wish_of
+from bot.store.rows import encoded, readable
+from bot.store.values import Live, NewSession, Session
+from lifecycle.facts import Agent, Wish, Work
+
+_CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
+        agent_type, since, due, agent, work, issue)
+    VALUES (:id, :project, :repository, :number, :branch, :now, :requester,
+        :agent_type, :now, :now, :agent, :work, :issue)
+    ON CONFLICT DO NOTHING"""
+_WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
+    WHERE id = :id"""
+WISHES = """SELECT * FROM wishes WHERE session = ? ORDER BY at, rowid"""
+OF_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
+OF_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
+OF_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
+OF_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
+    UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
+ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
+    ORDER BY created DESC, id DESC"""
+LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
+        work, pulls_read_at FROM sessions WHERE id IN live ORDER BY created, id"""
+QUEUED = """SELECT id FROM sessions WHERE slot = 0 AND status = 'queued' AND ended IS NULL
+    ORDER BY since, id LIMIT max(0, ? - (SELECT count(*) FROM sessions WHERE slot = 1))"""
+_TAKE_SLOT = "UPDATE sessions SET slot = 1 WHERE id = ?"
+
+
+class Sessions(Base):
+    """The table of sessions."""
+
+    def create_session(self, new: NewSession) -> bool:
+        """Write a session down, due at once; False where its id, issue or branch has one."""
+        values = {
+            "id": new.id,
+            "project": new.project,
+            "repository": new.repository,
+            "number": new.issue.number,
+            "branch": new.branch,
+            "now": new.created.timestamp(),
+            "requester": new.requester,
+            "agent_type": new.agent_type,
+            "agent": encoded(Agent()),
+            "work": encoded(Work()),
+            "issue": encoded(new.issue),
+        }
+        created = self.write(lambda connection: connection.execute(_CREATE, values).rowcount == 1)
+        if created:
+            self._announce([new.id])
+        return created
+
+    def session(self, id: str) -> Session | None:
+        """One session, or None. Raises `BadRow`."""
+        with self._read() as connection:
+            row = connection.execute("SELECT * FROM sessions WHERE id = ?", (id,)).fetchone()
+            return None if row is None else session_of(row, wishes_of(connection, id))
+
+    def sessions(self, *, live: bool | None = None) -> list[Session]:
+        """All sessions, newest first; `live`: only those with (or without) something left to do."""
+        with self._read() as connection:
+            rows = connection.execute(ALL, {"live": live})
+            return list(
+                readable(lambda row: session_of(row, wishes_of(connection, row["id"])), rows)
+            )
+
+    def live(self) -> list[Live]:
+        """What a sweep needs of every session that is not over and done with, oldest first."""
+        with self._read() as connection:
+            return list(readable(live_of, connection.execute(LIVE_ROWS)))
+
+    def session_of_issue(self, repository: str, number: int) -> str | None:
+        """The session that works on an issue."""
+        return self._id(OF_ISSUE, repository, number)
+
+    def session_of_pull(self, repository: str, number: int) -> str | None:
+        """The session a pull request belongs to."""
+        return self._id(OF_PULL, repository, number)
+
+    def session_of_branch(self, repository: str, branch: str) -> str | None:
+        """The session that works on a branch."""
+        return self._id(OF_BRANCH, repository, branch)
+
+    def session_of_sha(self, repository: str, sha: str) -> str | None:
+        """The session whose pull request or workspace is at a commit."""
+        return self._id(OF_SHA, repository, sha)
+
+    def take_slots(self, limit: int) -> list[str]:
+        """Give free slots, `limit` in all, to the sessions queued longest; who got one."""
+        with self._read() as connection:
+            if not connection.execute(QUEUED, (limit,)).fetchall():
+                return []
+        now = self.clock()
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            taken = [row["id"] for row in connection.execute(QUEUED, (limit,)).fetchall()]
+            for session in taken:
+                connection.execute(_TAKE_SLOT, (session,))
+                wake(connection, session, now)
+            return taken
+
+        taken = self.write(work)
+        self._announce(taken)
+        return taken
+
+    def _id(self, query: str, *values: str | int) -> str | None:
+        with self._read() as connection:
+            row = connection.execute(query, values).fetchone()
+            return None if row is None else str(row["id"])
+
+
+def wake(connection: sqlite3.Connection, id: str, now: datetime) -> None:
+    """Inside a transaction: a fact of this session changed, so visit it."""
+    connection.execute(_WAKE, {"id": id, "now": now.timestamp()})
+
+
+def wishes_of(connection: sqlite3.Connection, id: str) -> tuple[Wish, ...]:
+    """The wishes granted to a session, oldest first."""
+    rows: Sequence[sqlite3.Row] = connection.execute(WISHES, (id,)).fetchall()
+    return tuple(wish_of(row) for row in rows)

@@ -1,0 +1,50 @@
+"""The store: everything Mergewright remembers, in one SQLite file."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from bot.store.deliveries import Deliveries
+from bot.store.errors import StoreFailure
+from bot.store.history import History
+from bot.store.lease import Lease
+from bot.store.observe import Observing
+from bot.store.outbox import Outbox
+from bot.store.rows import utc_now
+from bot.store.schema import check_version, open_writer
+from bot.store.sessions import Sessions
+from bot.store.touches import Touches
+from bot.store.visits import Visits
+from bot.store.wishes import Wishes
+from bot.store.writer import Writer
+
+
+class Store(Deliveries, Touches, Wishes, Sessions, Observing, Visits, Outbox, History, Lease):
+    """Everything Mergewright remembers. May be used from any thread.
+
+    One thread writes, and commits together whatever waits; reads go on beside it and see what
+    was committed. Every table has its methods in a file of its own.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the file, making it and bringing its tables up to date where needed.
+
+        Raises `StoreUnusable`, which says what is wrong with the file and what to do.
+        """
+        super().__init__(path, Writer(open_writer(path), path), clock)
+
+    @classmethod
+    def reading(cls, path: Path) -> "Store":
+        """Open the file for reading only, beside a running bot or without one.
+
+        Raises `StoreUnusable` where it is missing or of another version.
+        """
+        store = cls.__new__(cls)
+        super(Store, store).__init__(path, None, utc_now)
+        try:
+            with store._read() as connection:
+                check_version(connection, path)
+        except StoreFailure:
+            store.close()
+            raise
+        return store

@@ -1,0 +1,192 @@
+"""The values the store takes and gives. Times are aware datetimes in UTC."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from lifecycle.actions import Action
+from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.status import Activity
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """A webhook as it arrived."""
+
+    id: str  #: GitHub's own id of it; a redelivery has the same.
+    event: str
+    at: datetime
+    body: bytes
+    state: str = "new"  #: `new`, `done` or `failed`.
+
+
+class Accepted(StrEnum):
+    """What became of a delivery that was handed in."""
+
+    NEW = "new"
+    DUPLICATE = "duplicate"
+    AGAIN = "again"  #: It failed here before and waits once more.
+
+
+class Touch(Struct, frozen=True, kw_only=True):
+    """Something changed: look again at this."""
+
+    repository: str  #: `owner/name`
+    subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
+
+
+class DueTouch(Struct, frozen=True, kw_only=True):
+    """A touch that waits to be looked at."""
+
+    repository: str
+    subject: str
+    since: datetime  #: When it was last touched.
+    due: datetime
+    times: int  #: How often it was touched, so that a touch during a read is not lost.
+
+
+class NewWish(Struct, frozen=True, kw_only=True):
+    """What a person asked for, before it is known which session it concerns."""
+
+    key: str  #: Its cause: `comment:<id>`.
+    repository: str
+    number: int  #: Of the issue or pull request it was written on.
+    kind: str
+    actor: str
+    at: datetime
+    text: str = ""
+    comment: int | None = None
+
+
+class NewSession(Struct, frozen=True, kw_only=True):
+    """A session to be."""
+
+    id: str
+    project: str
+    repository: str
+    created: datetime
+    issue: Issue
+    branch: str
+    requester: str = ""
+    agent_type: str = ""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """All that is known of a session: its facts, and what was last decided about it."""
+
+    id: str
+    project: str
+    repository: str
+    created: datetime
+    issue: Issue
+    requester: str
+    agent_type: str
+    branch: str
+    run: int
+    slot: bool
+    agent: Agent
+    work: Work
+    pulls: tuple[Pull, ...]
+    wishes: tuple[Wish, ...]
+    ended: Ended | None
+    status: str
+    since: datetime  #: When `status` became what it is.
+    because: str
+    reason: str
+    blockers: tuple[str, ...]
+    decided_at: datetime | None  #: When a decision last differed from the one before it.
+    due: datetime | None  #: When it is visited next.
+    pulls_read_at: datetime | None
+    epoch: int
+    version: int  #: How often its facts changed.
+
+    @property
+    def activity(self) -> Activity:
+        """What its agent is doing."""
+        return self.agent.activity
+
+
+class Live(Struct, frozen=True, kw_only=True):
+    """What a sweep needs of a session."""
+
+    id: str
+    project: str
+    repository: str
+    number: int
+    branch: str
+    agent_type: str
+    run: int
+    status: str
+    agent: Agent
+    work: Work
+    pulls_read_at: datetime | None
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """What was seen of one session; None: not looked at."""
+
+    session: str
+    run: int | None = None  #: Of which run `agent` and `work` speak; None: of any.
+    agent: Agent | None = None
+    work: Work | None = None
+    pulls: tuple[Pull, ...] | None = None
+    issue: Issue | None = None
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """The right to decide about one session, until it runs out or another takes it."""
+
+    session: str
+    owner: str
+    epoch: int
+    version: int  #: The session's version when it was claimed.
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A decision, as it is written down."""
+
+    status: str
+    reason: str
+    because: str
+    run: int
+    blockers: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
+    recheck_at: datetime | None = None
+    ended: Ended | None = None
+    frees_slot: bool = False
+
+
+class Due(Struct, frozen=True, kw_only=True):
+    """An action to do now."""
+
+    seq: int
+    session: str
+    repository: str
+    action: Action
+    attempts: int  #: How often it was tried before.
+
+
+class DeadLetter(Struct, frozen=True, kw_only=True):
+    """An action that was given up."""
+
+    seq: int
+    session: str
+    repository: str
+    action: Action
+    attempts: int
+    reason: str
+    error: str
+    at: datetime
+
+
+class HistoryRow(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a session."""
+
+    seq: int
+    session: str
+    at: datetime
+    kind: str
+    actor: str
+    data: Mapping[str, Any]

@@ -1,0 +1,70 @@
+"""What people asked for, from the comment until a session takes it up."""
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
+
+from bot.store.base import Base
+from bot.store.rows import Row, moment
+from bot.store.sessions import wake
+from bot.store.values import NewWish
+
+_ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, comment)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
+    WHERE state = 'new' ORDER BY at, rowid"""
+_GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?
+    WHERE key = ? AND state = 'new'"""
+_REFUSE = "UPDATE wishes SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
+
+
+class Wishes(Base):
+    """The table of wishes."""
+
+    def new_wishes(self) -> list[NewWish]:
+        """Those nobody has granted or refused, oldest first."""
+        with self._read() as connection:
+            return [_wish(row) for row in connection.execute(NEW_WISHES)]
+
+    def grant_wish(self, key: str, session: str, now: datetime, head: str = "") -> None:
+        """Make a wish a fact of a session, bound to `head` where it is given, and visit it.
+
+        A wish that was granted or refused before stays as it is.
+        """
+
+        def work(connection: sqlite3.Connection) -> bool:
+            granted = connection.execute(_GRANT, (session, head, key)).rowcount == 1
+            if granted:
+                wake(connection, session, now)
+            return granted
+
+        if self.write(work):
+            self._announce([session])
+
+    def refuse_wish(self, key: str, why: str) -> None:
+        """Set a wish aside, with the reason."""
+        self.write(lambda connection: connection.execute(_REFUSE, (why, key)))
+
+
+def add_wishes(connection: sqlite3.Connection, wishes: Iterable[NewWish]) -> None:
+    """Write wishes down inside a transaction; one that is known stays as it is."""
+    connection.executemany(
+        _ADD,
+        [
+            (w.key, w.repository, w.number, w.kind, w.actor, w.at.timestamp(), w.text, w.comment)
+            for w in wishes
+        ],
+    )
+
+
+def _wish(row: Row) -> NewWish:
+    return NewWish(
+        key=row["key"],
+        repository=row["repository"],
+        number=row["number"],
+        kind=row["kind"],
+        actor=row["actor"],
+        at=moment(row["at"]),
+        text=row["text"],
+        comment=row["comment"],
+    )
