@@ -1,5 +1,6 @@
 """What every runtime offers: start, look at all, send, stop. Runtimes know nothing of agents."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -42,6 +43,14 @@ class Send(Struct, frozen=True, kw_only=True):
     submit_seconds: float = 0.0  #: The pause between the paste and Enter.
 
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """Text without control characters but newline and tab: ESC[201~ would end a paste."""
+    return _CONTROLS.sub("", text)
+
+
 class RuntimeFailure(Exception):
     """A runtime could not do what was asked; the message names what, where and the remedy."""
 
@@ -64,6 +73,7 @@ class Runtime(Protocol):
     def start(self, launch: Launch) -> Handle:
         """Start a program, unless a launch of this name was started before: then do nothing.
 
+        A run's folder remembers that it was started, also after `stop`: a name is used once.
         Raises `RuntimeFailure` where it cannot be started.
         """
         ...
@@ -78,7 +88,8 @@ class Runtime(Protocol):
     def send(self, handle: Handle, send: Send) -> None:
         """Paste text into the program's terminal and submit it, once for a key.
 
-        Raises `Gone` where the program does not run.
+        Returns once Enter went out too, so a next send does not run into this one. Raises `Gone`
+        where the program does not run, and `ValueError` where there is nothing to send.
         """
         ...
 

@@ -1,0 +1,86 @@
+"""The in-process twin of a runtime: the same contract, and nothing that runs."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from lifecycle.facts import Exit
+from lifecycle.status import Probe
+from runtimes.base import Gone, Handle, Launch, Options, Seen, Send, printable
+
+
+class Memory:
+    """Programs that are only remembered. What a program would do, the caller says."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._lock = threading.Lock()
+        self._started: set[str] = set()
+        self._seen: dict[Handle, Seen] = {}
+        self._screens: dict[Handle, str] = {}
+        self._sent: dict[Handle, dict[str, str]] = {}
+
+    def handle(self, name: str) -> Handle:
+        """The handle a launch of this name has, running or not."""
+        return Handle(name)
+
+    def start(self, launch: Launch) -> Handle:
+        """Remember a program as running, once for its name."""
+        handle = self.handle(launch.name)
+        with self._lock:
+            if launch.name not in self._started:
+                self._started.add(launch.name)
+                self._seen[handle] = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
+                self._screens[handle] = ""
+                self._sent[handle] = {}
+        return handle
+
+    def look(self) -> Mapping[Handle, Seen]:
+        """All programs that were started and not stopped."""
+        with self._lock:
+            return dict(self._seen)
+
+    def send(self, handle: Handle, send: Send) -> None:
+        """Keep the text as heard, once for its key."""
+        text = printable(send.text)
+        if not text:
+            raise ValueError(f"nothing to send to {handle}: the message is empty")
+        with self._lock:
+            seen = self._seen.get(handle)
+            if seen is None or seen.program is not Probe.ALIVE:
+                raise Gone(f"{handle} does not run any more")
+            self._sent[handle].setdefault(send.key, text)
+
+    def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
+        """What `prints` was told, by program."""
+        with self._lock:
+            return {handle: self._screens[handle] for handle in handles if handle in self._screens}
+
+    def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
+        """Forget the program."""
+        with self._lock:
+            self._seen.pop(handle, None)
+            self._screens.pop(handle, None)
+            self._sent.pop(handle, None)
+
+    def attach(self, handle: Handle) -> tuple[str, ...]:
+        """A command that prints the handle: there is no terminal."""
+        return ("echo", handle)
+
+    def exits(self, handle: Handle, code: int | None = 0, signal: int | None = None) -> None:
+        """Let a program end."""
+        with self._lock:
+            end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=self._screens[handle])
+            self._seen[handle] = replace(self._seen[handle], program=Probe.DEAD, exit=end)
+
+    def prints(self, handle: Handle, text: str) -> None:
+        """Let a program print."""
+        with self._lock:
+            self._screens[handle] += text
+            self._seen[handle] = replace(self._seen[handle], output_at=datetime.now(UTC))
+
+    def heard(self, handle: Handle) -> list[str]:
+        """What a running program was sent, in order."""
+        with self._lock:
+            return list(self._sent[handle].values())

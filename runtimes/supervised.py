@@ -1,0 +1,142 @@
+"""A supervised run as seen from outside, through the files `supervise.py` keeps in its folder."""
+
+import json
+import os
+import re
+import select
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from lifecycle.facts import Exit
+from runtimes.base import Launch, RuntimeFailure, printable
+from runtimes.supervise import MARK, identity
+
+_TAIL_BYTES = 8192
+_TAIL_LINES = 20
+_MARGIN_SECONDS = 8.0  # What the supervisor may take beyond the grace: force, records, a busy disk.
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
+)
+
+
+class _Record(msgspec.Struct, frozen=True):
+    at: float
+    code: int | None = None
+    signal: int | None = None
+
+
+def prepare(launch: Launch, env: dict[str, str]) -> None:
+    """Write what the supervisor will start, with the mark by which survivors are found."""
+    launch.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    value = {
+        "argv": launch.argv,
+        "cwd": str(launch.cwd),
+        "env": {**env, MARK: str(launch.dir.resolve())},
+    }
+    new = launch.dir / "launch.json.new"
+    new.unlink(missing_ok=True)
+    with open(new, "w", encoding="utf-8", opener=_private) as out:
+        json.dump(value, out)
+    new.replace(launch.dir / "launch.json")
+
+
+def started(folder: Path) -> bool:
+    """Whether a run of this folder ever started. It stays true after its end."""
+    return (folder / "pid.json").exists()
+
+
+def outcome(folder: Path) -> Exit | None:
+    """How the run ended: its record, or, without code and signal, that its pid provably vanished.
+
+    None while it lives, and where it never started.
+    """
+    if not started(folder) or _supervisor(folder):  # Asked before the record: it may just end.
+        return None
+    try:
+        record = msgspec.json.decode((folder / "exit.json").read_bytes(), type=_Record)
+    except (FileNotFoundError, msgspec.DecodeError):
+        record = _Record(at=_last_sign(folder))
+    at = datetime.fromtimestamp(record.at, UTC)
+    return Exit(at=at, code=record.code, signal=record.signal, tail=tail(folder / "output.log"))
+
+
+def tail(log: Path) -> str:
+    """The last lines a program printed, without what only a terminal understands."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    lines = printable(_ESCAPES.sub("", text)).rstrip().splitlines()
+    return "\n".join(lines[-_TAIL_LINES:])
+
+
+def end(folder: Path, grace_seconds: float) -> None:
+    """End a run's supervisor with all it watches, and whatever outlived a killed supervisor.
+
+    Raises `RuntimeFailure` where a process cannot be ended.
+    """
+    (folder / "grace").write_text(str(grace_seconds))
+    if pid := _supervisor(folder):
+        _end(pid, signal.SIGTERM, grace_seconds + _MARGIN_SECONDS)
+    if pid := _supervisor(folder):
+        _end(pid, signal.SIGKILL, _MARGIN_SECONDS)
+    deadline = time.monotonic() + _MARGIN_SECONDS
+    while survivors := list(_marked(folder)):  # Again, because a process may fork as it is killed.
+        if time.monotonic() > deadline:
+            raise RuntimeFailure(
+                f"processes {survivors} of {folder} cannot be killed: end them by hand, "
+                "they may hang in the kernel on a disk or network mount"
+            )
+        for pid in survivors:
+            _end(pid, signal.SIGKILL, 0.2)
+
+
+def _supervisor(folder: Path) -> int | None:
+    """The supervisor's pid, while it lives."""
+    try:
+        born = json.loads((folder / "pid.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return int(born["pid"]) if identity(int(born["pid"])) == born else None
+
+
+def _marked(folder: Path) -> Iterator[int]:
+    """Processes of our user that carry the run's mark."""
+    mark = f"{MARK}={folder.resolve()}".encode()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                yield int(entry.name)
+        except OSError:  # Ended, or somebody else's.
+            continue
+
+
+def _end(pid: int, number: int, seconds: float) -> None:
+    """Send a signal and wait for the end; a pidfd cannot hit a stranger with the same pid."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(handle, number)
+        select.select([handle], [], [], seconds)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _last_sign(folder: Path) -> float:
+    files = (folder / "pid.json", folder / "output.log")
+    return max(file.stat().st_mtime for file in files if file.exists())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,252 @@
+"""Programs in terminals of a tmux server of our own: one session, one pane, one supervisor each."""
+
+import glob
+import hashlib
+import os
+import re
+import secrets
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from lifecycle.facts import Exit
+from lifecycle.status import Probe
+from runtimes import supervised
+from runtimes.base import (
+    Gone,
+    Handle,
+    Launch,
+    Options,
+    RuntimeFailure,
+    Seen,
+    Send,
+    Unavailable,
+    printable,
+)
+
+_HERE = Path(__file__).parent
+_LOOK = "#{session_name} #{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal}"
+_NAME = re.compile(r"[a-z0-9_-]+")
+_SOCKET_PATH_BYTES = 107
+_TERM = "screen-256color"
+
+
+class _Absent(RuntimeFailure):
+    """tmux answered: there is no such session, or no server at all, so no session either."""
+
+
+class Tmux:
+    """The tmux runtime. Its folder holds the socket, and `runs/NAME`: a link to each run's folder.
+
+    Targets are always exact (`=NAME:`), for tmux takes `app-1` for `app-10` otherwise. What tmux
+    says of a program's end is a hint; the truth is what the supervisor wrote into the run's folder.
+    """
+
+    def __init__(self, options: Options) -> None:
+        import libtmux  # Takes 0.1 s, which commands that touch no tmux shall not pay.
+
+        self._data = options.data.absolute()
+        self._runs = self._data / "runs"
+        self._socket = self._data / "tmux.sock"
+        if len(os.fsencode(self._socket)) > _SOCKET_PATH_BYTES:
+            raise RuntimeFailure(
+                f"{self._socket} is too long for a socket's path ({_SOCKET_PATH_BYTES} bytes): "
+                "choose a data folder with a shorter path"
+            )
+        self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._runs.mkdir(mode=0o700, exist_ok=True)
+        self._env = {"PATH": options.path, "LANG": options.lang, "TERM": _TERM, **options.extra}
+        self._server = libtmux.Server(
+            socket_path=self._socket,
+            config_file=str(_HERE / "tmux.conf"),
+            tmux_bin=_HERE / "tmux.sh",
+        )
+        self._exits: dict[str, Exit] = {}
+
+    def handle(self, name: str) -> Handle:
+        """The session's name."""
+        return Handle(name)
+
+    def start(self, launch: Launch) -> Handle:
+        """Start a program under its supervisor in a new session; see `Runtime.start`."""
+        if not _NAME.fullmatch(launch.name):
+            raise RuntimeFailure(f"{launch.name!r} cannot name a run: use a-z, 0-9, _ and - only")
+        handle = self.handle(launch.name)
+        folder = launch.dir.resolve()
+        if supervised.started(folder):
+            return handle
+        supervised.prepare(launch, {**self._env, **launch.env})
+        with suppress(FileExistsError):
+            (self._runs / launch.name).symlink_to(folder)
+        program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
+        # tmux runs a sequence to its end before it reads what a pane printed: the log is whole.
+        log = f"exec cat >> {shlex.quote(str(folder / 'output.log'))}"
+        pipe = ("pipe-pane", "-t", f"={handle}:", log.replace("#", "##").replace("%", "%%"))
+        try:
+            self._tmux("new-session", "-d", "-s", handle, "-c", "/", "--", *program, ";", *pipe)
+        except RuntimeFailure as failure:
+            if "duplicate session" not in str(failure):
+                raise
+        return handle
+
+    def look(self) -> Mapping[Handle, Seen]:
+        """Every run that was started and not stopped, by one `list-panes`; see `Runtime.look`."""
+        # Asked before the panes, so that a run that starts in between does not look lost.
+        known = {entry.name for entry in os.scandir(self._runs)}
+        try:
+            lines = self._tmux("list-panes", "-a", "-F", _LOOK)
+        except _Absent:
+            lines = []
+        looked: dict[Handle, Seen] = {}
+        for line in lines:
+            name, dead, active, code, killed = line.split(" ")
+            seen = Seen(
+                runtime=Probe.ALIVE,
+                program=Probe.ALIVE,
+                output_at=datetime.fromtimestamp(int(active), UTC),
+            )
+            if dead == "1":
+                seen = replace(seen, program=Probe.DEAD, exit=self._exit(name, code, killed))
+            looked[Handle(name)] = seen
+        for name in known.difference(looked):
+            if (seen_lost := self._lost(name)) is not None:
+                looked[Handle(name)] = seen_lost
+        return looked
+
+    def send(self, handle: Handle, send: Send) -> None:
+        """Paste and submit in one sequence that the server carries out whole; see `Runtime.send`.
+
+        The key is marked on the session in the same sequence, so a bot that is killed at any
+        moment has either done all of it or nothing.
+        """
+        text = printable(send.text).encode(errors="replace")
+        if not text:
+            raise ValueError(f"nothing to send to {handle}: the message is empty")
+        key = hashlib.sha256(send.key.encode()).hexdigest()[:16]
+        target, buffer, mark = f"={handle}:", f"mergewright_{key}", f"@mergewright_sent_{key}"
+        enter = f"send-keys -t {target} Enter"
+        if send.submit_seconds:  # The server waits by itself: Enter follows whatever befalls us.
+            later = f"{enter} ; wait-for -S {buffer}"
+            enter = f"run-shell -b -d {send.submit_seconds:.3f} -C '{later}' ; wait-for {buffer}"
+        paste = f"set-option -t {target} {mark} 1 ; paste-buffer -p -d -b {buffer} -t {target}"
+        with self._file(self._runs / handle, text) as path:
+            try:
+                said = self._tmux(
+                    *("has-session", "-t", f"={handle}", ";"),
+                    *("load-buffer", "-b", buffer, path.replace("#", "##"), ";"),
+                    *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
+                    *("if-shell", "-F", "-t", target, f"#{{||:#{{pane_dead}},#{{{mark}}}}}"),
+                    *(f"delete-buffer -b {buffer}", f"{paste} ; {enter}"),
+                )
+            except _Absent as absent:
+                raise Gone(f"{handle} does not run any more: {absent}") from None
+        if said != ["0"]:
+            raise Gone(f"the program of {handle} has ended")
+
+    def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
+        """The terminals' visible lines, in one call; what is gone is left out."""
+        mark = secrets.token_hex(16)
+        script = "\n".join(
+            f"if-shell -F -t '={handle}:' '#{{==:#{{session_name}},{handle}}}' "
+            f"{{ capture-pane -p -t '={handle}:' ; display-message -p '{mark} {handle}' }}"
+            for handle in handles
+        )
+        with self._file(self._data, script.encode()) as path:
+            try:
+                lines = self._tmux("source-file", glob.escape(path))
+            except _Absent:
+                return {}
+        found: dict[Handle, str] = {}
+        screen: list[str] = []
+        for line in lines:
+            if line.startswith(mark):
+                found[Handle(line.split(" ")[1])] = "\n".join(screen).rstrip()
+                screen = []
+            else:
+                screen.append(line)
+        return found
+
+    def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
+        """End a run, then its terminal, then forget it; see `Runtime.stop`."""
+        run = self._runs / handle
+        if run.is_dir():
+            supervised.end(run, grace_seconds)
+        with suppress(_Absent):
+            self._tmux("kill-session", "-t", f"={handle}")
+        run.unlink(missing_ok=True)
+        self._exits.pop(handle, None)
+
+    def attach(self, handle: Handle) -> tuple[str, ...]:
+        """The tmux command that shows the session; `C-b d` leaves it."""
+        return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={handle}")
+
+    def _exit(self, name: str, code: str, killed: str) -> Exit | None:
+        """The record of a program whose pane is dead, kept once read: it does not change."""
+        if name in self._exits:
+            return self._exits[name]
+        end = supervised.outcome(self._runs / name)
+        if end is None:
+            return None
+        if end.code is None and end.signal is None:  # Killed supervisor: tmux may know by what,
+            return replace(end, signal=_signal(killed))  # but before 3.5 only after a while.
+        return self._exits.setdefault(name, end)
+
+    def _lost(self, name: str) -> Seen | None:
+        """A run without a terminal: its server was killed, or somebody closed the session."""
+        folder = self._runs / name
+        if not supervised.started(folder):
+            return None
+        end = self._exits.get(name) or supervised.outcome(folder)
+        program = Probe.ALIVE if end is None else Probe.DEAD
+        return Seen(runtime=Probe.DEAD, program=program, exit=end)
+
+    def _tmux(self, *args: str) -> list[str]:
+        """Run tmux commands; returns the lines it printed."""
+        try:
+            done = self._server.cmd(*args)
+        except OSError as error:
+            raise Unavailable(f"{_HERE / 'tmux.sh'} cannot be run: {error}") from error
+        said = " ".join(done.stderr)
+        if done.returncode == 0:
+            return done.stdout
+        if done.returncode in (126, 127):
+            raise Unavailable(f"tmux cannot be run; install it and see that PATH has it: {said}")
+        if done.returncode in (124, 137):
+            raise Unavailable(
+                f"tmux did not answer within 10 seconds: see what holds its server at "
+                f"{self._socket}; killing that server ends all sessions, and they can be resumed"
+            )
+        if _is_absent(said):
+            raise _Absent(said)
+        raise Unavailable(f"tmux at {self._socket} refused `{args[0]}`: {said}")
+
+    @contextmanager
+    def _file(self, folder: Path, text: bytes) -> Iterator[str]:
+        """A file of ours alone, for what is too long for a command line."""
+        if not folder.is_dir():
+            raise Gone(f"{folder.name} is not a run of {self._data}")
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(text)
+            file.flush()
+            yield file.name
+
+
+def _is_absent(said: str) -> bool:
+    no_server = said.startswith("no server running") or (
+        said.startswith("error connecting") and "No such file or directory" in said
+    )
+    return no_server or said.startswith("can't find")
+
+
+def _signal(name: str) -> int | None:
+    """A signal as tmux writes it: a number, or on some systems its name without SIG."""
+    if name.isdigit():
+        return int(name)
+    return getattr(signal.Signals, f"SIG{name}", None) if name else None
