@@ -1,0 +1,205 @@
+"""The one way git is run: with an environment of our own, a time-out, and errors that help.
+
+No setting of the machine, of the user or of an agent reaches these calls, but what stands in the
+repository they run in; so they run only in repositories that no agent writes to.
+
+GitPython is not used: its process wrapper hands the server's whole environment, secrets and `GIT_*`
+variables included, to git.
+"""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+LOCAL_SECONDS = 120.0
+NETWORK_SECONDS = 900.0  #: A first clone of a large repository takes minutes.
+
+#: What git may see of the server's environment: how to reach the network, and nothing else.
+_INHERITED = (
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
+_ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "Mergewright",
+    "GIT_AUTHOR_EMAIL": "mergewright@localhost",
+    "GIT_COMMITTER_NAME": "Mergewright",
+    "GIT_COMMITTER_EMAIL": "mergewright@localhost",
+}
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.sshCommand": "ssh -o BatchMode=yes",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "credential.helper": "",
+    "protocol.ext.allow": "never",
+    "submodule.recurse": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "advice.detachedHead": "false",
+}
+#: What git says, and what a person can do about it. The first that is found counts.
+_REMEDIES = (
+    (r"No space left|Disk quota|File too large", "free disk space there, then try again"),
+    (
+        r"Authentication failed|could not read Username|error: 40[13]|denied \(publickey",
+        "check the token, and that it may read and write the repository's contents",
+    ),
+    (
+        r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)",
+        "check the network and the proxy, then try again",
+    ),
+    (
+        r"[Rr]epository .*not found|does not appear to be a git repository|does not exist",
+        "check the repository's address, and that the token may read it",
+    ),
+    (r"\.lock': File exists", "if no git runs there, remove the lock file it names"),
+    (r"[Pp]ermission denied", "give the user Mergewright runs as access to it"),
+)
+
+
+class GitFailure(Exception):
+    """Git could not do what was asked; the message names the command, the place and the remedy."""
+
+    def __init__(
+        self,
+        command: str,
+        place: str,
+        words: str,
+        remedy: str = "",
+        *,
+        code: int | None = None,
+        out: str = "",
+    ) -> None:
+        self.command, self.place, self.words = command, place, words
+        self.remedy = remedy or _remedy(words)
+        self.code = code  #: Git's exit code, where it ran to its end.
+        self.out = out  #: What it had printed, where `words` are of its errors.
+        said = " ".join(words.split())[:1000]
+        super().__init__(f"git {command} failed in {place}: {said}; {self.remedy}")
+
+
+def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
+    """Make a bare repository without hooks, whose objects may stand in those it borrows from."""
+    repository.mkdir(mode=0o700)
+    git(repository, "init", "--quiet", "--bare", "--template=")
+    if borrow:
+        alternates = repository / "objects" / "info" / "alternates"
+        alternates.parent.mkdir(exist_ok=True)
+        alternates.write_text("".join(f"{lender / 'objects'}\n" for lender in borrow))
+
+
+def git(
+    repository: Path,
+    *args: str,
+    settings: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    protocol: str = "",
+    seconds: float = LOCAL_SECONDS,
+    stdin: str = "",
+) -> str:
+    """Run one git command in a repository of the bot's own and return what it printed.
+
+    `settings` are configuration of this call; they travel in the environment, so they may hold a
+    secret. `protocol` is the one transport it may use; empty: none. Raises `GitFailure`.
+    """
+    given = settings or {}
+    settings = {**_SETTINGS, **given}
+    environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    environment |= _ENVIRONMENT
+    environment |= {
+        "GIT_DIR": str(repository),
+        "GIT_ALLOW_PROTOCOL": protocol,
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (name, value) in enumerate(settings.items()):
+        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    environment |= env or {}
+
+    command, place = args[0], str(repository)
+    try:
+        code, out, err = _run(["git", *args], repository, environment, seconds, stdin)
+    except subprocess.TimeoutExpired:
+        words = f"it did not end within {seconds:g} seconds"
+        remedy = "look for a slow disk or network, then try again"
+        raise GitFailure(command, place, words, remedy) from None
+    except FileNotFoundError:
+        if not repository.is_dir():
+            raise GitFailure(command, place, "there is no such folder", "make it again") from None
+        raise GitFailure(command, place, "git is missing", "install git") from None
+    except OSError as error:
+        raise GitFailure(command, place, str(error)) from None
+    if code != 0:
+        words = redact(err.strip() or out.strip(), *given.values())
+        raise GitFailure(command, place, words or _ending(code), code=code, out=out)
+    return out
+
+
+def redact(text: str, *secrets: str) -> str:
+    """The same text without credentials: those in addresses, in headers, and the given ones.
+
+    Of a given header the last word is the secret.
+    """
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret.split()[-1], "***")
+    text = re.sub(r"://[^/@\s]+@", "://***@", text)
+    return re.sub(r"(?i)(authorization:\s*\w+\s+)\S+", r"\1***", text)
+
+
+def _run(
+    argv: list[str], cwd: Path, env: Mapping[str, str], seconds: float, stdin: str
+) -> tuple[int, str, str]:
+    """Run to the end; at the time-out everything it started is killed with it."""
+    process = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    with process:
+        try:
+            out, err = process.communicate(stdin, timeout=seconds)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, err
+
+
+def _ending(code: int) -> str:
+    if code == -signal.SIGXFSZ:
+        return "File too large"
+    return f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
+
+
+def _remedy(words: str) -> str:
+    for pattern, remedy in _REMEDIES:
+        if re.search(pattern, words):
+            return remedy
+    return "run the command by hand there to see more"

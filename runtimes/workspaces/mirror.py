@@ -1,0 +1,259 @@
+"""The bot's private repository of one project: the only place it fetches into and pushes from.
+
+refs/heads/*                             GitHub's branches, as last fetched
+refs/mergewright/sessions/SESSION        a session's commits, as last taken
+refs/mergewright/pushed/BRANCH           what was last pushed to a branch, whatever became of it
+refs/mergewright/preserved/SESSION/RUN   work that removing a workspace would have lost
+"""
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from runtimes.workspaces.base import Workspace
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init, redact
+from runtimes.workspaces.refs import check_branch, commit_at, is_sha
+
+_OURS = "refs/mergewright"
+_FILES = "Keep files that were not committed"
+_COMMITS = 250  #: Of a branch, no more commits than this are told of.
+
+
+class PushRefused(Exception):
+    """The remote does not take the push: its rules say no, or the branch is not where it was."""
+
+    def __init__(self, reason: str, *, moved: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.moved = moved  #: Whether the branch was not at the commit expected.
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """What a commit says."""
+
+    sha: str
+    subject: str
+    body: str = ""
+
+
+class Mirror:
+    """One project's mirror. Methods raise `GitFailure` and may be called from any thread."""
+
+    def __init__(self, path: Path, url: str, header: Callable[[], str] = str) -> None:
+        """`header` gives the line that authorises a request to `url`, or nothing."""
+        self.path = path.absolute()
+        self.url = url
+        self.header = header
+        self._lock = threading.RLock()  # Two fetches at once stand in each other's way.
+
+    def refresh(self) -> None:
+        """Fetch every branch, drop those that are gone; make the mirror where there is none."""
+        with self._lock:
+            if not self.path.is_dir():
+                making = self.path.with_name(f"{self.path.name}.making")
+                shutil.rmtree(making, ignore_errors=True)
+                making.parent.mkdir(parents=True, exist_ok=True)
+                init(making)
+                self._fetch_branches(making)
+                making.rename(self.path)
+                return
+            try:
+                self._fetch_branches(self.path)
+            except GitFailure as failure:
+                if ".lock" not in failure.words or not self._drop_old_locks():
+                    raise
+                self._fetch_branches(self.path)
+
+    def head_of(self, branch: str) -> str | None:
+        """The commit GitHub's branch was at, as last fetched or pushed."""
+        return commit_at(self.path, f"refs/heads/{check_branch(branch)}")
+
+    def contains(self, sha: str) -> bool:
+        """Whether the commit is here."""
+        line = git(self.path, "cat-file", "--batch-check", stdin=f"{_sha(sha)}^{{commit}}\n")
+        return not line.endswith(" missing\n")
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether `newer` builds on `older`; a commit builds on itself."""
+        try:
+            git(self.path, "merge-base", "--is-ancestor", _sha(older), _sha(newer))
+        except GitFailure as failure:
+            if failure.code == 1:
+                return False
+            raise
+        return True
+
+    def merge_base(self, base: str, sha: str) -> str:
+        """The last commit both have; `base` where they have none."""
+        try:
+            return git(self.path, "merge-base", _sha(base), _sha(sha)).strip()
+        except GitFailure as failure:
+            if failure.code == 1:
+                return base
+            raise
+
+    def subject(self, sha: str) -> str:
+        """The first line of a commit's message."""
+        return git(self.path, "log", "-1", "--format=%s", _sha(sha)).strip()
+
+    def subjects(self, base: str, sha: str) -> tuple[Commit, ...]:
+        """What the commits of `sha` that are not in `base` say, oldest first; at most 250."""
+        text = git(
+            self.path,
+            "log",
+            "-z",
+            "--reverse",
+            f"--max-count={_COMMITS}",
+            "--format=%H%n%s%n%b",
+            f"{_sha(base)}..{_sha(sha)}",
+        )
+        told = [record.split("\n", 2) for record in text.split("\0") if record]
+        return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in told)
+
+    def take(self, workspace: Workspace) -> str:
+        """Fetch the workspace's branch, as from a stranger, and return its commit.
+
+        Every new object is checked; no setting or hook of the session's repository is used.
+        """
+        with workspace.view() as view:
+            head = workspace.head()
+            if head is None:
+                words = f"no readable branch {workspace.branch}"
+                raise GitFailure("fetch", str(view), words, "look at the workspace by hand")
+            self._fetch_commit(view, head, f"{_OURS}/sessions/{workspace.session}")
+        return head
+
+    def preserve(self, workspace: Workspace, run: int) -> str | None:
+        """Keep what removing the workspace would lose, and return the commit that holds it.
+
+        That is: commits GitHub never had, on any local branch or none, and files changed or
+        untracked and not ignored. None: nothing would be lost.
+        """
+        if not workspace.made:
+            return None
+        with workspace.view() as view:
+            head = workspace.head()
+            tips = [sha for sha in workspace.commits() if not self._published(sha)]
+            parents = list(dict.fromkeys([head, *tips] if head else tips))
+            kept = workspace.commit_files(_FILES, parents)
+            if kept is None and tips:
+                others = [word for parent in parents for word in ("-p", parent)]
+                tree = f"{parents[0]}^{{tree}}"
+                kept = git(view, "commit-tree", tree, *others, "-m", _FILES).strip()
+            if kept is not None:
+                self._fetch_commit(view, kept, f"{_OURS}/preserved/{workspace.session}/{run}")
+        return kept
+
+    def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
+        """Where a session's work stands: its newest commit, and a commit with files on top of it.
+
+        GitHub's branch counts; what was taken or preserved counts where it builds on that.
+        """
+        preserved = self._last_preserved(session)
+        below = git(self.path, "rev-parse", f"{preserved}^1").strip() if preserved else None
+        start = self.head_of(branch)
+        for sha in (commit_at(self.path, f"{_OURS}/sessions/{session}"), below):
+            if sha and (start is None or self.is_ancestor(start, sha)):
+                start = sha
+        return None if start is None else (start, preserved if start == below else None)
+
+    def push(self, sha: str, branch: str, expected: str) -> None:
+        """Bring GitHub's branch from `expected` (empty: no such branch) to `sha`, or not at all.
+
+        Safe to repeat: a branch that is at `sha` already is fine. Raises `PushRefused`.
+        """
+        ref = f"refs/heads/{check_branch(branch)}"
+        lease = f"--force-with-lease={ref}:{expected and _sha(expected)}"
+        with self._lock:
+            try:
+                self._remote(
+                    self.path, "push", "--porcelain", lease, self.url, f"{_sha(sha)}:{ref}"
+                )
+            except GitFailure as failure:
+                if refusal := re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE):
+                    raise _refused(branch, refusal[1], failure.words) from None
+                raise
+            git(self.path, "update-ref", ref, sha)
+            git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
+
+    def _remote(self, repository: Path, *args: str) -> str:
+        header = self.header()
+        settings = {f"http.{self.url}.extraHeader": header} if header else {}
+        scheme = urlsplit(self.url).scheme
+        # `user@host:path` is how git writes an address of ssh.
+        protocol = scheme or ("ssh" if re.match(r"[^/]+:", self.url) else "file")
+        try:
+            return git(
+                repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS
+            )
+        except GitFailure as failure:
+            raise GitFailure(
+                f"{failure.command} {redact(self.url)}",
+                failure.place,
+                failure.words,
+                failure.remedy,
+                code=failure.code,
+                out=failure.out,
+            ) from None
+
+    def _fetch_branches(self, repository: Path) -> None:
+        options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head")
+        self._remote(repository, "fetch", *options, self.url, "+refs/heads/*:refs/heads/*")
+
+    def _fetch_commit(self, view: Path, sha: str, ref: str) -> None:
+        git(view, "update-ref", "refs/heads/wanted", sha)
+        with self._lock:
+            git(
+                self.path,
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                str(view),
+                f"+refs/heads/wanted:{ref}",
+                settings={"transfer.fsckObjects": "true"},
+                protocol="file",
+                seconds=NETWORK_SECONDS,
+            )
+
+    def _published(self, sha: str) -> bool:
+        """Whether GitHub has this commit, or had it once by a push of ours."""
+        if not self.contains(sha):
+            return False
+        refs = ("refs/heads", f"{_OURS}/pushed")
+        return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
+
+    def _last_preserved(self, session: str) -> str | None:
+        folder = f"{_OURS}/preserved/{session}/"
+        lines = git(self.path, "for-each-ref", "--format=%(refname) %(objectname)", folder)
+        runs = [line.removeprefix(folder).split(" ") for line in lines.splitlines()]
+        newest = max(runs, key=lambda run: int(run[0]), default=None)
+        return newest[1] if newest else None
+
+    def _drop_old_locks(self) -> bool:
+        """Remove locks older than any git call of ours can be: those of a machine that crashed."""
+        old = time.time() - NETWORK_SECONDS
+        locks = [lock for lock in self.path.rglob("*.lock") if lock.stat().st_mtime < old]
+        for lock in locks:
+            lock.unlink(missing_ok=True)
+        return bool(locks)
+
+
+def _refused(branch: str, summary: str, words: str) -> PushRefused:
+    said = [
+        line.removeprefix("remote:").strip() for line in words.splitlines() if "remote:" in line
+    ]
+    reason = " ".join([f"{branch}: {summary}", *said])[:1000]
+    return PushRefused(reason, moved="stale info" in summary or "cannot lock ref" in summary)
+
+
+def _sha(text: str) -> str:
+    if not is_sha(text):
+        raise ValueError(f"{text!r} is no commit")
+    return text

@@ -1,0 +1,87 @@
+"""A GitHub repository on disk, its mirror, and one session's worktree: all real git."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
+
+BRANCH = "mergewright/12-add-a-test"
+
+
+class Git:
+    """Git as a person or an agent runs it: with whatever the repository's configuration says."""
+
+    def __init__(self, home: Path) -> None:
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+
+    def __call__(self, place: Path, *args: str) -> str:
+        run = subprocess.run(
+            ["git", *args], cwd=place, env=self.env, text=True, capture_output=True
+        )
+        assert run.returncode == 0, f"git {args}: {run.stderr}"
+        return run.stdout.strip()
+
+    def commit(self, place: Path, name: str, text: str, message: str = "") -> str:
+        (place / name).write_text(text)
+        self(place, "add", "--", name)
+        self(place, "commit", "--quiet", "-m", message or f"Write {name}")
+        return self(place, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\nname = Ada\nemail = ada@example.com\n")
+    return Git(home)
+
+
+@pytest.fixture
+def github(tmp_path: Path, git: Git) -> Path:
+    """The repository on GitHub, with one commit on main."""
+    bare = tmp_path / "github" / "widgets.git"
+    bare.mkdir(parents=True)
+    git(bare, "init", "--quiet", "--bare", "--initial-branch=main")
+    person = tmp_path / "person"
+    git(tmp_path, "clone", "--quiet", str(bare), str(person))
+    git(person, "checkout", "--quiet", "-b", "main")
+    (person / ".gitignore").write_text("*.log\n")
+    git(person, "add", ".")
+    git.commit(person, "README", "widgets\n", "Begin")
+    git(person, "push", "--quiet", "origin", "main")
+    return bare
+
+
+@pytest.fixture
+def person(github: Path, tmp_path: Path) -> Path:
+    """A person's clone, with the right to push."""
+    return tmp_path / "person"
+
+
+@pytest.fixture
+def mirror(github: Path, tmp_path: Path) -> Mirror:
+    mirror = Mirror(tmp_path / "data" / "mirror.git", str(github))
+    mirror.refresh()
+    return mirror
+
+
+@pytest.fixture
+def workspace(mirror: Mirror, tmp_path: Path) -> Callable[[], Worktree]:
+    """Names the session's workspace; a second call is what a restarted bot has in hand."""
+    return lambda: Worktree(mirror, tmp_path / "data" / "workspaces", "widgets-12", BRANCH)
+
+
+@pytest.fixture
+def worktree(workspace: Callable[[], Worktree]) -> Worktree:
+    made = workspace()
+    made.make("main")
+    return made

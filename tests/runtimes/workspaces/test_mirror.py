@@ -1,0 +1,269 @@
+"""The mirror: what it fetches, what it pushes, and what it says when it cannot."""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import Mirror, PushRefused
+from runtimes.workspaces.worktree import Worktree
+
+BRANCH = "mergewright/12-add-a-test"
+
+
+def test_a_mirror_is_made_at_the_first_refresh_and_follows_github(mirror, github, person, git):
+    assert mirror.head_of("main") == git(github, "rev-parse", "main")
+    later = git.commit(person, "a", "1")
+    git(person, "push", "origin", "main", "HEAD:extra/one")
+    mirror.refresh()
+    assert mirror.head_of("main") == later
+    assert mirror.head_of("extra/one") == later
+    git(person, "push", "origin", "--delete", "extra/one")
+    mirror.refresh()
+    assert mirror.head_of("extra/one") is None
+
+
+def test_a_branch_that_only_shares_its_first_words_is_not_taken_for_it(mirror, person, git):
+    git(person, "push", "origin", "HEAD:extra/one")
+    mirror.refresh()
+    assert mirror.head_of("extra") is None
+
+
+def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(tmp_path):
+    mirror = Mirror(tmp_path / "mirror.git", str(tmp_path / "nowhere"))
+    with pytest.raises(GitFailure, match="nowhere.*check the repository's address"):
+        mirror.refresh()
+    assert not mirror.path.exists()
+
+
+def test_a_mirror_whose_making_was_killed_is_made_again(github, tmp_path):
+    half = tmp_path / "mirror.git.making"
+    half.mkdir()
+    (half / "HEAD").write_text("half")
+    mirror = Mirror(tmp_path / "mirror.git", str(github))
+    mirror.refresh()
+    assert mirror.head_of("main")
+    assert not half.exists()
+
+
+def test_a_lock_left_by_a_crash_is_removed_when_no_git_can_hold_it_any_more(mirror, person, git):
+    git.commit(person, "a", "1")
+    git(person, "push", "origin", "main")
+    lock = mirror.path / "refs" / "heads" / "main.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with pytest.raises(GitFailure, match="remove the lock"):
+        mirror.refresh()
+    os.utime(lock, (0, 0))
+    mirror.refresh()
+    assert mirror.head_of("main") == git(person, "rev-parse", "main")
+
+
+def test_a_push_is_taken_once_and_may_be_repeated(worktree, mirror, github, git):
+    sha = git.commit(worktree.path, "a", "1")
+    assert mirror.take(worktree) == sha
+    mirror.push(sha, BRANCH, "")
+    mirror.push(sha, BRANCH, "")
+    assert git(github, "rev-parse", BRANCH) == sha
+    assert mirror.head_of(BRANCH) == sha
+
+
+def test_a_push_is_refused_where_somebody_else_moved_the_branch(
+    worktree, mirror, github, person, git
+):
+    ours = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    mirror.push(ours, BRANCH, "")
+    git(person, "fetch", "origin", BRANCH)
+    git(person, "checkout", "--quiet", "FETCH_HEAD")
+    theirs = git.commit(person, "b", "1")
+    git(person, "push", "origin", f"HEAD:{BRANCH}")
+    newer = git.commit(worktree.path, "a", "2")
+    mirror.take(worktree)
+    with pytest.raises(PushRefused) as refused:
+        mirror.push(newer, BRANCH, ours)
+    assert refused.value.moved
+    assert git(github, "rev-parse", BRANCH) == theirs
+
+
+def test_a_push_of_a_new_branch_is_refused_where_there_is_one(worktree, mirror, github, git):
+    git(github, "branch", BRANCH, "main")
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    with pytest.raises(PushRefused, match="stale info"):
+        mirror.push(sha, BRANCH, "")
+
+
+def test_a_push_that_a_rule_forbids_carries_the_rules_words(worktree, mirror, github, git):
+    hook = github / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'GH013: no pushes here' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    with pytest.raises(PushRefused, match="GH013: no pushes here") as refused:
+        mirror.push(sha, BRANCH, "")
+    assert not refused.value.moved
+
+
+def test_a_remote_that_is_not_there_is_a_failure_and_no_refusal(worktree, mirror, github, git):
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    github.rename(github.with_name("moved.git"))
+    with pytest.raises(GitFailure, match="push"):
+        mirror.push(sha, BRANCH, "")
+
+
+def test_commits_tell_their_subjects_and_bodies_oldest_first(worktree, mirror, git):
+    base = mirror.head_of("main")
+    git.commit(worktree.path, "a", "1", "Add a\n\nBecause b.\n\nSecond paragraph.")
+    sha = git.commit(worktree.path, "a", "2", "Better a")
+    mirror.take(worktree)
+    told = mirror.subjects(base, sha)
+    assert [commit.subject for commit in told] == ["Add a", "Better a"]
+    assert told[0].body == "Because b.\n\nSecond paragraph."
+    assert told[1].sha == sha
+    assert mirror.subject(sha) == "Better a"
+    assert mirror.subjects(sha, sha) == ()
+
+
+def test_what_builds_on_what_is_told(worktree, mirror, git):
+    base = mirror.head_of("main")
+    sha = git.commit(worktree.path, "a", "1")
+    assert not mirror.contains(sha)
+    mirror.take(worktree)
+    assert mirror.contains(sha)
+    assert mirror.is_ancestor(base, sha)
+    assert not mirror.is_ancestor(sha, base)
+    assert mirror.merge_base(base, sha) == base
+
+
+@pytest.mark.parametrize("name", ["--upload-pack=x", "a b", "a..b", "a:b", "x.lock", "", "a//b"])
+def test_a_name_that_could_be_read_as_something_else_is_refused(mirror, name):
+    with pytest.raises(ValueError, match="no branch name"):
+        mirror.head_of(name)
+    with pytest.raises(ValueError, match="no commit"):
+        mirror.contains(name)
+
+
+def test_threads_that_refresh_at_once_do_not_stand_in_each_others_way(mirror, person, git):
+    git.commit(person, "a", "1")
+    git(person, "push", "origin", "main", "HEAD:b", "HEAD:c")
+    failures: list[Exception] = []
+
+    def refresh() -> None:
+        try:
+            mirror.refresh()
+        except GitFailure as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=refresh) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_committed_changed_and_untracked_work_is_preserved_but_nothing_ignored(
+    worktree, mirror, git
+):
+    head = git.commit(worktree.path, "a", "1")
+    (worktree.path / "README").write_text("changed\n")
+    (worktree.path / "new").write_text("new\n")
+    (worktree.path / "noise.log").write_text("noise\n")
+    kept = mirror.preserve(worktree, 1)
+    assert kept
+    assert git(mirror.path, "rev-parse", "refs/mergewright/preserved/widgets-12/1") == kept
+    assert git(mirror.path, "rev-parse", f"{kept}^1") == head
+    names = git(mirror.path, "ls-tree", "--name-only", kept).split()
+    assert names == [".gitignore", "README", "a", "new"]
+    assert git(mirror.path, "show", f"{kept}:README") == "changed"
+
+
+def test_nothing_is_preserved_where_nothing_would_be_lost(worktree, mirror, github, git):
+    assert mirror.preserve(worktree, 1) is None
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    mirror.push(sha, BRANCH, "")
+    git(github, "branch", "-D", BRANCH)  # As after a merge by squash.
+    mirror.refresh()
+    assert mirror.preserve(worktree, 1) is None
+
+
+def test_commits_on_other_branches_and_on_none_are_preserved_too(worktree, mirror, git):
+    git(worktree.path, "checkout", "--quiet", "-b", "aside")
+    aside = git.commit(worktree.path, "aside", "1")
+    git(worktree.path, "checkout", "--quiet", "--detach", BRANCH)
+    loose = git.commit(worktree.path, "loose", "1")
+    git(worktree.repository, "pack-refs", "--all")
+    git(worktree.path, "checkout", "--quiet", "--detach", loose)
+    kept = mirror.preserve(worktree, 2)
+    assert mirror.is_ancestor(aside, kept)
+    assert mirror.is_ancestor(loose, kept)
+
+
+def test_work_that_was_preserved_comes_back_with_the_workspace(
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git
+):
+    base = mirror.head_of("main")
+    head = git.commit(worktree.path, "a", "1")
+    (worktree.path / "new").write_text("new\n")
+    (worktree.path / "README").unlink()
+    mirror.preserve(worktree, 1)
+    worktree.remove()
+    again = workspace()
+    assert again.make("main") == base
+    assert again.head() == head
+    assert (again.path / "new").read_text() == "new\n"
+    assert not (again.path / "README").exists()
+    assert again.dirty()
+
+
+def test_a_workspace_made_again_goes_on_from_what_github_has(
+    worktree, workspace, mirror, person, git
+):
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    mirror.push(sha, BRANCH, "")
+    worktree.remove()
+    git(person, "fetch", "origin", BRANCH)
+    git(person, "checkout", "--quiet", "FETCH_HEAD")
+    theirs = git.commit(person, "b", "1")
+    git(person, "push", "origin", f"HEAD:{BRANCH}")
+    mirror.refresh()
+    again = workspace()
+    again.make("main")
+    assert again.head() == theirs
+
+
+def test_a_workspace_that_was_never_made_has_nothing_to_preserve(workspace, mirror):
+    assert mirror.preserve(workspace(), 1) is None
+
+
+def test_the_token_travels_neither_in_arguments_nor_on_disk(tmp_path: Path, monkeypatch):
+    seen = tmp_path / "seen"
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >> {seen}.argv\nenv > {seen}.env\n'
+        "echo 'fatal: Authorization: Basic c2VjcmV0LXRva2Vu refused' >&2\n"
+        'case "$1" in init) exit 0;; esac\nexit 128\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("GITHUB_TOKEN", "of-the-server")
+    url = "https://user:password@github.example/o/widgets.git"
+    mirror = Mirror(tmp_path / "m.git", url, lambda: "Authorization: Basic c2VjcmV0LXRva2Vu")
+    with pytest.raises(GitFailure) as failure:
+        mirror.refresh()
+    assert "c2VjcmV0LXRva2Vu" not in str(failure.value)
+    assert "password" not in str(failure.value)
+    assert "c2VjcmV0LXRva2Vu" not in Path(f"{seen}.argv").read_text()
+    environment = Path(f"{seen}.env").read_text()
+    assert "GIT_CONFIG_VALUE_13=Authorization: Basic c2VjcmV0LXRva2Vu" in environment
+    assert "of-the-server" not in environment
+    assert "GIT_ALLOW_PROTOCOL=https\n" in environment

@@ -1,0 +1,149 @@
+"""The worktree: made whole or not at all, read without waking anything in it."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.worktree import Worktree
+
+BRANCH = "mergewright/12-add-a-test"
+
+
+def test_a_made_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(worktree, mirror, git):
+    assert git(worktree.path, "branch", "--show-current") == BRANCH
+    assert worktree.head() == mirror.head_of("main")
+    assert (worktree.path / "README").read_text() == "widgets\n"
+    assert not worktree.dirty()
+
+
+def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
+    worktree, mirror, person, git
+):
+    later = git.commit(person, "a", "1")
+    git(person, "push", "origin", "main")
+    mirror.refresh()
+    git(worktree.path, "fetch", "--quiet", "origin")
+    assert git(worktree.path, "rev-parse", "origin/main") == later
+    git.commit(worktree.path, "b", "1")
+    assert git(worktree.path, "log", "-1", "--format=%an <%ae>") == (
+        "Mergewright <mergewright@localhost>"
+    )
+
+
+def test_a_push_of_the_agent_fails_and_says_who_pushes(worktree, git):
+    with pytest.raises(AssertionError, match="Mergewright pushes this branch by itself"):
+        git(worktree.path, "push", "origin", "HEAD")
+
+
+def test_making_again_leaves_the_agents_work_alone(worktree, workspace, mirror, git):
+    base = mirror.head_of("main")
+    sha = git.commit(worktree.path, "a", "1")
+    (worktree.path / "b").write_text("not committed")
+    assert workspace().make("main") == base
+    assert worktree.head() == sha
+    assert (worktree.path / "b").exists()
+
+
+@pytest.mark.parametrize("missing", ["bot.git/made", "bot.git", "repository.git", "checkout"])
+def test_a_half_made_workspace_is_made_again(worktree, workspace, missing):
+    gone = worktree.place / missing
+    if gone.is_dir():
+        shutil.rmtree(gone)
+    else:
+        gone.unlink()
+    again = workspace()
+    again.make("main")
+    assert not again.dirty()
+    assert (again.path / "README").exists()
+
+
+def test_commits_outlive_a_checkout_that_the_agent_removed(worktree, workspace, git):
+    sha = git.commit(worktree.path, "a", "1")
+    shutil.rmtree(worktree.path)
+    again = workspace()
+    again.make("main")
+    assert again.head() == sha
+    assert (again.path / "a").exists()
+
+
+def test_a_base_that_github_does_not_have_is_named(workspace):
+    with pytest.raises(GitFailure, match=r"no branch trunk.*exists on GitHub"):
+        workspace().make("trunk")
+
+
+def test_a_base_may_be_a_commit(workspace, mirror):
+    base = mirror.head_of("main")
+    assert workspace().make(base) == base
+
+
+def test_the_head_is_read_whether_loose_or_packed(worktree, git):
+    sha = git.commit(worktree.path, "a", "1")
+    assert worktree.head() == sha
+    git(worktree.repository, "pack-refs", "--all")
+    assert worktree.head() == sha
+
+
+def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(worktree, git):
+    (worktree.path / "noise.log").write_text("noise")
+    assert not worktree.dirty()
+    (worktree.path / "new").write_text("1")
+    assert worktree.dirty()
+    git(worktree.path, "add", "new")
+    assert worktree.dirty()
+    git(worktree.path, "commit", "-m", "Add new")
+    assert not worktree.dirty()
+    (worktree.path / "new").write_text("2")
+    assert worktree.dirty()
+    git(worktree.path, "restore", "new")
+    assert not worktree.dirty()
+    (worktree.path / "README").unlink()
+    assert worktree.dirty()
+
+
+def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree):
+    cache = worktree.path / "cache" / "module"
+    cache.mkdir(parents=True)
+    (cache / "file").write_text("x")
+    cache.chmod(0o500)
+    cache.parent.chmod(0o500)
+    worktree.remove()
+    assert not worktree.place.exists()
+    worktree.remove()
+    assert worktree.head() is None
+
+
+def test_removing_does_not_follow_a_link_out_of_the_workspace(worktree, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("mine")
+    (worktree.path / "link").symlink_to(outside)
+    worktree.remove()
+    assert (outside / "file").exists()
+
+
+def test_a_workspace_that_is_not_made_cannot_be_asked_for_changes(workspace):
+    with pytest.raises(GitFailure, match="not made"):
+        workspace().dirty()
+
+
+@pytest.mark.parametrize("session", ["../x", "a/b", "", ".hidden", "a..b", "-x", "a\nb"])
+def test_a_session_name_cannot_leave_its_folder(mirror, tmp_path: Path, session):
+    with pytest.raises(ValueError, match="session name"):
+        Worktree(mirror, tmp_path, session, BRANCH)
+
+
+def test_two_sessions_do_not_see_each_others_branches(worktree, mirror, tmp_path, git):
+    other = Worktree(mirror, tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x")
+    other.make("main")
+    git.commit(worktree.path, "a", "1")
+    assert BRANCH not in git(other.path, "branch", "--all")
+
+
+def test_what_the_server_knows_does_not_reach_git(worktree, monkeypatch, tmp_path):
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert not worktree.dirty()
+    assert not os.path.exists(tmp_path / "index")
