@@ -18,7 +18,7 @@ class Layout(Struct, frozen=True):
     @property
     def runtime(self) -> Path:
         """What the runtime keeps for itself; sockets are in it, so its path stays short."""
-        return self.data
+        return self.data / "runtime"
 
     @property
     def mirrors(self) -> Path:

@@ -30,8 +30,9 @@ _SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECAS
 _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
-#: A Unix socket's path may have 104 to 108 bytes, its end included.
-_SOCKET_BYTES = 100
+#: A Unix socket's path may have 104 to 108 bytes, its end included; this leaves room for the
+#: runtime's folder and socket below the data folder.
+_DATA_BYTES = 80
 
 
 class ConfigError(Exception):
@@ -177,10 +178,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             yield f"{where} = {_short(url)}: expected an address such as https://example.com/"
     if not settings.github.git_base:
         yield "github.git-url: missing, and cannot be worked out from api-url"
-    if len(os.fsencode(settings.data / "tmux.sock")) > _SOCKET_BYTES:
+    if len(os.fsencode(settings.data)) > _DATA_BYTES:
         yield (
             f"server.data = {_short(str(settings.data))}: too long for the sockets in it;"
-            f" expected at most {_SOCKET_BYTES - len('/tmux.sock')} bytes"
+            f" expected at most {_DATA_BYTES} bytes"
         )
     yield from _project_contradictions(settings)
     yield from _agent_contradictions(settings)

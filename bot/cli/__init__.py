@@ -1,0 +1,5 @@
+"""The `mergewright` command."""
+
+from bot.cli.program import main
+
+__all__ = ["main"]

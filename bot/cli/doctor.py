@@ -1,0 +1,266 @@
+"""What could stand in the way, looked at before it does; every fault comes with its remedy."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from pathlib import Path
+
+import httpx
+from msgspec import Struct
+from msgspec.structs import asdict
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli import given
+from bot.cli.refused import Refused
+from bot.clock import utc_now
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure
+from config.load import VARIABLES, Secrets
+from config.settings import Settings
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType
+
+_CLOCK_SECONDS = 60  # A signed App token that is further off is refused.
+_SHORT_SECRET = 16
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(Struct, frozen=True):
+    """What one check found."""
+
+    verdict: Verdict
+    says: str
+    remedy: str = ""
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """What the checks look at."""
+
+    settings: Settings
+    secrets: Secrets
+    environ: Mapping[str, str]
+    configured: Finding
+
+
+def examine(config: Path | None, environ: Mapping[str, str]) -> bool:
+    """Print one line for each check; whether none failed."""
+    machine = machine_of(config, environ)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    healthy = True
+    for name, check in CHECKS:
+        finding = check(machine)
+        healthy = healthy and finding.verdict is not Verdict.FAIL
+        colour = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
+        said = Text(finding.says)
+        if finding.remedy:
+            said.append(f"\n-> {finding.remedy}", "dim")
+        table.add_row(Text(finding.verdict, colour[finding.verdict]), Text(name), said)
+    Console(highlight=False, markup=False, emoji=False).print(table)
+    return healthy
+
+
+def machine_of(config: Path | None, environ: Mapping[str, str]) -> Machine:
+    """The machine with its configuration, or with the defaults where that cannot be used."""
+    try:
+        settings, secrets = given.everything(config)
+    except Refused as refusal:
+        first, *more = str(refusal).splitlines()
+        hint = "\n".join(more) if "\n\n" not in str(refusal) else "copy config/example.toml"
+        finding = Finding(Verdict.FAIL, first, hint or "see config/default.toml")
+        return Machine(settings=Settings(), secrets=Secrets(), environ=environ, configured=finding)
+    projects = ", ".join(settings.projects)
+    finding = (
+        Finding(Verdict.OK, f"projects: {projects}")
+        if projects
+        else Finding(Verdict.FAIL, "no project", "add [projects.NAME] with a repository")
+    )
+    return Machine(settings=settings, secrets=secrets, environ=environ, configured=finding)
+
+
+def configuration(machine: Machine) -> Finding:
+    return machine.configured
+
+
+def git(machine: Machine) -> Finding:
+    said = _version_of("git", "--version")
+    if said < (2, 31):  # The first that takes credentials from variables, off disk and argv.
+        return Finding(Verdict.FAIL, _named(said), "install git 2.31 or newer")
+    return Finding(Verdict.OK, _named(said))
+
+
+def tmux(machine: Machine) -> Finding:
+    if machine.settings.runtime.kind != "tmux":
+        return Finding(Verdict.OK, "not used")
+    said = _version_of("tmux", "-V")
+    if not said:
+        return Finding(Verdict.FAIL, _named(said), "install tmux 3.2 or newer")
+    if said < (3, 5):
+        return Finding(
+            Verdict.WARN,
+            f"{_named(said)}: before 3.5 it can lose how a program ended",
+            "nothing to do: Mergewright keeps its own record; 3.5 has the fix",
+        )
+    return Finding(Verdict.OK, _named(said))
+
+
+def sqlite(machine: Machine) -> Finding:
+    said = sqlite3.sqlite_version_info
+    if said < (3, 37):  # The first with STRICT tables.
+        return Finding(Verdict.FAIL, _named(said), "use a Python with SQLite 3.37 or newer")
+    if said < (3, 51, 3):
+        return Finding(
+            Verdict.WARN,
+            f"{_named(said)}: before 3.51.3 two writers at once can damage a database",
+            "nothing to do: Mergewright writes by one connection; let nothing else write",
+        )
+    return Finding(Verdict.OK, _named(said))
+
+
+def data(machine: Machine) -> Finding:
+    folder = machine.settings.data
+    if not folder.exists():
+        parent = next(one for one in folder.parents if one.exists())
+        if os.access(parent, os.W_OK | os.X_OK):
+            return Finding(Verdict.OK, f"{folder} will be made")
+        return Finding(Verdict.FAIL, f"{folder} cannot be made", f"make {parent} writable")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Finding(Verdict.FAIL, f"{folder} cannot be written", "give this user the folder")
+    if folder.stat().st_mode & 0o077:
+        return Finding(Verdict.FAIL, f"{folder} is open to others", f"chmod 700 {folder}")
+    return Finding(Verdict.OK, f"{folder}, writable and private")
+
+
+def github(machine: Machine) -> Finding:
+    github, secrets = machine.settings.github, machine.secrets
+    if not (secrets.private_key if github.app_id else secrets.token):
+        return Finding(
+            Verdict.FAIL,
+            "no credentials",
+            "set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id and the App's private key",
+        )
+    credentials = Credentials(
+        token=secrets.token, app_id=github.app_id, private_key=secrets.private_key
+    )
+    client = GitHub(github.api_url, credentials)
+    try:
+        login = client.read.me()
+        for project in machine.settings.projects.values():
+            client.read.repository(project.repository)
+    except GitHubFailure as failure:
+        return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
+    finally:
+        client.close()
+    return Finding(Verdict.OK, f"{github.api_url} knows us as {login}")
+
+
+def clock(machine: Machine) -> Finding:
+    url = machine.settings.github.api_url
+    try:
+        there = parsedate_to_datetime(httpx.head(url, timeout=10).headers["Date"])
+    except httpx.HTTPError as error:
+        return Finding(Verdict.FAIL, f"{url} does not answer: {error}", "check the network")
+    except (KeyError, ValueError):
+        return Finding(Verdict.WARN, f"{url} does not say the time")
+    off = abs((utc_now() - there).total_seconds())
+    if off > _CLOCK_SECONDS:
+        return Finding(Verdict.FAIL, f"{off:.0f} s off GitHub's", "set it by NTP")
+    return Finding(Verdict.OK, "agrees with GitHub's")
+
+
+def webhook_secret(machine: Machine) -> Finding:
+    secret = machine.secrets.webhook_secret
+    if not secret:
+        return Finding(
+            Verdict.FAIL, "not set", "set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
+        )
+    return _strength(secret)
+
+
+def page_token(machine: Machine) -> Finding:
+    secret = machine.secrets.page_token
+    if not secret:
+        return Finding(Verdict.FAIL, "not set", "set MERGEWRIGHT_PAGE_TOKEN to see the page")
+    return _strength(secret)
+
+
+def secret_files(machine: Machine) -> Finding:
+    named = [machine.environ.get(f"{variable}_FILE", "") for variable in VARIABLES.values()]
+    files = [Path(name).expanduser() for name in named if name]
+    loose = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o077]
+    if loose:
+        return Finding(Verdict.WARN, "others can read a secret", f"chmod 600 {' '.join(loose)}")
+    return Finding(Verdict.OK, "none others can read")
+
+
+def agents(machine: Machine) -> Finding:
+    said, wrong = [], []
+    for name, settings in machine.settings.agent_types.items():
+        program = AGENTS[settings.program](AgentType(**asdict(settings)))
+        try:
+            said.append(f"{name} {program.version()}")
+        except FileNotFoundError as error:
+            wrong.append(f"{name}: {error}")
+        else:
+            wrong += [f"{name}: {problem}" for problem in program.check(machine.environ)]
+    if wrong:
+        return Finding(Verdict.FAIL, "not all can start", "\n-> ".join(wrong))
+    return Finding(Verdict.OK, ", ".join(said) or "none configured")
+
+
+def sandbox(machine: Machine) -> Finding:
+    if machine.settings.runtime.sandbox == "none":
+        return Finding(Verdict.WARN, "none: agents have the rights of this user", "as configured")
+    return Finding(
+        Verdict.WARN,
+        "not decided: agents have the rights of this user",
+        'say so with runtime.sandbox = "none", or run Mergewright as a user of its own',
+    )
+
+
+#: Every check by the name people read, in the order they are printed.
+CHECKS: tuple[tuple[str, Callable[[Machine], Finding]], ...] = (
+    ("configuration", configuration),
+    ("git", git),
+    ("tmux", tmux),
+    ("sqlite", sqlite),
+    ("data folder", data),
+    ("GitHub", github),
+    ("clock", clock),
+    ("webhook secret", webhook_secret),
+    ("page token", page_token),
+    ("secret files", secret_files),
+    ("agents", agents),
+    ("sandbox", sandbox),
+)
+
+
+def _strength(secret: str) -> Finding:
+    if len(secret) < _SHORT_SECRET:
+        return Finding(Verdict.WARN, "set, but short", "make a long one: openssl rand -hex 32")
+    return Finding(Verdict.OK, "set")
+
+
+def _version_of(program: str, option: str) -> tuple[int, ...]:
+    """The numbers of a program's version; empty where it is missing or does not say."""
+    if not shutil.which(program):
+        return ()
+    said = subprocess.run([program, option], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"\d+(?:\.\d+)+", said)
+    return tuple(int(number) for number in found[0].split(".")) if found else ()
+
+
+def _named(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version)) or "not found"

@@ -1,0 +1,95 @@
+"""What a command starts from: the configuration, the store, a session; or a refusal that helps."""
+
+import os
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from bot.cli.refused import PROBLEM, Refused
+from bot.layout import Layout
+from bot.store import Session, Store
+from config.load import ConfigError, Secrets, load, load_settings, nearest
+from config.settings import Settings
+from runtimes import RUNTIMES
+from runtimes.agents import AGENTS
+
+FILE = Path("mergewright.toml")
+
+
+def file(config: Path | None) -> Path:
+    """The configuration to use, which must be there."""
+    path = config or FILE
+    if path.is_file():
+        return path
+    if config:
+        raise Refused(f"{config}: there is no such file")
+    raise Refused(
+        f"no configuration: there is no {FILE} here, and neither --config nor"
+        f" MERGEWRIGHT_CONFIG names one\nto begin, put these lines into {FILE}:\n\n"
+        f"{example()}"
+    )
+
+
+def example() -> str:
+    """The shipped example, indented."""
+    return textwrap.indent(files("config").joinpath("example.toml").read_text("utf-8"), "    ")
+
+
+def settings(config: Path | None) -> Settings:
+    """The settings alone, for commands that need no secret."""
+    path = file(config)
+    try:
+        found = load_settings(path)
+    except ConfigError as error:
+        raise Refused(str(error)) from None
+    refuse_unknown_names(path, found)
+    return found
+
+
+def everything(config: Path | None) -> tuple[Settings, Secrets]:
+    """The settings and the secrets."""
+    path = file(config)
+    try:
+        found, secrets = load(path, os.environ)
+    except ConfigError as error:
+        raise Refused(str(error)) from None
+    refuse_unknown_names(path, found)
+    return found, secrets
+
+
+def refuse_unknown_names(path: Path, found: Settings) -> None:
+    """Hold the names of programs and runtimes against the tables, which `config` does not know."""
+    wrong = [
+        f"{path}: agent-types.{name}.program = {one.program!r}: {nearest(one.program, AGENTS)}"
+        for name, one in found.agent_types.items()
+        if one.program not in AGENTS
+    ]
+    kind = found.runtime.kind
+    if kind not in RUNTIMES:
+        wrong.append(f"{path}: runtime.kind = {kind!r}: {nearest(kind, RUNTIMES)}")
+    if wrong:
+        raise Refused("\n".join(wrong))
+
+
+@contextmanager
+def store(found: Settings) -> Iterator[Store]:
+    """The server's database, to read from."""
+    path = Layout(found.data).database
+    if not path.exists():
+        raise Refused(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
+    opened = Store.reading(path)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def session(opened: Store, id: str) -> Session:
+    """One session by its id, or the nearest ids."""
+    found = opened.session(id)
+    if found is None:
+        ids = [one.id for one in opened.sessions()]
+        raise Refused(f"no session {id!r}; {nearest(id, ids)}")
+    return found

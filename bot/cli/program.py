@@ -1,0 +1,192 @@
+"""Every command in one place. What a command needs is imported when it runs: `--help` is quick."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.cli.refused import PROBLEM, Refused
+
+app = typer.Typer(
+    name="mergewright",
+    help="Takes a labelled GitHub issue to a merged pull request.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(config_app, name="config", help="Look at configuration files.")
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="MERGEWRIGHT_CONFIG",
+        metavar="FILE",
+        help="The configuration; otherwise ./mergewright.toml.",
+    ),
+]
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Such as widgets-12.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 fine, 1 found a problem, 2 usage or configuration."""
+    try:
+        app()
+    except Refused as refusal:
+        for line in str(refusal).splitlines():
+            print(f"mergewright: {line}", file=sys.stderr)
+        sys.exit(refusal.code)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"mergewright {version('mergewright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Takes a labelled GitHub issue to a merged pull request."""
+
+
+@app.command()
+def serve(config: Config = None) -> None:
+    """Run the server: webhooks, the page, and the sessions."""
+    from bot.cli import given
+    from config.load import missing
+
+    settings, secrets = given.everything(config)
+    wanted = missing(settings, secrets)
+    if wanted:
+        raise Refused("\n".join(wanted))
+
+    from bot import app as server
+
+    server.serve(settings, secrets)
+
+
+@app.command()
+def ls(
+    config: Config = None,
+    every: Annotated[bool, typer.Option("--all", help="Ended sessions too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the sessions, newest first."""
+    from bot.cli import given, screens
+    from bot.clock import utc_now
+
+    with given.store(given.settings(config)) as store:
+        sessions = store.sessions(live=None if every else True)
+    if as_json:
+        screens.show_json([screens.summary(session) for session in sessions])
+    else:
+        screens.show(screens.listing(sessions, utc_now(), every))
+
+
+@app.command()
+def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
+    """Show a session: what it works on, how far it is, what happened."""
+    from bot.cli import given, screens
+    from bot.clock import utc_now
+
+    with given.store(given.settings(config)) as store:
+        session = given.session(store, session_id)
+        facts, history = store.facts(session.id), store.history(session.id)
+    if as_json:
+        screens.show_json({"session": session, "facts": facts, "history": history})
+    else:
+        screens.show(screens.detail(session, facts, history, utc_now()))
+
+
+@app.command()
+def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
+    """Say why a session is where it is and what would follow now, touching nothing."""
+    from bot.cli import given, screens
+    from bot.clock import utc_now
+    from lifecycle.decide import decide
+
+    settings = given.settings(config)
+    with given.store(settings) as store:
+        facts = store.facts(given.session(store, session_id).id)
+    decision = decide(facts, settings.policy, utc_now())
+    if as_json:
+        screens.show_json({"facts": facts, "decision": decision})
+    else:
+        screens.show(screens.verdict(facts, decision, settings.policy, utc_now()))
+
+
+@app.command()
+def attach(session_id: SessionId, config: Config = None) -> None:
+    """Look at a session's terminal, as a person sitting before it."""
+    from bot.cli import given
+    from bot.layout import Layout, run_name
+    from lifecycle.status import TERMINAL
+    from runtimes import RUNTIMES
+    from runtimes.base import Options
+
+    settings = given.settings(config)
+    with given.store(settings) as store:
+        session = given.session(store, session_id)
+    if session.status in TERMINAL or not session.run:
+        raise Refused(
+            f"{session.id} is {session.status}: no program of it runs;"
+            f" `mergewright logs {session.id}` shows what it printed",
+            PROBLEM,
+        )
+    runtime = RUNTIMES[settings.runtime.kind](Options(data=Layout(settings.data).runtime))
+    command = runtime.attach(runtime.handle(run_name(session.id, session.run)))
+    os.execvp(command[0], command)
+
+
+@app.command()
+def logs(
+    session_id: SessionId,
+    config: Config = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more comes.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many, at most.")] = 200,
+    run: Annotated[int, typer.Option(min=1, help="An earlier run.", show_default="the last")] = 0,
+    ansi: Annotated[
+        bool, typer.Option("--ansi", help="Leave escape sequences in; they reach your terminal.")
+    ] = False,
+) -> None:
+    """Print what a session's program printed."""
+    from bot.cli import given, output
+    from bot.layout import Layout
+
+    settings = given.settings(config)
+    with given.store(settings) as store:
+        session = given.session(store, session_id)
+    path = Layout(settings.data).run(session.id, run or session.run) / "output.log"
+    if not path.exists():
+        raise Refused(f"{session.id} has printed nothing yet in run {run or session.run}", PROBLEM)
+    output.tail(path, lines, follow=follow, ansi=ansi)
+
+
+@config_app.command()
+def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+    """Say everything that is wrong with a configuration file."""
+    from bot.cli import given
+
+    settings = given.settings(file)
+    projects = ", ".join(settings.projects) or "none yet"
+    print(f"{file} is fine. Projects: {projects}.")
+
+
+@app.command()
+def doctor(config: Config = None) -> None:
+    """Check the machine, the configuration and the way to GitHub, with a remedy for each fault."""
+    from bot.cli.doctor import examine
+
+    if not examine(config, os.environ):
+        raise typer.Exit(PROBLEM)

@@ -1,0 +1,234 @@
+"""What the commands show of a session, made to be read in 80 columns."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli.output import plain
+from bot.store import HistoryRow, Session
+from lifecycle.decide import Decision
+from lifecycle.facts import Agent, Facts, Pull, Work
+from lifecycle.policy import Mode, Policy
+from lifecycle.reasons import ADVICE
+from lifecycle.status import TERMINAL, CheckState, Reason, Status
+
+_ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
+_GOOD = frozenset({Status.MERGED, Status.MERGEABLE, Status.APPROVED, Status.DONE})
+_HISTORY = 20
+
+
+def show(screen: RenderableType) -> None:
+    """Print a screen; colours only where a terminal reads them."""
+    Console(highlight=False, markup=False, emoji=False).print(screen)
+
+
+def show_json(value: object) -> None:
+    """Print a value for programs."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def summary(session: Session) -> dict[str, Any]:
+    """A session as a row for programs."""
+    return {
+        "id": session.id,
+        "status": session.status,
+        "activity": session.activity,
+        "reason": session.reason,
+        "because": session.because,
+        "project": session.project,
+        "repository": session.repository,
+        "issue": {"number": session.issue.number, "title": session.issue.title},
+        "pulls": [{"number": pull.number, "url": pull.url} for pull in session.pulls],
+        "agent": session.agent_type,
+        "run": session.run,
+        "created": session.created,
+        "since": session.since,
+    }
+
+
+def listing(sessions: Sequence[Session], now: datetime, every: bool) -> RenderableType:
+    """The words of each session in columns; below them what it is about, and the sentence."""
+    if not sessions:
+        return Text("No sessions yet." if every else "No live sessions; --all shows ended ones.")
+    rows = [("SESSION", "STATUS", "AGENT", "PULL", "SINCE")]
+    for one in sessions:
+        pulls = " ".join(f"#{pull.number}" for pull in one.pulls)
+        rows.append((one.id, one.status, one.activity, pulls or "-", age(one.since, now)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    head, *lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    screen = Text(head, "dim")
+    for one, line in zip(sessions, lines, strict=True):
+        said = Text(line)
+        said.stylize("bold", 0, len(one.id))
+        said.highlight_words([one.status], colour(one.status))
+        below = Text(f"\n  {plain(one.issue.title)}\n  {plain(one.because)}", "dim")
+        screen.append("\n").append(said).append(below)
+    return screen
+
+
+def detail(
+    session: Session, facts: Facts, history: Sequence[HistoryRow], now: datetime
+) -> RenderableType:
+    """Everything about one session, and the last things that happened."""
+    rows = _rows()
+    issue = session.issue
+    add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
+    add(rows, "project", f"{session.project} ({session.repository})")
+    add(rows, "asked by", session.requester or "unknown")
+    add(rows, "agent", f"{session.agent_type}, {agent_line(session.agent, session.run, now)}")
+    add(rows, "work", work_line(session.work, session.branch), session.work.path)
+    for pull in session.pulls:
+        add(rows, "pull", pull_line(pull), pull.url)
+    for key in sorted(facts.pending):
+        add(rows, "to do", key)
+    for key, failure in facts.failures.items():
+        add(rows, "gave up", f"{key}: {failure.detail}")
+    return Group(
+        _headline(session.id, session.status, session.because),
+        _remedy(session.status, session.reason),
+        *_list("it is not merging because", session.blockers),
+        rows,
+        Text("\nhistory", "dim"),
+        _history(history[:_HISTORY]),
+    )
+
+
+def verdict(facts: Facts, decision: Decision, policy: Policy, now: datetime) -> RenderableType:
+    """Facts, then the rule they match, then what follows."""
+    rows = _rows()
+    words = ", ".join(
+        f"{name}={value}" for name, value in msgspec.structs.asdict(decision.signals).items()
+    )
+    add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
+    add(rows, "agent", agent_line(facts.agent, facts.run, now))
+    add(rows, "work", work_line(facts.work, facts.branch))
+    for pull in facts.pulls:
+        add(rows, "pull", pull_line(pull))
+    add(rows, "done", f"{len(facts.done)} actions; the last: {_last_done(facts)}")
+    for key in sorted(facts.pending):
+        add(rows, "to do", key)
+    for key, failure in facts.failures.items():
+        add(rows, "gave up", f"{key}: {failure.detail}")
+    add(rows, "in short", words)
+    follows = [_action(action) for action in decision.actions] or ["nothing new"]
+    if policy.mode is Mode.OBSERVE:
+        follows = ["nothing: policy.mode is observe"]
+    again = f"in {age(now, decision.recheck_at)}" if decision.recheck_at else "when a fact changes"
+    return Group(
+        _headline(facts.session, decision.status, decision.because),
+        _remedy(decision.status, decision.reason),
+        Text("facts", "dim"),
+        rows,
+        *_list("it is not merging because", decision.blockers),
+        *_list("what follows", follows),
+        Text.assemble(("judged again  ", "dim"), again),
+    )
+
+
+def colour(status: str) -> str:
+    """Red asks for a person, green is well, dim is over."""
+    if status in _ATTENTION:
+        return "red"
+    if status in _GOOD:
+        return "green"
+    return "dim" if status in TERMINAL else "cyan"
+
+
+def age(since: datetime, now: datetime) -> str:
+    """How long between two times, in one unit."""
+    seconds = max(0, int((now - since).total_seconds()))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+def agent_line(agent: Agent, run: int, now: datetime) -> str:
+    """What the agent does, and how we know."""
+    if not run:
+        return "not started yet"
+    since = f" since {age(agent.since, now)}" if agent.since else ""
+    said = agent.question or agent.error or agent.evidence
+    return f"run {run}, {agent.activity}{since}{': ' if said else ''}{said}"
+
+
+def work_line(work: Work, branch: str) -> str:
+    """What there is of the agent's work."""
+    head = f" at {work.head[:7]}" if work.head else ""
+    return f"{branch}{head}{', not all committed' if work.dirty else ''}"
+
+
+def pull_line(pull: Pull) -> str:
+    """How far a pull request is."""
+    words = [f"#{pull.number} {'draft' if pull.draft else pull.state} at {pull.head[:7]}"]
+    words.append(f"review {pull.review}, merge {pull.merge}")
+    counted = [
+        f"{sum(check.state is state for check in pull.checks)} {state}"
+        for state in CheckState
+        if any(check.state is state for check in pull.checks)
+    ]
+    failed = [check.name for check in pull.checks if check.state is CheckState.FAILED]
+    names = f" ({', '.join(failed)})" if failed else ""
+    words.append(f"checks: {', '.join(counted) or 'none'}{names}")
+    waiting = sum(not thread.resolved for thread in pull.threads)
+    if waiting:
+        words.append(f"{waiting} open threads")
+    return "; ".join(words)
+
+
+def add(rows: Table, name: str, *lines: str) -> None:
+    """One named row; words of other people cannot touch the terminal."""
+    rows.add_row(Text(name, "dim"), Text("\n".join(plain(line) for line in lines if line)))
+
+
+def _rows() -> Table:
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column(min_width=8)
+    rows.add_column(overflow="fold")
+    return rows
+
+
+def _headline(name: str, status: str, because: str) -> Text:
+    return Text.assemble((name, "bold"), " ", (status, colour(status)), f"  {plain(because)}")
+
+
+def _remedy(status: str, reason: str) -> RenderableType:
+    advice = ADVICE.get(Reason(reason)) if status in _ATTENTION and reason else None
+    return Text(f"{advice.remedy}\n" if advice else "")
+
+
+def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:
+    if not lines:
+        return []
+    return [Text(title, "dim"), *(Padding(Text(plain(line)), (0, 0, 0, 2)) for line in lines)]
+
+
+def _history(history: Sequence[HistoryRow]) -> Table:
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    for row in history:
+        when = row.at.astimezone().strftime("%m-%d %H:%M:%S")
+        rows.add_row(Text(when, "dim"), Text(plain(_happened(row)), overflow="fold"))
+    return rows
+
+
+def _happened(row: HistoryRow) -> str:
+    who = f" by {row.actor}" if row.actor else ""
+    if row.kind != "decision":
+        return f"{row.kind}{who}: " + ", ".join(f"{k} {v}" for k, v in row.data.items())
+    actions = ", ".join(row.data["actions"])
+    return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
+
+
+def _last_done(facts: Facts) -> str:
+    return max(facts.done, key=lambda key: facts.done[key].at, default="none")
+
+
+def _action(action: Any) -> str:
+    return f"{type(action).__name__} {action.key}"
