@@ -1,0 +1,80 @@
+"""The web server's application: the webhook, the health routes, the page."""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException
+from litestar.static_files import create_static_files_router
+from litestar.types import Message, Scope
+
+from bot.inbox import Inbox
+from bot.store import Store
+from bot.web.access import Access
+from bot.web.health import Health, health_routes
+from bot.web.live import Watchers
+from bot.web.pages import Terminal, page_routes
+from bot.web.webhook import Limits, webhook
+
+_log = logging.getLogger(__name__)
+_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+
+
+def build(
+    inbox: Inbox,
+    store: Store,
+    *,
+    webhook_secrets: Sequence[str],
+    page_token: str,
+    health: Callable[[], Health],
+    terminal: Terminal,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> Litestar:
+    """Make the application.
+
+    A delivery signed with any of `webhook_secrets` is genuine; without one all are refused.
+    `health` is asked on every delivery. An empty `page_token` closes the page.
+    """
+    watchers = Watchers()
+    store.on_change.append(watchers.changed)
+
+    async def bind() -> None:
+        watchers.open()
+
+    return Litestar(
+        route_handlers=[
+            webhook(inbox, webhook_secrets, health, limits),
+            health_routes(store, health),
+            *page_routes(store, Access(page_token), watchers, health, terminal),
+            create_static_files_router("/static", [Path(__file__).parent / "static"]),
+        ],
+        on_startup=[bind],
+        before_send=[_protect],
+        after_exception=[_log_failure],
+        state=State({"watchers": watchers}),
+        openapi_config=None,
+        logging_config=None,
+    )
+
+
+async def _protect(message: Message, _: Scope) -> None:
+    """Tell the browser to run and load nothing but what this server itself gives it."""
+    if message["type"] == "http.response.start":
+        given = {name for name, _ in message["headers"]}
+        missing = (header for header in _HEADERS if header[0] not in given)
+        message["headers"] = [*message["headers"], *missing]
+
+
+async def _log_failure(problem: Exception, scope: Scope) -> None:
+    if not isinstance(problem, HTTPException):
+        _log.error("%s failed", scope["path"], exc_info=problem)

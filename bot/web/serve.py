@@ -1,0 +1,81 @@
+"""Runs the application: uvicorn in a thread of its own, started and stopped from outside."""
+
+import errno
+import socket
+import threading
+import time
+
+import uvicorn
+from litestar import Litestar
+
+from bot.web.live import Watchers
+
+_START_SECONDS = 30.0
+#: How long requests under way may take when the server stops.
+_STOP_SECONDS = 5
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on; the message says why and what to do."""
+
+
+class Server:
+    """One HTTP server. The address is taken when it is made, so that nothing starts without it."""
+
+    def __init__(self, app: Litestar, host: str, port: int) -> None:
+        """Take the address; port 0 takes any free one. Raises `CannotListen`."""
+        self._watchers: Watchers = app.state.watchers
+        self._socket = _listening(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                access_log=False,
+                server_header=False,
+                log_config=None,
+                timeout_graceful_shutdown=_STOP_SECONDS,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="web", daemon=True
+        )
+
+    def start(self) -> None:
+        """Serve; returns once requests are answered."""
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise RuntimeError("the web server did not start: its log says why")
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Finish the requests under way and give the address back. Stopping twice does nothing."""
+        self._watchers.close()
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join()
+        self._socket.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}, port {port}: {_why(error)}") from error
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            "another program (perhaps another Mergewright) listens there;"
+            " end it, or set another `port` under [server]"
+        )
+    if error.errno == errno.EACCES:
+        return "this user may not; set a `port` of 1024 or above under [server]"
+    return f"{error.strerror or error}; check `host` under [server]"

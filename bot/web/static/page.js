@@ -1,0 +1,82 @@
+"use strict";
+// Keeps the page as it stands true: ages, changed sessions, and whether it is connected at all.
+
+const link = document.getElementById("link");
+const watched = document.body.querySelector("[data-session]")?.dataset.session;
+
+function ago(then) {
+  const seconds = Math.max(0, (Date.now() - then) / 1000);
+  if (seconds < 60) return "just now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+function tellAges() {
+  for (const time of document.querySelectorAll("time")) {
+    time.textContent = ago(Date.parse(time.dateTime));
+    time.title = new Date(time.dateTime).toLocaleString();
+  }
+}
+
+function place(change) {
+  document.getElementById(`session-${change.id}`)?.remove();
+  const rows = document.querySelector(`#group-${change.group} .rows`);
+  const holder = document.createElement("template");
+  holder.innerHTML = change.html;
+  const row = holder.content.firstElementChild;
+  row.classList.add("changed");
+  const next = [...rows.children].find((other) => other.dataset.sort < row.dataset.sort);
+  rows.insertBefore(row, next ?? null);
+}
+
+function count() {
+  for (const section of document.querySelectorAll("section[id^=group-]")) {
+    const rows = section.querySelector(".rows").childElementCount;
+    section.querySelector(".count").textContent = rows;
+    section.hidden = rows === 0;
+  }
+  document.getElementById("nothing").hidden = document.querySelector(".row") !== null;
+}
+
+async function reload() {
+  const answer = await fetch(location.href);
+  if (answer.redirected) return location.assign(answer.url); // signed out meanwhile
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  document.getElementById("main").replaceWith(page.getElementById("main"));
+  tellAges();
+}
+
+function say(state, text) {
+  link.className = `link ${state}`;
+  link.textContent = text;
+}
+
+let lost = false;
+const events = new EventSource("/events");
+
+events.onopen = () => {
+  if (lost) reload(); // what happened meanwhile was told to nobody
+  lost = false;
+  say("live", "live");
+};
+
+events.onerror = () => {
+  lost = true;
+  if (events.readyState === EventSource.CLOSED) say("lost", "not connected: reload the page");
+  else say("lost", "connection lost, trying again");
+};
+
+events.addEventListener("sessions", (event) => {
+  const changes = JSON.parse(event.data);
+  if (watched === undefined) {
+    changes.forEach(place);
+    count();
+    tellAges();
+  } else if (changes.some((change) => change.id === watched)) {
+    reload();
+  }
+});
+
+tellAges();
+setInterval(tellAges, 15000);
