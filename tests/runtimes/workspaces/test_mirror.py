@@ -34,7 +34,7 @@ def test_a_branch_that_only_shares_its_first_words_is_not_taken_for_it(mirror, p
 
 def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(tmp_path):
     mirror = Mirror(tmp_path / "mirror.git", str(tmp_path / "nowhere"))
-    with pytest.raises(GitFailure, match="nowhere.*check the repository's address"):
+    with pytest.raises(GitFailure, match=r"nowhere.*check the repository's address"):
         mirror.refresh()
     assert not mirror.path.exists()
 

@@ -1,6 +1,5 @@
 """The worktree: made whole or not at all, read without waking anything in it."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -146,4 +145,4 @@ def test_what_the_server_knows_does_not_reach_git(worktree, monkeypatch, tmp_pat
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     assert not worktree.dirty()
-    assert not os.path.exists(tmp_path / "index")
+    assert not (tmp_path / "index").exists()
