@@ -19,7 +19,7 @@ _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?,
     ON CONFLICT (session, key) DO NOTHING"""
 DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
     FROM next_actions JOIN sessions ON sessions.id = session
-    WHERE next_at <= ? ORDER BY seq LIMIT ?"""
+    WHERE next_at <= ? ORDER BY next_actions.created, seq LIMIT ?"""
 NEXT_AT = "SELECT min(next_at) AS at FROM next_actions"
 DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
     FROM outbox JOIN sessions ON sessions.id = outbox.session
@@ -32,6 +32,8 @@ _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
     attempts = attempts + 1 WHERE seq = ? AND state = 'due' RETURNING session"""
 _REVIVE = """UPDATE outbox SET state = 'due', reason = '', error = '', done_at = NULL,
     attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session"""
+
+_WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session"
 
 _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
@@ -85,6 +87,14 @@ class Outbox(Base):
         self._announce(
             self.write(
                 lambda connection: _woken(connection, _marked(connection, _DEAD, values), now)
+            )
+        )
+
+    def withdraw(self, seq: int, now: datetime) -> None:
+        """Take an action back that was not done: it never was, and its cause may ask for it again."""
+        self._announce(
+            self.write(
+                lambda connection: _woken(connection, _marked(connection, _WITHDRAW, (seq,)), now)
             )
         )
 
