@@ -111,7 +111,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
 
 @app.command()
 def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
-    """Say why a session is where it is and what would follow now, touching nothing."""
+    """Explain a session: facts, rule, what would follow. Touches nothing."""
     from bot.cli import given, screens
     from bot.clock import utc_now
     from lifecycle.decide import decide
@@ -185,7 +185,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
 
 @app.command()
 def doctor(config: Config = None) -> None:
-    """Check the machine, the configuration and the way to GitHub, with a remedy for each fault."""
+    """Check machine, configuration and GitHub; a remedy for every fault."""
     from bot.cli.doctor import examine
 
     if not examine(config, os.environ):

@@ -1,0 +1,133 @@
+"""Fills the parts of the documents that are drawn from the code.
+
+They stand between `<!-- generated:NAME -->` and `<!-- /generated -->`. Run by `scripts/generate`.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from bot.cli.program import app
+from bot.commands import COMMANDS
+from bot.events import EVENTS
+from config import load
+from lifecycle import diagram
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md")
+
+_BLOCK = re.compile(
+    r"(?P<head><!-- generated:(?P<name>[\w-]+) -->\n)(?P<body>.*?)(?P<foot><!-- /generated -->)",
+    re.DOTALL,
+)
+_SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
+
+
+def statuses() -> str:
+    """Every status: when it is said, and what follows."""
+    return diagram.status_table()
+
+
+def picture() -> str:
+    """The way of a session."""
+    return f"```mermaid\n{diagram.mermaid()}\n```"
+
+
+def commands() -> str:
+    """The command line."""
+    return table(("command", "what it does"), _commands(typer.main.get_command(app), "mergewright"))
+
+
+def comments() -> str:
+    """What can be said to the bot on GitHub."""
+    rows = ((f"`/mergewright {name}`", one.asks) for name, one in COMMANDS.items())
+    return table(("comment", "asks to"), rows)
+
+
+def events() -> str:
+    """The webhook events that are read."""
+    docs = ((name, sys.modules[read.__module__].__doc__ or "") for name, read in EVENTS.items())
+    rows = ((f"`{name}`", doc.partition(": ")[2].splitlines()[0].rstrip(".")) for name, doc in docs)
+    return table(("event", "says that"), rows)
+
+
+def settings() -> str:
+    """Every setting, in the words of the documented configuration."""
+    return table(("setting", "default", "meaning"), _settings())
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "statuses": statuses,
+    "diagram": picture,
+    "commands": commands,
+    "comments": comments,
+    "events": events,
+    "settings": settings,
+}
+
+
+def filled(text: str) -> str:
+    """A document with every block as the code would have it. Raises `KeyError`: no such block."""
+    return _BLOCK.sub(
+        lambda block: f"{block['head']}{BLOCKS[block['name']]()}\n{block['foot']}", text
+    )
+
+
+def stale() -> list[str]:
+    """The documents whose blocks say something else than the code."""
+    texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
+    return [name for name, text in texts.items() if filled(text) != text]
+
+
+def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    """A Markdown table; a bar inside a cell does not end it."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines)
+
+
+def _commands(group: Any, name: str) -> Iterator[tuple[str, ...]]:
+    for word, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{name} {word}")
+        else:
+            usage = " ".join((name, word, *map(_usage, command.params)))
+            yield f"`{usage}`", command.help.rstrip(".")
+
+
+def _usage(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar)
+    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
+    return f"[{parameter.opts[0]}{value}]"
+
+
+def _settings() -> Iterator[tuple[str, ...]]:
+    text = (Path(load.__file__).parent / "default.toml").read_text(encoding="utf-8")
+    section = ""
+    for line in re.sub(r"^#(?! )", "", text, flags=re.MULTILINE).splitlines():
+        if line.startswith("["):
+            section = re.sub(r"(projects|agent-types)\..+", r"\1.NAME", line.strip("[]"))
+        elif setting := _SETTING.fullmatch(line):
+            yield f"`{section}.{setting['key']}`", f"`{setting['value']}`", setting["says"]
+
+
+def main() -> None:
+    """Fill the documents; with `--check`, only say which are stale."""
+    if sys.argv[1:] == ["--check"]:
+        names = stale()
+        if names:
+            sys.exit(f"{', '.join(names)}: run scripts/generate and commit what it changes")
+        return
+    if sys.argv[1:]:
+        sys.exit("usage: scripts/generate [--check]")
+    for name in DOCUMENTS:
+        path = ROOT / name
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
