@@ -8,8 +8,9 @@ from lifecycle.actions import Action
 from lifecycle.blockers import blockers_for
 from lifecycle.evidence import sentence
 from lifecycle.facts import Facts
+from lifecycle.messages import Judged
 from lifecycle.policy import Mode, Policy
-from lifecycle.reactions import REACTIONS, Judged
+from lifecycle.reactions import REACTIONS
 from lifecycle.rules import rule_for
 from lifecycle.signals import OVER, Hold, Signals, read
 from lifecycle.status import Reason, Status

@@ -11,23 +11,13 @@ from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.backoff import delay
 from lifecycle.escalations import open_escalation
+from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
 from lifecycle.policy import Mode
 from lifecycle.reasons import ADVICE
 from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Talk
-from lifecycle.status import Merge, Reason, Status
-from lifecycle.view import View
+from lifecycle.status import Merge, Status
 
 S = Status
-
-
-class Judged(NamedTuple):
-    """What a reaction may look at: the view, its signals, and what was read off them."""
-
-    view: View
-    signals: Signals
-    status: Status
-    reason: Reason
-    because: str
 
 
 class Reaction(NamedTuple):
@@ -63,29 +53,6 @@ def always(_: Signals) -> bool:
 def at_rest(s: Signals) -> bool:
     """The agent can be given something to do: it finished its turn, or ended by itself."""
     return s.talk in (Talk.QUIET, Talk.ENDED)
-
-
-def message(
-    judged: Judged, cause: str, prompt: do.Prompt, covers: tuple[str, ...] = ()
-) -> Iterator[do.Action]:
-    """Tell the running program, or start a new run with the message as its prompt."""
-    facts = judged.view.facts
-    if judged.signals.talk is Talk.ENDED:
-        run = facts.run + 1
-        yield do.Start(
-            key=keys.of_run("start:message", run),
-            run=run,
-            prompt=prompt,
-            resume=facts.agent.native_id,
-            covers=tuple(keys.of_run(key, run) for key in (cause, *covers)),
-        )
-    else:
-        yield do.Tell(
-            key=keys.of_run(cause, facts.run),
-            run=facts.run,
-            prompt=prompt,
-            covers=tuple(keys.of_run(key, facts.run) for key in covers),
-        )
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -141,79 +108,6 @@ def open_pull(judged: Judged) -> Iterator[do.Action]:
     facts, policy = judged.view.facts, judged.view.policy
     if not facts.pulls:
         yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=policy.draft)
-
-
-def remind(judged: Judged) -> Iterator[do.Action]:
-    """Uncommitted work earns one reminder."""
-    cause = f"tell:dirty:{judged.view.facts.work.head}"
-    if judged.view.heard(cause) is None:
-        yield from message(judged, cause, do.Prompt(name="uncommitted"))
-
-
-def repair(judged: Judged) -> Iterator[do.Action]:
-    """Red checks go to the agent with the tail of their logs, until its tries are used up."""
-    view, pull = judged.view, judged.view.pull
-    if pull is None or pull.head != view.facts.work.head:
-        return
-    if view.heard(view.failing_cause) is None and view.repairs < view.policy.ci_repairs:
-        prompt = do.Prompt(
-            name="fix_ci",
-            values={"head": pull.head, "pull": str(pull.number)},
-            items=tuple(
-                {"name": check.name, "url": check.url, "log": check.log}
-                for check in view.failed_checks
-            ),
-        )
-        yield from message(judged, view.failing_cause, prompt)
-
-
-def address_review(judged: Judged) -> Iterator[do.Action]:
-    """What people asked for goes to the agent, once they have stopped writing for a moment."""
-    view, pull = judged.view, judged.view.pull
-    if pull is None or not view.unheard or view.review_rounds >= view.policy.review_rounds:
-        return
-    newest = max(remark.at for remark in view.unheard)
-    if not view.passed(newest, view.policy.review_debounce_seconds):
-        return
-    ids = [remark.id for remark in view.unheard]
-    prompt = do.Prompt(
-        name="address_review",
-        values={"head": pull.head, "pull": str(pull.number)},
-        items=tuple(_requests(view, set(ids))),
-    )
-    covers = tuple(f"heard:{remark_id}" for remark_id in ids)
-    yield from message(judged, f"tell:review:{keys.fingerprint(ids)}", prompt, covers)
-
-
-def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
-    """Whole threads first, with their place; then what was said outside of any."""
-    for thread in view.open_threads:
-        said = {remark.id for remark in thread.remarks}
-        if said & unheard:
-            unheard -= said
-            yield {
-                "where": f"{thread.path}:{thread.line}" if thread.line else thread.path,
-                "diff": thread.diff,
-                "text": "\n\n".join(
-                    f"@{remark.author}: {remark.body}"
-                    for remark in thread.remarks
-                    if remark.allowed or remark.own
-                ),
-            }
-    for remark in view.unheard:
-        if remark.id in unheard:
-            yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
-
-
-def resolve_conflict(judged: Judged) -> Iterator[do.Action]:
-    """A conflict with the base goes to the agent, once for this base and head."""
-    view, pull = judged.view, judged.view.pull
-    if pull is None:
-        return
-    cause = f"tell:conflict:{pull.base}:{pull.head}"
-    if view.heard(cause) is None:
-        values = {"base": pull.base_branch, "pull": str(pull.number)}
-        yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))
 
 
 # -- people ----------------------------------------------------------------------------------------

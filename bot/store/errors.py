@@ -41,7 +41,10 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
         StoreBusy,
         "another process holds it: find out which one (`fuser` names it) and let it finish",
     ),
-    sqlite3.SQLITE_IOERR: (StoreFailure, "the disk failed: check the disk and the system's log"),
+    sqlite3.SQLITE_IOERR: (
+        StoreFailure,
+        "the disk failed: check the disk, its quota and the system's log",
+    ),
     sqlite3.SQLITE_READONLY: (
         StoreUnusable,
         "it cannot be written: give this user write access to the file and to its folder",

@@ -22,6 +22,8 @@ STORED = """SELECT id, run, agent, work,
 _STORE = """UPDATE sessions SET agent = coalesce(:agent, agent), work = coalesce(:work, work),
         pulls = coalesce(:pulls, pulls), issue = coalesce(:issue, issue)
     WHERE id = :id"""
+_PULLS_READ = "UPDATE sessions SET pulls_read_at = ? WHERE id = ?"
+_FORGET_PULLS = "DELETE FROM session_pulls WHERE session = ?"
 _ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
     SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
 
@@ -32,8 +34,9 @@ class Observing(Base):
     def observe(self, observations: Sequence[Observed], now: datetime) -> list[str]:
         """Write down, in one transaction, what differs from what is stored, and visit those.
 
-        What a sweep saw of an earlier run is dropped. Returns the sessions that changed. A sweep
-        that saw nothing new writes nothing.
+        What was seen of the program or workspace of another run than the session's is dropped.
+        When pull requests were read is kept in any case; that alone is no change. Returns the
+        sessions that changed. A sweep that saw nothing new writes nothing.
         """
         with self._read() as connection:
             news = _with_news(connection, observations)
@@ -53,12 +56,12 @@ def add_observations(
 
 
 def _with_news(connection: sqlite3.Connection, observations: Sequence[Observed]) -> list[Observed]:
-    """The observations of those sessions for which any of them brings news."""
+    """The observations of those sessions for which any of them is to be written."""
     rows = _rows(connection, observations)
     news = {
         seen.session
         for seen in observations
-        if seen.session in rows and _differing(seen, rows[seen.session])
+        if (row := rows.get(seen.session)) and (seen.pulls is not None or _differing(seen, row))
     }
     return [seen for seen in observations if seen.session in news]
 
@@ -87,28 +90,27 @@ def _differing(seen: Observed, row: Row) -> dict[str, str]:
 
 def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
     row = _rows(connection, [seen]).get(seen.session)
-    differing = {} if row is None else _differing(seen, row)
-    if row is None or not differing:
+    if row is None:
         return False
-    changed = differing.keys() != {"pulls"} or _unread(seen.pulls or ()) != _unread(pulls_of(row))
+    if seen.pulls is not None:
+        connection.execute(_PULLS_READ, (now.timestamp(), seen.session))
+    differing = _differing(seen, row)
+    if not differing:
+        return False
     connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
     if "pulls" in differing:
-        _index_pulls(connection, seen.session, seen.pulls or (), now)
-    if changed:
-        wake(connection, seen.session, now)
-    return changed
+        _index_pulls(connection, seen.session, seen.pulls or ())
+        if differing.keys() == {"pulls"} and _unread(seen.pulls or ()) == _unread(pulls_of(row)):
+            return False
+    wake(connection, seen.session, now)
+    return True
 
 
 def _unread(pulls: Sequence[Pull]) -> list[Pull]:
-    """Pull requests without the time of reading, which alone is no news."""
+    """Pull requests without the time of reading, which alone is no change."""
     return [msgspec.structs.replace(pull, read_at=None) for pull in pulls]
 
 
-def _index_pulls(
-    connection: sqlite3.Connection, session: str, pulls: Sequence[Pull], now: datetime
-) -> None:
-    connection.execute(
-        "UPDATE sessions SET pulls_read_at = ? WHERE id = ?", (now.timestamp(), session)
-    )
-    connection.execute("DELETE FROM session_pulls WHERE session = ?", (session,))
+def _index_pulls(connection: sqlite3.Connection, session: str, pulls: Sequence[Pull]) -> None:
+    connection.execute(_FORGET_PULLS, (session,))
     connection.executemany(_ADD_PULL, [(pull.number, pull.head, session) for pull in pulls])

@@ -15,7 +15,7 @@ Row = sqlite3.Row
 
 log = logging.getLogger(__name__)
 
-_encoder = msgspec.json.Encoder(enc_hook=None)
+_encoder = msgspec.json.Encoder()
 
 
 def utc_now() -> datetime:
@@ -48,10 +48,15 @@ def decoded(decoder: msgspec.json.Decoder[T], row: Row, table: str, id: str, col
     try:
         return decoder.decode(row[column])
     except msgspec.DecodeError as error:
-        raise BadRow(
-            f"{table}, row {row[id]!r}, column {column!r} holds what Mergewright does not write"
-            f" ({error}): restore the database from a backup, or delete this row"
-        ) from error
+        raise bad_row(table, row[id], column, error) from error
+
+
+def bad_row(table: str, id: str | int, column: str, error: Exception) -> BadRow:
+    """The error for a column that holds what nothing here writes."""
+    return BadRow(
+        f"{table}, row {id!r}, column {column!r} holds what Mergewright does not write ({error}):"
+        " restore the database from a backup, or mend this row by hand"
+    )
 
 
 def readable(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:

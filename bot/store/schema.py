@@ -93,7 +93,7 @@ FIRST_TABLES = (
         PRIMARY KEY (repository, number)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX session_pulls_session ON session_pulls (session)",
-    "CREATE INDEX session_pulls_head ON session_pulls (repository, head)",
+    "CREATE INDEX session_pulls_head ON session_pulls (repository, head, session)",
     """CREATE TABLE wishes (
         key TEXT PRIMARY KEY,
         repository TEXT NOT NULL,
@@ -125,7 +125,8 @@ FIRST_TABLES = (
         action TEXT NOT NULL,
         UNIQUE (session, key)
     ) STRICT""",
-    "CREATE INDEX outbox_due ON outbox (session, seq, next_at) WHERE state = 'due'",
+    "CREATE INDEX outbox_due ON outbox (next_at) WHERE state = 'due'",
+    "CREATE INDEX outbox_order ON outbox (session, seq) WHERE state = 'due'",
     "CREATE INDEX outbox_dead ON outbox (seq) WHERE state = 'dead'",
     """CREATE TABLE history (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -142,6 +143,7 @@ FIRST_TABLES = (
         epoch INTEGER NOT NULL,
         expires REAL NOT NULL
     ) STRICT""",
+    "CREATE TABLE trial (id INTEGER PRIMARY KEY CHECK (id = 1), at REAL NOT NULL) STRICT",
     # Sessions that are not over, or wait for a visit or an action.
     """CREATE VIEW live AS
         SELECT id FROM sessions WHERE ended IS NULL
@@ -208,8 +210,8 @@ def _opened(
         )
         try:
             connection.row_factory = sqlite3.Row
-            for setting in ("temp_store = MEMORY", "cache_size = -65536", "mmap_size = 268435456"):
-                connection.execute(f"PRAGMA {setting}")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("PRAGMA mmap_size = 268435456")
             prepare(connection, path)
         except BaseException:
             connection.close()
@@ -228,6 +230,7 @@ def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
         )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -65536")
     _migrate(connection, path)
 
 

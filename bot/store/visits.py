@@ -11,7 +11,7 @@ from bot.store.decode import agent_of, ended_of, issue_of, pulls_of, work_of
 from bot.store.errors import Fenced, StoreFailure
 from bot.store.history import add_history
 from bot.store.outbox import add_actions
-from bot.store.rows import Row, decoded, encoded, moment, seconds
+from bot.store.rows import Row, bad_row, decoded, encoded, moment, seconds
 from bot.store.sessions import wishes_of
 from bot.store.values import Claim, Recorded
 from lifecycle.facts import Done, Facts, Failure
@@ -182,6 +182,13 @@ def _outbox_facts(
             done.update(dict.fromkeys(keys, Done(at=moment(row["done_at"]), result=row["result"])))
         else:
             failures[row["key"]] = Failure(
-                at=moment(row["done_at"]), reason=Reason(row["reason"]), detail=row["error"]
+                at=moment(row["done_at"]), reason=_reason(row), detail=row["error"]
             )
     return done, frozenset(pending), failures
+
+
+def _reason(row: Row) -> Reason:
+    try:
+        return Reason(row["reason"])
+    except ValueError as error:
+        raise bad_row("outbox", row["seq"], "reason", error) from error

@@ -4,11 +4,12 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreFailure, explained
+from bot.store.errors import Fenced, StoreBusy, StoreClosed, explained
 
 T = TypeVar("T")
 
@@ -45,7 +46,6 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.fence: Fence | None = None
-        self.failure: StoreFailure | None = None  #: Why the storage last failed; None: it did not.
         self._connection = connection
         self._path = path
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -106,17 +106,16 @@ class Writer:
     def _done(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Do all jobs in one transaction; each alone where the storage failed for them together."""
         try:
-            outcomes = self._transaction(jobs)
+            return self._transaction(jobs)
         except BaseException as error:  # noqa: BLE001 - told to whoever waits for the job
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
-                self.failure = explained(error, self._path)
-            if len(jobs) > 1 and not isinstance(self.failure, StoreBusy):
+                error = explained(error, self._path) or error
+            if len(jobs) > 1 and not isinstance(error, StoreBusy):
                 return [outcome for job in jobs for outcome in self._done([job])]
-            return [_Outcome(job, error=self.failure or error) for job in jobs]
-        self.failure = None
-        return outcomes
+            return [_Outcome(job, error=error) for job in jobs]
 
     def _transaction(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         execute = self._connection.execute

@@ -155,6 +155,7 @@ def _templates() -> Callable[..., str]:
         lstrip_blocks=True,
     )
     environment.globals.update(time=_time, tone=tone)
+    environment.filters["sentence"] = _sentence
 
     def render(name: str, **values: object) -> str:
         return environment.get_template(name).render(values)
@@ -166,6 +167,11 @@ def _time(at: datetime) -> Markup:
     """A moment; the browser shows how long ago it was, and keeps that true."""
     shown = Markup('<time datetime="{}">{}</time>')
     return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
+
+
+def _sentence(text: str) -> str:
+    """Evidence as a sentence of its own; names and identifiers keep their first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def _readable(store: Store, ids: Iterable[str]) -> Iterable[Session]:

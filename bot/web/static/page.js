@@ -6,7 +6,7 @@ const watched = document.body.querySelector("[data-session]")?.dataset.session;
 
 function ago(then) {
   const seconds = Math.max(0, (Date.now() - then) / 1000);
-  if (seconds < 60) return "just now";
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
   return `${Math.floor(seconds / 86400)} d`;
@@ -79,4 +79,4 @@ events.addEventListener("sessions", (event) => {
 });
 
 tellAges();
-setInterval(tellAges, 15000);
+setInterval(tellAges, 10000);

@@ -1,0 +1,152 @@
+"""Doing: one arm for each action. The only writing to GitHub, runtimes and workspaces.
+
+Every arm is safe to repeat, because a crash between doing and marking repeats it.
+"""
+
+from typing import assert_never
+
+from bot import words
+from bot.agents import Agents
+from bot.clock import Clock
+from bot.github.client import GitHub
+from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
+from bot.outbox import Impossible, Later, Moot, Outcome
+from bot.sites import Sites
+from bot.store import Due, Session, Store, Touch
+from lifecycle import actions as do
+from lifecycle.status import Reason
+from runtimes.base import RuntimeFailure
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import PushRefused
+
+
+class Act:
+    """Carries actions out, and says of every failure whether trying again can help."""
+
+    def __init__(
+        self, store: Store, github: GitHub, sites: Sites, agents: Agents, clock: Clock
+    ) -> None:
+        self._store = store
+        self._github = github
+        self._sites = sites
+        self._agents = agents
+        self._clock = clock
+
+    def do(self, due: Due) -> Outcome:
+        """Carry one action out. Raises `Later`, `Impossible` or `Moot`."""
+        session = self._store.session(due.session)
+        if session is None:
+            raise Impossible(f"there is no session {due.session}")
+        try:
+            return self._arm(session, due)
+        except Conflicted as moved:
+            raise Later(str(moved)) from moved
+        except Refused as no:
+            raise Impossible(str(no)) from no
+        except TryLater as later:
+            raise Later(str(later), later.at) from later
+        except PushRefused as no:
+            raise Impossible(no.reason, Reason.PUSH_REFUSED) from no
+        except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
+            raise Later(str(failure)) from failure
+
+    def _arm(self, session: Session, due: Due) -> Outcome:
+        key = f"{session.id}/{due.action.key}"
+        match due.action:
+            case do.Start() as start:
+                return self._agents.start(session, start)
+            case do.Tell() as tell:
+                return self._agents.tell(session, tell, tried=due.attempts)
+            case do.Stop(run=run):
+                return self._agents.stop(session, run)
+            case do.Release(run=run):
+                return self._agents.release(session, run)
+            case do.Publish(head=head):
+                return self._publish(session, head)
+            case do.OpenPull(head=head, draft=draft):
+                return self._open_pull(session, head, draft=draft)
+            case do.MergePull() as merge:
+                return self._merge(session, merge)
+            case do.Comment(number=number, topic=topic, values=values):
+                body = words.say(topic, values)
+                written = self._github.write.comment(session.repository, number, body, key)
+                return Outcome(result=f"comment {written}")
+            case do.Reply(number=number, thread=thread, topic=topic, values=values):
+                body = words.say(topic, values)
+                self._github.write.reply(session.repository, number, thread, body, key)
+                return Outcome(touches=(_pull(session, number),))
+            case do.React(comment=comment, content=content):
+                self._github.write.react(session.repository, comment, content)
+                return Outcome()
+            case do.CloseIssue(number=number):
+                self._github.write.close_issue(session.repository, number)
+                return Outcome()
+            case do.DeleteBranch(branch=branch, sha=sha):
+                self._github.write.delete_branch(session.repository, branch, sha)
+                return Outcome()
+            case _ as never:
+                assert_never(never)
+
+    def _publish(self, session: Session, head: str) -> Outcome:
+        """Fetch the commits as from a stranger, and push them where nobody pushed since."""
+        mirror = self._sites.mirror(session.project)
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        if mirror.take(workspace) != head:
+            raise Moot("the agent has moved its branch on")
+        mirror.push(head, session.branch, expected=self._last_pushed(session.id))
+        return Outcome(result=head, touches=(_branch(session),))
+
+    def _last_pushed(self, session: str) -> str:
+        """The commit GitHub's branch is at by our own account; empty: it must not exist."""
+        done = self._store.facts(session).done
+        pushed = {k.removeprefix("push:"): d.at for k, d in done.items() if k.startswith("push:")}
+        return max(pushed, key=pushed.__getitem__, default="")
+
+    def _open_pull(self, session: Session, head: str, *, draft: bool) -> Outcome:
+        repository = self._github.read.repository(session.repository)
+        base = self._sites.projects[session.project].base_branch or repository.default_branch
+        commits = self._sites.mirror(session.project).subjects(session.work.base, head)
+        subjects = [commit.subject for commit in commits]
+        number = self._github.write.open_pull(
+            session.repository,
+            session.branch,
+            base,
+            words.pull_title(session.issue.title, subjects),
+            words.pull_body(
+                session.issue.number,
+                session.agent_type,
+                session.requester,
+                session.agent.summary,
+                subjects,
+            ),
+            draft,
+        )
+        return Outcome(result=str(number), touches=(_pull(session, number),))
+
+    def _merge(self, session: Session, merge: do.MergePull) -> Outcome:
+        """Merge the judged commit. What moved in between makes the judgement moot."""
+        commits = self._sites.mirror(session.project).subjects(session.work.base, merge.sha)
+        pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
+        title = f"{pull.title if pull else session.issue.title} (#{merge.number})"
+        message = words.merge_message(session.issue.number, [c.subject for c in commits])
+        look = (_pull(session, merge.number), _issue(session))
+        try:
+            sha = self._github.write.merge(
+                session.repository, merge.number, merge.sha, merge.method, title, message
+            )
+        except Conflicted as moved:
+            self._store.touch(look, self._clock())
+            raise Moot(str(moved)) from moved
+        return Outcome(result=sha, touches=look)
+
+
+def _pull(session: Session, number: int) -> Touch:
+    return Touch(repository=session.repository, subject=f"pull:{number}")
+
+
+def _issue(session: Session) -> Touch:
+    return Touch(repository=session.repository, subject=f"issue:{session.issue.number}")
+
+
+def _branch(session: Session) -> Touch:
+    return Touch(repository=session.repository, subject=f"branch:{session.branch}")

@@ -1,0 +1,168 @@
+"""Doing what concerns an agent's program: start a run, tell it, stop it, give everything back."""
+
+import shutil
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from bot.clock import Clock
+from bot.github.client import GitHub
+from bot.outbox import Later, Moot, Outcome
+from bot.prompts import Prompts
+from bot.sites import Sites
+from bot.store import Observed, Session
+from bot.watch_agents import WatchAgents
+from lifecycle import actions as do
+from lifecycle import keys
+from lifecycle.facts import Agent, Work
+from lifecycle.status import Activity, Probe
+from runtimes.base import Gone, Launch, Send
+
+#: How long a message may take to show up where the agent reads it, before it is tried again.
+_HEARD_SECONDS = 8.0
+#: How often a message is pasted before it is given up.
+_PASTES = 3
+
+
+class Agents:
+    """Starts, tells and stops programs. Every method may be repeated after a crash."""
+
+    def __init__(
+        self,
+        github: GitHub,
+        sites: Sites,
+        prompts: Prompts,
+        watch: WatchAgents,
+        clock: Clock,
+    ) -> None:
+        self._github = github
+        self._sites = sites
+        self._prompts = prompts
+        self._watch = watch
+        self._clock = clock
+
+    def start(self, session: Session, start: do.Start) -> Outcome:
+        """Make the workspace whole, end what an earlier run left, start the program."""
+        project = self._sites.projects[session.project]
+        mirror = self._sites.mirror(session.project)
+        base_branch = project.base_branch or self._default_branch(session)
+        for earlier in range(1, start.run):
+            self._sites.runtime.stop(self._sites.handle(session.id, earlier))
+        mirror.refresh()
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        base = workspace.make(base_branch)
+
+        files = self._sites.files(session.id, start.run, session.branch, workspace.path)
+        files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        values = self._values(session, base_branch)
+        text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
+        program = self._sites.programs[session.agent_type]
+        command = program.prepare(files, text, start.resume)
+        launch = Launch(
+            name=files.dir.name,
+            argv=bootstrapped(project.bootstrap, command.argv),
+            cwd=workspace.path,
+            env=command.env,
+            dir=files.dir,
+        )
+        self._sites.runtime.start(launch)
+        now = self._clock()
+        seen = Observed(
+            session=session.id,
+            run=start.run,
+            agent=Agent(
+                run=start.run,
+                since=now,
+                runtime=Probe.ALIVE,
+                program=Probe.ALIVE,
+                native_id=command.native_id or start.resume,
+                evidence="its program was started",
+            ),
+            work=Work(
+                path=str(workspace.path),
+                branch=session.branch,
+                base=base,
+                head=workspace.head() or base,
+            ),
+        )
+        return Outcome(result=f"run {start.run}", observed=seen)
+
+    def tell(self, session: Session, tell: do.Tell, tried: int) -> Outcome:
+        """Send a message, unless it is there already, and see that it arrives.
+
+        The same paste never goes out twice, because the runtime knows its key; one that does not
+        show up is pasted under the next key, until it is given up.
+        """
+        if session.run != tell.run:
+            raise Moot("another run has begun")
+        mark = keys.visible(session.id, tell.key)
+        if self._watch.received(session.id, mark):
+            return Outcome(result=f"{mark} was there already")
+        paste = min(tried, _PASTES - 1)
+        handle = self._sites.handle(session.id, tell.run)
+        if tell.prompt.name == "resolve_conflict":
+            self._sites.mirror(session.project).refresh()
+        program = self._sites.programs[session.agent_type]
+        values = self._values(session, tell.prompt.values.get("base", ""))
+        send = Send(
+            text=self._prompts.render(tell.prompt, values, mark),
+            key=f"{tell.key}#{paste}",
+            submit_seconds=program.submit_seconds,
+        )
+        try:
+            self._sites.runtime.send(handle, send)
+        except Gone as gone:
+            self._watch.look(session.id)
+            raise Moot(str(gone)) from gone
+        wait_until = self._clock() + timedelta(seconds=_HEARD_SECONDS + program.submit_seconds)
+        while not self._watch.received(session.id, mark):
+            if self._clock() > wait_until:
+                raise Later(f"the message {mark} did not show up in what the agent reads")
+            time.sleep(0.05)
+        return Outcome(result=mark)
+
+    def stop(self, session: Session, run: int) -> Outcome:
+        """End the program and all it started; the workspace stays."""
+        for number in range(1, run + 1):
+            self._sites.runtime.stop(self._sites.handle(session.id, number))
+        return Outcome(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
+
+    def release(self, session: Session, run: int) -> Outcome:
+        """End the program, keep what would be lost in the mirror, remove the workspace."""
+        self.stop(session, run)
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        kept = self._sites.mirror(session.project).preserve(workspace, run)
+        workspace.remove()
+        for number in range(1, run + 1):
+            shutil.rmtree(self._sites.layout.run(session.id, number) / "home", ignore_errors=True)
+        work = replace(session.work, path="")
+        seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
+        return Outcome(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _default_branch(self, session: Session) -> str:
+        return self._github.read.repository(session.repository).default_branch
+
+    def _values(self, session: Session, base_branch: str) -> Mapping[str, str]:
+        return {
+            "repository": session.repository,
+            "branch": session.branch,
+            "base_branch": base_branch,
+            "number": str(session.issue.number),
+            "title": session.issue.title,
+            "body": session.issue.body,
+        }
+
+
+def bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command, after the project's own lines that make a workspace ready."""
+    if not lines:
+        return argv
+    return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
+
+
+def _gone(agent: Agent) -> Agent:
+    return replace(
+        agent, activity=Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD, evidence="stopped"
+    )

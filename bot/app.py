@@ -1,0 +1,331 @@
+"""The whole bot, put together: what is made of what, and who wakes whom."""
+
+import logging
+import os
+import shlex
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from threading import Event, Thread
+
+from msgspec import structs
+
+from bot import log as logs
+from bot.act import Act
+from bot.agents import Agents
+from bot.clock import Clock, utc_now
+from bot.engine import Engine
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.inbox import Inbox
+from bot.journal import Journal, Step, log_step
+from bot.layout import Layout
+from bot.outbox import Outbox, Tries
+from bot.people import People
+from bot.prompts import Prompts
+from bot.sites import Sites
+from bot.store import Store, StoreFailure, this_process
+from bot.ticker import Job, Lane, Ticker
+from bot.watch_agents import WatchAgents
+from bot.watch_issues import WatchIssues
+from bot.watch_pulls import WatchPulls
+from bot.web.app import build
+from bot.web.health import Health
+from bot.web.pages import Terminal
+from bot.web.serve import Server
+from bot.web.webhook import Limits
+from config.load import VARIABLES, Secrets
+from config.settings import Settings
+from runtimes import RUNTIMES
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, Program
+from runtimes.base import Options
+from runtimes.supervised import tail
+
+log = logging.getLogger(__name__)
+
+_WORKERS = 8
+#: How often what is due by the clock is looked for; what comes in is looked at at once.
+_BEAT_SECONDS = 0.5
+
+
+class App:
+    """One bot. Made, started, stopped; everything it needs it is given or makes here."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        secrets: Secrets,
+        *,
+        clock: Clock = utc_now,
+        journal: Journal = log_step,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._journal = journal
+        self._owner = this_process()
+        self._leads_until: datetime | None = None
+        self._standing_by = "starting"
+        self._sorting = Lane("inbox", self._sort)
+        self._reading = Lane("github", self._read)
+        self._sweeping = Lane("sweep", self._sweep)
+        self._visiting = Lane("visits", self._visit)
+        self._doing = Lane("outbox", self._do)
+        layout = Layout(settings.data)
+        layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.store = Store(layout.database, clock=clock)
+        self.github = GitHub(
+            settings.github.api_url,
+            Credentials(
+                token=secrets.token,
+                app_id=settings.github.app_id,
+                private_key=secrets.private_key,
+            ),
+        )
+        runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
+        self.sites = Sites(
+            layout,
+            settings.projects,
+            settings.github.git_base,
+            self.github.git_header,
+            runtime,
+            programs(settings),
+        )
+        timing, policy = settings.timing, settings.policy
+        self.watch_agents = WatchAgents(self.store, self.sites, policy.idle_seconds, clock, journal)
+        people = People(self.github, clock)
+        self.watch_pulls = WatchPulls(
+            self.store, self.github, people, timing.pull_stale_seconds, clock, journal
+        )
+        self.watch_issues = WatchIssues(
+            self.store, self.github, people, self.watch_pulls, settings.projects, clock, journal
+        )
+        self.engine = Engine(self.store, policy, self._owner, clock, journal, self._doing.kick)
+        agents = Agents(self.github, self.sites, Prompts(), self.watch_agents, clock)
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
+        self.outbox = Outbox(
+            self.store,
+            self.engine,
+            Act(self.store, self.github, self.sites, agents, clock),
+            self._workers,
+            Tries(
+                most=timing.action_tries,
+                first_seconds=timing.action_retry_seconds,
+                starts=policy.start_tries,
+            ),
+            clock,
+            journal,
+            self._may_act,
+            self._after_action,
+        )
+        repositories = frozenset(project.repository for project in settings.projects.values())
+        self.inbox = Inbox(self.store, repositories, self._delivered)
+        self._ticker = Ticker(
+            (
+                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.kick),
+                Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
+                Job(name="reconcile", every_seconds=timing.reconcile_seconds, run=self._reconcile),
+                Job(name="prune", every_seconds=3600.0, run=self._prune),
+            )
+        )
+        self.server = Server(
+            build(
+                self.inbox,
+                self.store,
+                webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
+                page_token=secrets.page_token,
+                health=self.health,
+                terminal=terminal(self.store, self.sites),
+                limits=Limits(
+                    body_bytes=settings.limits.webhook_bytes,
+                    unverified_bytes=settings.limits.unverified_bytes,
+                ),
+            ),
+            settings.server.host,
+            settings.server.port,
+        )
+        self._leading = Thread(target=self._lead, name="lease", daemon=True)
+        self._over = Event()
+        self.lost = False  #: Whether another bot took the database over.
+
+    def start(self) -> None:
+        """Answer HTTP at once, and act as soon as the database is this bot's."""
+        self.server.start()
+        self._leading.start()
+
+    def wait(self) -> None:
+        """Return when the bot is told to stop, or has lost its place."""
+        self._over.wait()
+
+    def end(self) -> None:
+        """Have `wait` return. Safe to call from a signal handler."""
+        self._over.set()
+
+    def stop(self) -> None:
+        """End in order: no new work, what runs finishes, the database is free for another."""
+        self._over.set()
+        if self._leading.is_alive():
+            self._leading.join()
+        self.server.stop()
+        self._ticker.stop()
+        for lane in (self._sorting, self._reading, self._sweeping, self._visiting, self._doing):
+            lane.close()
+        self._workers.shutdown(wait=True)
+        self.store.step_down(self._owner)
+        self.store.close()
+        self.github.close()
+
+    def health(self) -> Health:
+        """What the health routes say."""
+        return Health(scheduler=self._ticker.running, standing_by=self._standing_by)
+
+    # -- leading ---------------------------------------------------------------------------------
+
+    def _lead(self) -> None:
+        """Take the database or stand by; once it is ours, hold on to it."""
+        seconds = self._settings.timing.lease_seconds
+        while not self._over.is_set():
+            asked = self._clock()
+            try:
+                epoch = self.store.lead(self._owner, asked, seconds)
+            except StoreFailure:
+                log.exception("the lease could not be renewed")
+                epoch = None
+            if epoch is None and self._leads_until is not None:
+                if self._may_act():
+                    self._over.wait(seconds / 6)
+                    continue
+                log.error("another bot has taken the database over; this one ends")
+                self.lost = True
+                self._over.set()
+                return
+            if epoch is None:
+                self._stand_by()
+            else:
+                first, self._leads_until = (
+                    self._leads_until is None,
+                    asked + timedelta(seconds=seconds),
+                )
+                if first:
+                    self._begin(epoch)
+            self._over.wait(seconds / 3 if epoch is not None else 0.5)
+
+    def _stand_by(self) -> None:
+        leader = self.store.leader()
+        who = leader[0].split(":")[0] if leader else "another bot"
+        why = f"another bot ({who}) acts on {self._settings.data}; this one waits for it to end"
+        if why != self._standing_by:
+            self._standing_by = why
+            log.warning("standing by: %s", why)
+
+    def _begin(self, epoch: int) -> None:
+        """Act: everything that was left undone is found in the store, and looked at again."""
+        self.store.fence(self._owner, epoch)
+        self._standing_by = ""
+        log.info("acting on %s, epoch %s", self._settings.data, epoch)
+        self._ticker.start()
+        self._reconcile()
+        self._sweeping.kick()
+        self._beat()
+
+    def _may_act(self) -> bool:
+        """Whether the database is still ours: the last question before an effect goes out."""
+        return self._leads_until is not None and self._clock() < self._leads_until
+
+    # -- lanes -----------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        for lane in (self._sorting, self._reading, self._visiting, self._doing):
+            lane.kick()
+
+    def _delivered(self) -> None:
+        self._journal(Step.DELIVERED, "")
+        self._sorting.kick()
+
+    def _sort(self) -> None:
+        while sorted_ := self.inbox.process():
+            self._journal(Step.SORTED, f"{sorted_} deliveries")
+            self._reading.kick()
+
+    def _read(self) -> None:
+        """Everything read from GitHub, one after the other, so that no older answer comes last."""
+        done = self.watch_issues.settle_wishes()
+        done += self.watch_pulls.read_touched()
+        done += self.watch_issues.read_touched()
+        if done:
+            self._visiting.kick()
+
+    def _sweep(self) -> None:
+        if self.watch_agents.sweep():
+            self._visiting.kick()
+
+    def _visit(self) -> None:
+        self.engine.visit_due()
+        if self.store.take_slots(self._settings.limits.sessions):
+            self._visiting.kick()
+
+    def _do(self) -> None:
+        self.outbox.drain()
+
+    def _after_action(self) -> None:
+        self._visiting.kick()
+        self._reading.kick()
+        self._doing.kick()
+
+    def _reconcile(self) -> None:
+        self.watch_issues.reconcile()
+        self.watch_pulls.touch_stale()
+        self._reading.kick()
+
+    def _prune(self) -> None:
+        self.store.prune(self._clock(), self._settings.timing.delivery_keep_days * 86_400.0)
+
+
+def programs(settings: Settings) -> dict[str, Program]:
+    """The agent types of the configuration, ready to be started."""
+    return {
+        name: AGENTS[agent.program](AgentType(**structs.asdict(agent)))
+        for name, agent in settings.agent_types.items()
+    }
+
+
+def terminal(store: Store, sites: Sites) -> Terminal:
+    """How the page shows a session's program."""
+
+    def attach(id: str) -> str:
+        session = store.session(id)
+        if session is None or not session.run or session.ended is not None:
+            return ""
+        return shlex.join(sites.runtime.attach(sites.handle(id, session.run)))
+
+    def output(id: str) -> str:
+        session = store.session(id)
+        if session is None or not session.run:
+            return ""
+        return tail(sites.layout.run(id, session.run) / "output.log")
+
+    return Terminal(attach=attach, log=output)
+
+
+def serve(settings: Settings, secrets: Secrets) -> None:
+    """Run the bot until it is told to stop. Ends the process with 1 where it cannot, or lost."""
+    logs.set_up(
+        settings.log.level, as_json=settings.log.format == "json", secrets=structs.astuple(secrets)
+    )
+    for name in VARIABLES:
+        # What is started from here (git, tmux, agents) has no business with them.
+        os.environ.pop(name, None)
+    app = App(settings, secrets)
+    if settings.runtime.sandbox == "":
+        log.warning(
+            "agents run with the rights of this user, without a sandbox; "
+            'say so with sandbox = "none" under [runtime] to have this accepted'
+        )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: app.end())
+    app.start()
+    log.info("listening on %s", settings.public_url)
+    app.wait()
+    app.stop()
+    if app.lost:
+        raise SystemExit(1)

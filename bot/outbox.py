@@ -1,0 +1,158 @@
+"""Doing what was written down: judge once more, do, mark; try again later, or give it up."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from msgspec import Struct
+
+from bot.clock import Clock
+from bot.engine import Engine
+from bot.journal import Journal, Step
+from bot.store import Due, Observed, Store, Touch
+from lifecycle.backoff import delay
+from lifecycle.status import Reason
+
+log = logging.getLogger(__name__)
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What came of an action that was done."""
+
+    result: str = ""
+    observed: Observed | None = None  #: Facts that are known because it was done.
+    touches: tuple[Touch, ...] = ()  #: Where to look now.
+
+
+class Later(Exception):
+    """An action could not be done now; trying again may help."""
+
+    def __init__(self, why: str, at: datetime | None = None) -> None:
+        super().__init__(why)
+        self.at = at  #: When it may work; None: after the usual wait.
+
+
+class Impossible(Exception):
+    """An action cannot be done, and trying again will not change that."""
+
+    def __init__(self, why: str, reason: Reason = Reason.ACTION_FAILED) -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+class Moot(Exception):
+    """An action's cause is gone; it is taken back, and may be asked for again."""
+
+
+class Doer(Protocol):
+    """Carries out one action. Raises `Later`, `Impossible` or `Moot`."""
+
+    def do(self, due: Due) -> Outcome: ...
+
+
+class Tries(Struct, frozen=True, kw_only=True):
+    """How often and how soon a failed action is tried again."""
+
+    most: int
+    first_seconds: float
+    starts: int  #: The same for starts.
+
+
+class Outbox:
+    """Carries out due actions: of one session one after the other, of several side by side."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        doer: Doer,
+        workers: Executor,
+        tries: Tries,
+        clock: Clock,
+        journal: Journal,
+        may_act: Callable[[], bool],
+        on_done: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._doer = doer
+        self._workers = workers
+        self._tries = tries
+        self._clock = clock
+        self._journal = journal
+        self._may_act = may_act
+        self._on_done = on_done
+        self._busy: set[str] = set()
+
+    def drain(self) -> int:
+        """Hand every due action to a worker that is not on it yet. Returns how many."""
+        handed = 0
+        for due in self._store.due_actions(self._clock()):
+            if due.session not in self._busy:
+                self._busy.add(due.session)
+                self._workers.submit(self._work, due)
+                handed += 1
+        return handed
+
+    def _work(self, due: Due) -> None:
+        try:
+            self._carry_out(due)
+        except Exception:
+            log.exception("%s: %s: could not be marked", due.session, due.action.key)
+        finally:
+            self._busy.discard(due.session)
+            self._on_done()
+
+    def _carry_out(self, due: Due) -> None:
+        """Write it down (done before), do it, mark it done: law 8."""
+        about = f"{due.session} {due.action.key}"
+        try:
+            if not self._engine.still_wanted(self._store.facts(due.session), due.action):
+                raise Moot("its cause is gone")
+            self._journal(Step.TAKEN, about)
+            # The last thing before an effect: a bot that lost its place does nothing any more.
+            if not self._may_act():
+                return
+            outcome = self._doer.do(due)
+        except Moot as gone:
+            log.info("%s: taken back: %s", about, gone)
+            self._store.withdraw(due.seq, self._clock())
+        except Later as later:
+            self._again(due, str(later), later.at)
+        except Impossible as no:
+            self._give_up(due, no.reason, str(no))
+        except Exception as error:
+            log.exception("%s: failed", about)
+            self._again(due, f"{type(error).__name__}: {error}", None)
+        else:
+            self._journal(Step.DONE, about)
+            self._store.mark_done(
+                due.seq,
+                outcome.result,
+                self._clock(),
+                observed=outcome.observed,
+                touches=outcome.touches,
+            )
+            log.info("%s: done%s", about, f": {outcome.result}" if outcome.result else "")
+            self._journal(Step.MARKED, about)
+
+    def _again(self, due: Due, why: str, at: datetime | None) -> None:
+        """Later, unless the tries are used up. A wait that GitHub asked for is not a failed try."""
+        most = self._tries.starts if due.action.key.startswith("start:") else self._tries.most
+        tried = due.attempts + 1
+        if tried >= most and at is None:
+            self._give_up(due, _reason(due), f"{why} (tried {tried} times)")
+            return
+        wait = timedelta(seconds=delay(tried, self._tries.first_seconds))
+        log.warning("%s: %s: later: %s", due.session, due.action.key, why)
+        self._store.mark_retry(due.seq, why, at or self._clock() + wait)
+
+    def _give_up(self, due: Due, reason: Reason, why: str) -> None:
+        log.error("%s: %s: given up: %s", due.session, due.action.key, why)
+        self._store.mark_dead(due.seq, reason, why, self._clock())
+
+
+def _reason(due: Due) -> Reason:
+    return Reason.SPAWN_FAILED if due.action.key.startswith("start:") else Reason.ACTION_FAILED

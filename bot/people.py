@@ -1,0 +1,38 @@
+"""Who may steer: people GitHub says may write to the repository. Everything else is refused."""
+
+import threading
+from datetime import datetime, timedelta
+
+from bot.clock import Clock
+from bot.github.client import GitHub
+
+#: How long an answer is kept for comments. Starts and merges ask anew.
+_KEPT = timedelta(seconds=60)
+_MOST = 10_000
+
+
+class People:
+    """Permissions as GitHub gives them. An answer that cannot be had is an exception, never yes."""
+
+    def __init__(self, github: GitHub, clock: Clock) -> None:
+        self._github = github
+        self._clock = clock
+        self._known: dict[tuple[str, str], tuple[bool, datetime]] = {}
+        self._lock = threading.Lock()
+
+    def may_write(self, repository: str, login: str, *, fresh: bool = False) -> bool:
+        """Whether this person may write. `fresh`: ask GitHub now. Raises `GitHubFailure`."""
+        if not login:
+            return False
+        key = (repository, login.lower())
+        now = self._clock()
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and not fresh and now - known[1] < _KEPT:
+            return known[0]
+        answer = self._github.read.may_write(repository, login)
+        with self._lock:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = (answer, now)
+        return answer

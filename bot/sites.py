@@ -1,0 +1,60 @@
+"""What belongs to a session on this machine: mirror, workspace, its runs' files and programs."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bot.layout import Layout, run_name
+from config.settings import Project
+from runtimes.agents.base import Program, RunFiles
+from runtimes.base import Handle, Runtime
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
+
+
+class Sites:
+    """Finds the place of everything by session and run."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        projects: Mapping[str, Project],
+        git_base: str,
+        header: Callable[[str], str],
+        runtime: Runtime,
+        programs: Mapping[str, Program],
+    ) -> None:
+        self.layout = layout
+        self.projects = projects
+        self.runtime = runtime
+        self.programs = programs
+        self._git_base = git_base
+        self._header = header
+        self._mirrors: dict[str, Mirror] = {}
+
+    def mirror(self, project: str) -> Mirror:
+        """The project's mirror; one object, because it keeps fetches apart."""
+        repository = self.projects[project].repository
+        made = Mirror(
+            self.layout.mirrors / f"{project}.git",
+            f"{self._git_base}{repository}.git",
+            lambda: self._header(repository),
+        )
+        return self._mirrors.setdefault(project, made)
+
+    def workspace(self, project: str, session: str, branch: str) -> Worktree:
+        """The session's workspace, made or not."""
+        return Worktree(self.mirror(project), self.layout.workspaces, session, branch)
+
+    def files(self, session: str, run: int, branch: str, workspace: Path) -> RunFiles:
+        """Where a run keeps its files."""
+        return RunFiles(
+            session=session,
+            run=run,
+            dir=self.layout.run(session, run),
+            workspace=workspace,
+            branch=branch,
+        )
+
+    def handle(self, session: str, run: int) -> Handle:
+        """The runtime's name for a run, whether it lives or not."""
+        return self.runtime.handle(run_name(session, run))

@@ -1,0 +1,137 @@
+"""The observer of agents: one look at all runtimes, what is new in their files, one commit."""
+
+import logging
+import threading
+from collections.abc import Iterable
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from bot.clock import Clock
+from bot.journal import Journal, Step
+from bot.sites import Sites
+from bot.store import Live, Observed, Store
+from lifecycle.facts import Agent, Work
+from lifecycle.status import Activity, Probe
+from runtimes.agents.base import Reader
+from runtimes.base import Seen, Unavailable
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.worktree import Worktree
+
+log = logging.getLogger(__name__)
+
+_MISSING = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
+#: Newer evidence of the same activity is written down this often, not at every look.
+_EVIDENCE_SECONDS = 20.0
+_AT_REST = (Activity.READY, Activity.IDLE, Activity.EXITED)
+
+
+class WatchAgents:
+    """Reads agents. Its readers remember how far they read; one thread at a time uses them."""
+
+    def __init__(
+        self, store: Store, sites: Sites, idle_seconds: float, clock: Clock, journal: Journal
+    ) -> None:
+        self._store = store
+        self._sites = sites
+        self._idle = timedelta(seconds=idle_seconds)
+        self._clock = clock
+        self._journal = journal
+        self._readers: dict[str, tuple[int, Reader]] = {}
+        self._lock = threading.Lock()
+
+    def sweep(self) -> int:
+        """Look at every session that has a program. Returns how many changed."""
+        return self._look(self._running())
+
+    def look(self, session: str) -> None:
+        """Look at one session now."""
+        self._look([live for live in self._running() if live.id == session])
+
+    def received(self, session: str, mark: str) -> bool:
+        """Whether a message with this visible mark reached the agent of the current run."""
+        self.look(session)
+        with self._lock:
+            _, reader = self._readers.get(session, (0, None))
+            return reader is not None and reader.received(mark)
+
+    def _running(self) -> list[Live]:
+        """Sessions whose ordered run was started: a spawning one is never judged by a probe."""
+        return [live for live in self._store.live() if live.run and live.agent.run == live.run]
+
+    def _look(self, running: Iterable[Live]) -> int:
+        sessions = list(running)
+        with self._lock:
+            for gone in self._readers.keys() - {live.id for live in self._running()}:
+                del self._readers[gone]
+            if not sessions:
+                return 0
+            try:
+                seen = self._sites.runtime.look()
+            except Unavailable as failure:
+                # A failed look is no news about anybody.
+                log.warning("the runtime did not answer: %s", failure)
+                return 0
+            handles = {live.id: self._sites.handle(live.id, live.run) for live in sessions}
+            curious = [handles[live.id] for live in sessions if self._wants_screen(live)]
+            screens = self._sites.runtime.screens(curious) if curious else {}
+            observed = [
+                self._read(
+                    live, seen.get(handles[live.id], _MISSING), screens.get(handles[live.id])
+                )
+                for live in sessions
+            ]
+            changed = self._store.observe(observed, self._clock())
+        if changed:
+            self._journal(Step.OBSERVED, " ".join(changed))
+        return len(changed)
+
+    def _wants_screen(self, live: Live) -> bool:
+        return self._sites.programs[live.agent_type].wants_screen
+
+    def _read(self, live: Live, seen: Seen, screen: str | None) -> Observed:
+        """One session, from what the runtime saw and what its own files say."""
+        workspace = self._sites.workspace(live.project, live.id, live.branch)
+        run, reader = self._readers.get(live.id, (0, None))
+        if reader is None or run != live.run:
+            files = self._sites.files(live.id, live.run, live.branch, workspace.path)
+            reader = self._sites.programs[live.agent_type].reader(files)
+            self._readers[live.id] = (live.run, reader)
+        read = reader.read(seen, screen, self._clock())
+        agent = self._settled(live.agent, replace(read, run=live.run))
+        return Observed(
+            session=live.id, run=live.run, agent=agent, work=self._work(live, agent, workspace)
+        )
+
+    def _settled(self, before: Agent, now: Agent) -> Agent:
+        """The new reading, without differences that mean nothing."""
+        if not now.native_id:
+            now = replace(now, native_id=before.native_id)
+        if now.activity is Activity.NONE:
+            now = replace(now, since=before.since, evidence=before.evidence)
+        if now.activity is Activity.READY and now.since and self._clock() - now.since > self._idle:
+            now = replace(now, activity=Activity.IDLE)
+        if (
+            now.activity is before.activity
+            and now.seen
+            and before.seen
+            and now.seen - before.seen < timedelta(seconds=_EVIDENCE_SECONDS)
+        ):
+            now = replace(now, seen=before.seen, evidence=before.evidence)
+        return now
+
+    def _work(self, live: Live, agent: Agent, workspace: Worktree) -> Work | None:
+        """The branch's commit at every look; uncommitted work once a turn has ended."""
+        head = workspace.head()
+        if head is None:
+            return None
+        turned = agent.activity is not live.agent.activity or agent.since != live.agent.since
+        if agent.activity not in _AT_REST:
+            return replace(live.work, head=head, dirty=None)
+        if head == live.work.head and live.work.dirty is not None and not turned:
+            return None
+        try:
+            return replace(live.work, head=head, dirty=workspace.dirty())
+        except GitFailure as failure:
+            log.warning("%s: its workspace could not be read: %s", live.id, failure)
+            return replace(live.work, head=head, dirty=None)

@@ -1,0 +1,195 @@
+"""The observer of issues: who put the label on, and whether the issue still wants an agent."""
+
+import logging
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from bot.clock import Clock
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, TryLater
+from bot.github.read import IssueReading, Labeling
+from bot.journal import Journal, Step
+from bot.people import People
+from bot.store import DueTouch, NewSession, NewWish, Observed, Session, Store, Touch
+from bot.watch_pulls import WatchPulls
+from config.settings import Project
+
+log = logging.getLogger(__name__)
+
+_FAILED_READ = timedelta(seconds=10)
+
+
+class WatchIssues:
+    """Reads issues where something may have changed, and makes sessions of the labelled ones."""
+
+    def __init__(
+        self,
+        store: Store,
+        github: GitHub,
+        people: People,
+        pulls: WatchPulls,
+        projects: Mapping[str, Project],
+        clock: Clock,
+        journal: Journal,
+    ) -> None:
+        self._store = store
+        self._github = github
+        self._people = people
+        self._pulls = pulls
+        self._names = {project.repository.lower(): name for name, project in projects.items()}
+        self._projects = projects
+        self._clock = clock
+        self._journal = journal
+
+    def read_touched(self) -> int:
+        """Read every issue that was touched. Returns how many."""
+        due = self._store.due_touches(self._clock(), ("issue:",))
+        for touch in due:
+            try:
+                self._look(touch)
+                self._store.settle_touch(touch)
+            except GitHubFailure as failure:
+                log.warning("%s %s: not read: %s", touch.repository, touch.subject, failure)
+                at = failure.at if isinstance(failure, TryLater) else None
+                self._store.postpone_touch(touch, at or self._clock() + _FAILED_READ)
+        return len(due)
+
+    def reconcile(self) -> None:
+        """Ask for a look at every labelled issue and every issue of a live session.
+
+        What a lost webhook would have said is found here. A list that cannot be had cancels
+        nothing: it only asks for looks.
+        """
+        for project in self._projects.values():
+            try:
+                numbers = self._github.read.labelled(project.repository, project.label)
+            except GitHubFailure as failure:
+                log.warning("%s: labelled issues not listed: %s", project.repository, failure)
+                continue
+            self._touch((project.repository, number) for number in numbers)
+        self._touch((live.repository, live.number) for live in self._store.live())
+
+    def settle_wishes(self) -> int:
+        """Grant what people with write access asked for, refuse the rest. Returns how many."""
+        wishes = self._store.new_wishes()
+        for wish in wishes:
+            try:
+                self._settle(wish)
+            except GitHubFailure as failure:
+                # Left as it is: it is asked again at the next look.
+                log.warning("%s: permission not read: %s", wish.key, failure)
+        return len(wishes)
+
+    def _touch(self, issues: Iterable[tuple[str, int]]) -> None:
+        touches = {Touch(repository=name, subject=f"issue:{number}") for name, number in issues}
+        self._store.touch(touches, self._clock())
+
+    def _look(self, touch: DueTouch) -> None:
+        number = int(touch.subject.removeprefix("issue:"))
+        name = self._names.get(touch.repository.lower())
+        known = self._store.session_of_issue(touch.repository, number)
+        if name is None and known is None:
+            return
+        reading = self._github.read.issue(touch.repository, number)
+        if reading is None or reading.is_pull:
+            return
+        if known is not None:
+            self._update(known, reading)
+        elif name is not None:
+            self._begin(name, self._projects[name], reading)
+
+    def _update(self, id: str, reading: IssueReading) -> None:
+        """Keep what the issue is now; its text stays as it stood when it was labelled."""
+        session = self._store.session(id)
+        if session is None:
+            return
+        label = self._projects[session.project].label if session.project in self._projects else ""
+        issue = replace(
+            session.issue,
+            open=reading.issue.open,
+            state_reason=reading.issue.state_reason,
+            labelled=label in reading.labels,
+        )
+        if not issue.open:
+            # A merge closes its issue: what is known of the pull request has to come first.
+            self._pulls.read_again(session)
+        if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
+            self._journal(Step.OBSERVED, id)
+
+    def _begin(self, name: str, project: Project, reading: IssueReading) -> None:
+        """Make a session of a labelled open issue, if who labelled it may write."""
+        issue = reading.issue
+        put = labelling(reading, project.label)
+        if not issue.open or project.label not in reading.labels:
+            return
+        refusal = self._refusal(project.repository, reading, put)
+        if refusal or put is None:
+            log.warning("%s#%s: not started: %s", project.repository, issue.number, refusal)
+            return
+        new = NewSession(
+            id=f"{name}-{issue.number}",
+            project=name,
+            repository=project.repository,
+            created=self._clock(),
+            issue=issue,
+            branch=branch_name(issue.number, issue.title),
+            requester=put.actor,
+            agent_type=project.agent,
+        )
+        if self._store.create_session(new):
+            log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
+            self._journal(Step.OBSERVED, new.id)
+
+    def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
+        """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""
+        if put is None:
+            return "nobody is known to have put the label on"
+        if not self._people.may_write(repository, put.actor, fresh=True):
+            return f"@{put.actor}, who put the label on, may not write to the repository"
+        for edit in reading.edits:
+            if edit.at > put.at and not self._people.may_write(repository, edit.actor):
+                return f"@{edit.actor}, who may not write, edited it after it was labelled"
+        return ""
+
+    def _settle(self, wish: NewWish) -> None:
+        session = self._session_of(wish)
+        if session is None:
+            self._store.refuse_wish(wish.key, "no session works on this")
+        elif not self._people.may_write(wish.repository, wish.actor, fresh=wish.kind == "merge"):
+            self._store.refuse_wish(wish.key, f"@{wish.actor} may not write to the repository")
+            log.warning("%s: %s by @%s refused", session.id, wish.kind, wish.actor)
+        else:
+            head = standing_head(session, wish.number, wish.at)
+            self._store.grant_wish(wish.key, session.id, self._clock(), head)
+            log.info("%s: %s by @%s", session.id, wish.kind, wish.actor)
+
+    def _session_of(self, wish: NewWish) -> Session | None:
+        found = self._store.session_of_pull(wish.repository, wish.number)
+        found = found or self._store.session_of_issue(wish.repository, wish.number)
+        return self._store.session(found) if found else None
+
+
+def labelling(reading: IssueReading, label: str) -> Labeling | None:
+    """Who last put the label on, when it still is."""
+    events = [event for event in reading.labelings if event.label.lower() == label.lower()]
+    last = max(events, key=lambda event: event.at, default=None)
+    return last if last is not None and last.added else None
+
+
+def standing_head(session: Session, number: int, at: datetime) -> str:
+    """The head a wish of that moment was written about; empty where it has moved since."""
+    for pull in session.pulls:
+        if pull.number == number and (pull.head_since is None or pull.head_since <= at):
+            return pull.head
+    return ""
+
+
+def branch_name(number: int, title: str) -> str:
+    """A branch made of the issue's number and plain words of its title, safe in every command."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
+    return f"mergewright/{number}-{words or 'issue'}"

@@ -1,0 +1,210 @@
+"""The observer of pull requests: touched and stale ones are read whole, and kept as facts."""
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from bot.clock import Clock
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, TryLater
+from bot.github.read import PullReading
+from bot.journal import Journal, Step
+from bot.people import People
+from bot.store import DueTouch, Observed, Session, Store, Touch
+from lifecycle.facts import Check, Pull, Remark, Thread, Verdict
+from lifecycle.status import CheckState, Merge, PullState
+
+log = logging.getLogger(__name__)
+
+#: Touches of one pull request within this time of a read are looked at together.
+_TOGETHER = timedelta(seconds=1)
+#: GitHub works a merge out in the background and sends no webhook when it has.
+_MERGE_UNKNOWN = timedelta(seconds=3)
+_FAILED_READ = timedelta(seconds=10)
+
+
+class WatchPulls:
+    """Reads pull requests where something may have changed. A failed read changes nothing."""
+
+    def __init__(
+        self,
+        store: Store,
+        github: GitHub,
+        people: People,
+        stale_seconds: float,
+        clock: Clock,
+        journal: Journal,
+    ) -> None:
+        self._store = store
+        self._github = github
+        self._people = people
+        self._stale = timedelta(seconds=stale_seconds)
+        self._clock = clock
+        self._journal = journal
+        self._read_at: dict[tuple[str, int], datetime] = {}
+
+    def read_touched(self) -> int:
+        """Read every pull request that was touched, each once. Returns how many were read."""
+        now = self._clock()
+        due = self._store.due_touches(now, ("pull:", "branch:", "sha:"))
+        read: set[tuple[str, int]] = set()
+        for touch in due:
+            try:
+                self._look(touch, read)
+            except GitHubFailure as failure:
+                log.warning("%s %s: not read: %s", touch.repository, touch.subject, failure)
+                at = failure.at if isinstance(failure, TryLater) else None
+                self._store.postpone_touch(touch, at or self._clock() + _FAILED_READ)
+        return len(read)
+
+    def read_again(self, session: Session) -> None:
+        """Read a session's open pull requests now. Raises `GitHubFailure`."""
+        numbers = [pull.number for pull in session.pulls if pull.state is PullState.OPEN]
+        if numbers:
+            self._read(session.id, session.repository, numbers)
+
+    def touch_stale(self) -> None:
+        """Ask for another look at what was not read for long: a lost webhook costs no more."""
+        now = self._clock()
+        stale = [
+            Touch(repository=live.repository, subject=f"branch:{live.branch}")
+            for live in self._store.live()
+            if live.run and (live.pulls_read_at is None or now - live.pulls_read_at > self._stale)
+        ]
+        self._store.touch(stale, now)
+
+    def _look(self, touch: DueTouch, read: set[tuple[str, int]]) -> None:
+        """Find what a touch is about, and read it unless this round has read it."""
+        session, numbers = self._concerned(touch.repository, touch.subject)
+        if session is None:
+            self._store.settle_touch(touch)
+            return
+        wanted = [number for number in numbers if (touch.repository, number) not in read]
+        last = max((self._read_at.get((touch.repository, n)) or touch.due for n in wanted),
+                   default=touch.due)  # fmt: skip
+        if last + _TOGETHER > self._clock() and last > touch.due:
+            self._store.postpone_touch(touch, last + _TOGETHER)
+            return
+        again = self._read(session, touch.repository, wanted)
+        read.update((touch.repository, number) for number in wanted)
+        self._store.settle_touch(touch)
+        if again:
+            self._store.touch([Touch(repository=touch.repository, subject=touch.subject)],
+                              self._clock() + again)  # fmt: skip
+
+    def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
+        """The session a subject is about, and the numbers of its pull requests to read."""
+        kind, _, name = subject.partition(":")
+        if kind == "pull":
+            session = self._store.session_of_pull(repository, int(name))
+            if session is None:
+                reading = self._github.read.pull(repository, int(name))
+                session = self._adopting(repository, reading) if reading else None
+            return session, [int(name)]
+        if kind == "branch":
+            session = self._store.session_of_branch(repository, name)
+        else:
+            session = self._store.session_of_sha(repository, name)
+        if session is None:
+            return None, []
+        return session, self._numbers(session, repository)
+
+    def _numbers(self, session: str, repository: str) -> list[int]:
+        found = self._store.session(session)
+        if found is None:
+            return []
+        known = [pull.number for pull in found.pulls]
+        return known or self._github.read.pulls_of(repository, found.branch)
+
+    def _adopting(self, repository: str, reading: PullReading) -> str | None:
+        """The session whose branch it is: same repository, and a head that we pushed."""
+        if reading.head_repository.lower() != repository.lower():
+            return None
+        session = self._store.session_of_branch(repository, reading.head_branch)
+        if session is None:
+            return None
+        pushed = f"push:{reading.pull.head}" in self._store.facts(session).done
+        return session if pushed or reading.author == self._github.read.me() else None
+
+    def _read(self, session: str, repository: str, numbers: Iterable[int]) -> timedelta | None:
+        """Read pull requests whole and keep them. Returns when to look again by ourselves."""
+        before = self._store.session(session)
+        if before is None:
+            return None
+        known = {pull.number: pull for pull in before.pulls}
+        for number in numbers:
+            reading = self._github.read.pull(repository, number)
+            self._read_at[repository, number] = self._clock()
+            if reading is None:
+                continue
+            if number not in known and self._adopting(repository, reading) != session:
+                continue
+            known[number] = self._complete(repository, reading, known.get(number))
+        pulls = tuple(known[number] for number in sorted(known))
+        changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
+        if changed:
+            self._journal(Step.OBSERVED, session)
+        working = any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls)
+        return _MERGE_UNKNOWN if working else None
+
+    def _complete(self, repository: str, reading: PullReading, before: Pull | None) -> Pull:
+        """Add what GitHub does not say in one answer: permissions, logs, and since when."""
+        pull, now = reading.pull, self._clock()
+        logs = {check.run_id: check.log for check in before.checks} if before else {}
+        same_head = before is not None and before.head == pull.head
+        green = _green(pull)
+        was_green = before is not None and _green(before)
+        return replace(
+            pull,
+            checks=tuple(self._with_log(repository, check, logs) for check in pull.checks),
+            verdicts=tuple(self._judged(repository, reading, v) for v in pull.verdicts),
+            threads=tuple(self._heard(repository, reading, thread) for thread in pull.threads),
+            comments=tuple(self._said(repository, reading, remark) for remark in pull.comments),
+            head_since=before.head_since if before and same_head else now,
+            green_since=(
+                now if green and not was_green else before.green_since if before else None
+            ),
+            read_at=before.read_at if before else now,
+        )
+
+    def _with_log(self, repository: str, check: Check, logs: dict[int | None, str]) -> Check:
+        """A failed check with the end of its log; read once for each run of it."""
+        if check.state is not CheckState.FAILED or check.run_id is None or check.log:
+            return check
+        if logs.get(check.run_id):
+            return replace(check, log=logs[check.run_id])
+        try:
+            return replace(check, log=self._github.read.check_log(repository, check.run_id))
+        except TryLater:
+            raise
+        except GitHubFailure as failure:
+            # A log that cannot be had (expired, forbidden) must not hide that the check failed.
+            log.info("%s: no log of check %s: %s", repository, check.name, failure)
+            return check
+
+    def _allowed(self, repository: str, reading: PullReading, remark: Remark) -> bool:
+        """Whether the author may write; and whoever edited it, where that was somebody else."""
+        editor = reading.edited_by.get(remark.id, remark.author)
+        return all(self._people.may_write(repository, login) for login in {remark.author, editor})
+
+    def _said(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
+        if remark.own or remark.bot:
+            return remark
+        return replace(remark, allowed=self._allowed(repository, reading, remark))
+
+    def _heard(self, repository: str, reading: PullReading, thread: Thread) -> Thread:
+        remarks = tuple(self._said(repository, reading, remark) for remark in thread.remarks)
+        return replace(thread, remarks=remarks)
+
+    def _judged(self, repository: str, reading: PullReading, verdict: Verdict) -> Verdict:
+        remark = self._said(repository, reading, verdict.remark) if verdict.remark else None
+        allowed = self._people.may_write(repository, verdict.author)
+        return replace(verdict, allowed=allowed, remark=remark)
+
+
+def _green(pull: Pull) -> bool:
+    """Every check that ran has passed, and one did."""
+    states = {check.state for check in pull.checks} - {CheckState.SKIPPED}
+    return states == {CheckState.PASSED}
