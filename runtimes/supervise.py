@@ -8,7 +8,7 @@ in the file `grace` (or 5) by force.
 """
 
 # Importing pathlib would take a third of the time a start may take.
-# ruff: noqa: PTH
+# ruff: noqa: PTH105, PTH108, PTH123, PTH208
 import contextlib
 import ctypes
 import json
@@ -94,7 +94,7 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             os.chdir(cwd)
-            os.execvpe(argv[0], argv, env)  # noqa: S606 - it is what is asked of us.
+            os.execvpe(argv[0], argv, env)
     except Exception as error:  # noqa: BLE001 - nothing may return from this copy of us.
         why = getattr(error, "strerror", None) or error
         _say(

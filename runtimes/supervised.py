@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,6 +51,11 @@ def started(folder: Path) -> bool:
     return (folder / "pid.json").exists()
 
 
+def spent(folder: Path) -> bool:
+    """Whether this folder's run was started or stopped, so that it must not be started again."""
+    return started(folder) or (folder / "grace").exists()
+
+
 def outcome(folder: Path) -> Exit | None:
     """How the run ended: its record, or, without code and signal, that its pid provably vanished.
 
@@ -82,7 +88,8 @@ def end(folder: Path, grace_seconds: float) -> None:
 
     Raises `RuntimeFailure` where a process cannot be ended.
     """
-    (folder / "grace").write_text(str(grace_seconds))
+    with suppress(OSError):  # A full disk must not keep a program alive.
+        (folder / "grace").write_text(str(grace_seconds))
     if pid := _supervisor(folder):
         _end(pid, signal.SIGTERM, grace_seconds + _MARGIN_SECONDS)
     if pid := _supervisor(folder):
@@ -124,13 +131,10 @@ def _end(pid: int, number: int, seconds: float) -> None:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    try:
+    with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
         select.select([handle], [], [], seconds)
-    except ProcessLookupError:
-        pass
-    finally:
-        os.close(handle)
+    os.close(handle)
 
 
 def _last_sign(folder: Path) -> float:

@@ -30,9 +30,10 @@ from runtimes.base import (
     Unavailable,
     printable,
 )
+from runtimes.supervise import MARK
 
 _HERE = Path(__file__).parent
-_LOOK = "#{session_name} #{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal}"
+_LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal} #{session_name}"
 _NAME = re.compile(r"[a-z0-9_-]+")
 _SOCKET_PATH_BYTES = 107
 _TERM = "screen-256color"
@@ -80,17 +81,19 @@ class Tmux:
             raise RuntimeFailure(f"{launch.name!r} cannot name a run: use a-z, 0-9, _ and - only")
         handle = self.handle(launch.name)
         folder = launch.dir.resolve()
-        if supervised.started(folder):
+        if supervised.spent(folder):
             return handle
         supervised.prepare(launch, {**self._env, **launch.env})
         with suppress(FileExistsError):
             (self._runs / launch.name).symlink_to(folder)
+        # The mark lets `stop` find a supervisor that has not yet written down its pid.
+        session = ("-s", handle, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
         # tmux runs a sequence to its end before it reads what a pane printed: the log is whole.
         log = f"exec cat >> {shlex.quote(str(folder / 'output.log'))}"
         pipe = ("pipe-pane", "-t", f"={handle}:", log.replace("#", "##").replace("%", "%%"))
         try:
-            self._tmux("new-session", "-d", "-s", handle, "-c", "/", "--", *program, ";", *pipe)
+            self._tmux("new-session", "-d", *session, "--", *program, ";", *pipe)
         except RuntimeFailure as failure:
             if "duplicate session" not in str(failure):
                 raise
@@ -106,18 +109,16 @@ class Tmux:
             lines = []
         looked: dict[Handle, Seen] = {}
         for line in lines:
-            name, dead, active, code, killed = line.split(" ")
-            seen = Seen(
-                runtime=Probe.ALIVE,
-                program=Probe.ALIVE,
-                output_at=datetime.fromtimestamp(int(active), UTC),
-            )
+            dead, active, code, killed, name = line.split(" ", 4)
+            at = datetime.fromtimestamp(int(active), UTC)
+            seen = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE, output_at=at)
             if dead == "1":
-                seen = replace(seen, program=Probe.DEAD, exit=self._exit(name, code, killed))
+                end = self._end(name, code, killed, at)
+                seen = replace(seen, program=Probe.DEAD, exit=end)
             looked[Handle(name)] = seen
         for name in known.difference(looked):
-            if (seen_lost := self._lost(name)) is not None:
-                looked[Handle(name)] = seen_lost
+            if (lost := self._lost(name)) is not None:
+                looked[Handle(name)] = lost
         return looked
 
     def send(self, handle: Handle, send: Send) -> None:
@@ -187,25 +188,34 @@ class Tmux:
         """The tmux command that shows the session; `C-b d` leaves it."""
         return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={handle}")
 
-    def _exit(self, name: str, code: str, killed: str) -> Exit | None:
-        """The record of a program whose pane is dead, kept once read: it does not change."""
-        if name in self._exits:
-            return self._exits[name]
-        end = supervised.outcome(self._runs / name)
-        if end is None:
-            return None
-        if end.code is None and end.signal is None:  # Killed supervisor: tmux may know by what,
-            return replace(end, signal=_signal(killed))  # but before 3.5 only after a while.
-        return self._exits.setdefault(name, end)
+    def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
+        """How a program in a dead pane ended; None: not known yet, look again.
+
+        tmux is asked only where the supervisor left no record; before 3.5 it may know it late.
+        """
+        end = self._record(name)
+        if end is None and not supervised.started(self._runs / name):
+            end = Exit(at=at)  # Not even the supervisor could start.
+        if end is None or end.code is not None or end.signal is not None:
+            return end
+        return replace(end, code=int(code) if code else None, signal=_signal(killed))
 
     def _lost(self, name: str) -> Seen | None:
         """A run without a terminal: its server was killed, or somebody closed the session."""
-        folder = self._runs / name
-        if not supervised.started(folder):
+        if not supervised.started(self._runs / name):
             return None
-        end = self._exits.get(name) or supervised.outcome(folder)
+        end = self._record(name)
         program = Probe.ALIVE if end is None else Probe.DEAD
         return Seen(runtime=Probe.DEAD, program=program, exit=end)
+
+    def _record(self, name: str) -> Exit | None:
+        """What the run's folder says of its end, kept once it is complete: it does not change."""
+        if name in self._exits:
+            return self._exits[name]
+        end = supervised.outcome(self._runs / name)
+        if end is not None and (end.code is not None or end.signal is not None):
+            self._exits[name] = end
+        return end
 
     def _tmux(self, *args: str) -> list[str]:
         """Run tmux commands; returns the lines it printed."""

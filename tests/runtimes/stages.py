@@ -1,0 +1,152 @@
+"""What the runtime tests play on: one language for programs that run and remembered ones."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from runtimes.base import Handle, Launch, Options, Runtime, Seen
+from runtimes.memory import Memory
+from runtimes.supervise import MARK
+from runtimes.tmux import Tmux
+
+#: A program that does what is written into its `control` pipe, and keeps what is typed into it.
+PUPPET = """
+exec 3<&0
+cat <&3 >heard &
+while :; do read -r order <control && eval "$order"; done
+"""
+
+
+def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
+    """Wait for a condition, and say which one never came."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"
+        time.sleep(0.005)
+
+
+class Stage(Protocol):
+    """A runtime with programs that do as they are told."""
+
+    @property
+    def runtime(self) -> Runtime: ...
+    def start(self, name: str) -> Handle: ...
+    def exits(self, handle: Handle, code: int) -> None: ...
+    def is_killed(self, handle: Handle, number: int) -> None: ...
+    def prints(self, handle: Handle, text: str) -> None: ...
+    def heard(self, handle: Handle) -> str: ...
+
+
+class MemoryStage:
+    """Remembered programs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runtime = Memory()
+        self._folder = folder
+
+    def launch(self, name: str) -> Launch:
+        return Launch(
+            name=name, argv=("program",), cwd=self._folder, env={}, dir=self._folder / "runs" / name
+        )
+
+    def start(self, name: str) -> Handle:
+        return self.runtime.start(self.launch(name))
+
+    def exits(self, handle: Handle, code: int) -> None:
+        self.runtime.exits(handle, code)
+
+    def is_killed(self, handle: Handle, number: int) -> None:
+        self.runtime.exits(handle, None, number)
+
+    def prints(self, handle: Handle, text: str) -> None:
+        self.runtime.prints(handle, text)
+
+    def heard(self, handle: Handle) -> str:
+        return "".join(f"{text}\n" for text in self.runtime.heard(handle))
+
+
+class TmuxStage:
+    """Real programs in a tmux server of this test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.runtime = Tmux(Options(data=self.data))
+
+    def dir(self, name: str) -> Path:
+        """A run's folder; its program works there too."""
+        return self.folder / "runs" / name
+
+    def launch(self, name: str, *argv: str, env: dict[str, str] | None = None) -> Launch:
+        folder = self.dir(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        argv = argv or ("sh", "-c", PUPPET)
+        return Launch(name=name, argv=argv, cwd=folder, env=env or {}, dir=folder)
+
+    def run(self, name: str, *argv: str, env: dict[str, str] | None = None) -> Handle:
+        """Start a program of one's own."""
+        return self.runtime.start(self.launch(name, *argv, env=env))
+
+    def shell(self, name: str, script: str) -> Handle:
+        """Start a shell script."""
+        return self.run(name, "sh", "-c", script)
+
+    def start(self, name: str) -> Handle:
+        control = self.dir(name) / "control"
+        if not control.exists():
+            control.parent.mkdir(parents=True, exist_ok=True)
+            os.mkfifo(control)
+        return self.run(name)
+
+    def exits(self, handle: Handle, code: int) -> None:
+        self._order(handle, f"exit {code}")
+
+    def is_killed(self, handle: Handle, number: int) -> None:
+        self._order(handle, f"kill -{number} $$")
+
+    def prints(self, handle: Handle, text: str) -> None:
+        self._order(handle, f"printf %s '{text}'")
+
+    def heard(self, handle: Handle) -> str:
+        heard = self.dir(handle) / "heard"
+        return heard.read_text() if heard.exists() else ""
+
+    def seen(self, handle: Handle) -> Seen:
+        return self.runtime.look()[handle]
+
+    def output(self, name: str) -> str:
+        """What the program printed, as the runtime kept it."""
+        log = self.dir(name) / "output.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    def tmux(self, *args: str) -> str:
+        """What the plain tmux command says of this server."""
+        command = ("tmux", "-S", str(self.data / "tmux.sock"), *args)
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def processes(self, name: str) -> list[int]:
+        """Everything alive that carries the run's mark."""
+        mark = f"{MARK}={self.dir(name)}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    def close(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        for run in (self.data / "runs").iterdir():
+            for pid in self.processes(run.name):
+                os.kill(pid, signal.SIGKILL)
+        command = ("tmux", "-S", str(self.data / "tmux.sock"), "kill-server")
+        subprocess.run(command, capture_output=True)
+
+    def _order(self, handle: Handle, order: str) -> None:
+        (self.dir(handle) / "control").write_text(f"{order}\n")

@@ -1,0 +1,161 @@
+"""What every runtime keeps to, real or remembered."""
+
+import signal
+
+import pytest
+
+from lifecycle.status import Probe
+from runtimes.base import Gone, Seen, Send
+from tests.runtimes.stages import Stage, until
+
+
+def program(stage: Stage, name: str) -> Probe | None:
+    """What a look says of the program of this name."""
+    seen = stage.runtime.look().get(stage.runtime.handle(name))
+    return seen.program if seen else None
+
+
+def ended(stage: Stage, name: str) -> Seen:
+    """What a look says once the program's end is known."""
+    handle = stage.runtime.handle(name)
+    until(lambda: stage.runtime.look()[handle].exit, f"the end of {name}")
+    return stage.runtime.look()[handle]
+
+
+def test_nothing_is_seen_where_nothing_was_started(stage: Stage) -> None:
+    assert stage.runtime.look() == {}
+    assert stage.runtime.screens([stage.runtime.handle("app-1_r1")]) == {}
+
+
+def test_a_started_program_is_alive_under_the_handle_of_its_name(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    assert handle == stage.runtime.handle("app-1_r1")
+    seen = stage.runtime.look()[handle]
+    assert (seen.runtime, seen.program, seen.exit) == (Probe.ALIVE, Probe.ALIVE, None)
+
+
+def test_an_exit_code_is_seen_with_its_time(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.exits(handle, 7)
+    seen = ended(stage, "app-1_r1")
+    assert seen.program is Probe.DEAD
+    assert seen.exit is not None
+    assert (seen.exit.code, seen.exit.signal) == (7, None)
+    assert seen.exit.at.tzinfo is not None
+    assert stage.runtime.look()[handle].exit == seen.exit
+
+
+def test_a_killing_signal_is_seen(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.is_killed(handle, signal.SIGKILL)
+    end = ended(stage, "app-1_r1").exit
+    assert end is not None
+    assert (end.code, end.signal) == (None, signal.SIGKILL)
+
+
+def test_a_second_start_of_a_running_program_does_nothing(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.prints(handle, "first")
+    until(lambda: "first" in stage.runtime.screens([handle])[handle])
+    assert stage.start("app-1_r1") == handle
+    assert list(stage.runtime.look()) == [handle]
+    assert "first" in stage.runtime.screens([handle])[handle]
+
+
+def test_a_second_start_of_an_ended_program_does_nothing(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.exits(handle, 3)
+    before = ended(stage, "app-1_r1")
+    stage.start("app-1_r1")
+    assert stage.runtime.look()[handle].exit == before.exit
+
+
+def test_a_stopped_program_is_forgotten_and_not_started_again(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.runtime.stop(handle)
+    assert stage.runtime.look() == {}
+    stage.start("app-1_r1")
+    assert stage.runtime.look() == {}
+
+
+def test_stopping_what_is_gone_does_nothing(stage: Stage) -> None:
+    stage.runtime.stop(stage.runtime.handle("never_r1"))
+    handle = stage.start("app-1_r1")
+    stage.exits(handle, 0)
+    ended(stage, "app-1_r1")
+    stage.runtime.stop(handle)
+    stage.runtime.stop(handle)
+    assert stage.runtime.look() == {}
+
+
+def test_a_message_is_heard_once_for_its_key(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.runtime.send(handle, Send(text="look again", key="a"))
+    stage.runtime.send(handle, Send(text="look again", key="a"))
+    stage.runtime.send(handle, Send(text="and again", key="b", submit_seconds=0.05))
+    stage.runtime.send(handle, Send(text="not twice", key="b"))
+    stage.runtime.send(handle, Send(text="the end", key="c"))
+    until(lambda: "the end\n" in stage.heard(handle), "the last message")
+    assert stage.heard(handle) == "look again\nand again\nthe end\n"
+
+
+def test_control_characters_are_not_sent(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    text = "a\x1b[201~b\x03\x04\x15\x7f\x9b1mc\r\n\td"
+    stage.runtime.send(handle, Send(text=text, key="a"))
+    until(lambda: stage.heard(handle).endswith("d\n"), "the message")
+    assert stage.heard(handle) == "a[201~b1mc\n\td\n"
+
+
+def test_an_empty_message_is_refused(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    with pytest.raises(ValueError, match="empty"):
+        stage.runtime.send(handle, Send(text="\x1b", key="a"))
+
+
+def test_a_message_to_what_does_not_run_says_so(stage: Stage) -> None:
+    with pytest.raises(Gone, match="never_r1"):
+        stage.runtime.send(stage.runtime.handle("never_r1"), Send(text="hello", key="a"))
+    handle = stage.start("app-1_r1")
+    stage.exits(handle, 0)
+    ended(stage, "app-1_r1")
+    with pytest.raises(Gone, match="app-1_r1"):
+        stage.runtime.send(handle, Send(text="hello", key="a"))
+
+
+def test_screens_show_what_programs_print_and_leave_out_what_is_gone(stage: Stage) -> None:
+    one, two = stage.start("app-1_r1"), stage.start("app-2_r1")
+    gone = stage.runtime.handle("app-3_r1")
+    stage.prints(one, "one")
+    stage.prints(two, "two")
+    handles = [gone, one, two]
+    until(lambda: stage.runtime.screens(handles) == {one: "one", two: "two"}, "both screens")
+
+
+def test_output_has_a_time(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.prints(handle, "one")
+    until(lambda: stage.runtime.look()[handle].output_at is not None, "a time")
+
+
+def test_a_name_that_begins_another_is_never_taken_for_it(stage: Stage) -> None:
+    stage.start("app-10_r1")
+    short = stage.runtime.handle("app-1")
+    assert stage.runtime.screens([short]) == {}
+    with pytest.raises(Gone):
+        stage.runtime.send(short, Send(text="hello", key="a"))
+    stage.runtime.stop(short)
+    assert program(stage, "app-10_r1") is Probe.ALIVE
+
+
+def test_many_programs_are_seen_in_one_look(stage: Stage) -> None:
+    handles = [stage.start(f"app-{number}_r1") for number in range(12)]
+    assert set(stage.runtime.look()) == set(handles)
+    stage.exits(handles[3], 4)
+    ended(stage, "app-3_r1")
+    alive = [handle for handle, seen in stage.runtime.look().items() if seen.program is Probe.ALIVE]
+    assert set(alive) == {*handles} - {handles[3]}
+
+
+def test_every_runtime_has_an_attach_line(stage: Stage) -> None:
+    assert any("app-1_r1" in word for word in stage.runtime.attach(stage.start("app-1_r1")))
