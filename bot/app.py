@@ -312,7 +312,7 @@ def serve(settings: Settings, secrets: Secrets) -> None:
     logs.set_up(
         settings.log.level, as_json=settings.log.format == "json", secrets=structs.astuple(secrets)
     )
-    for name in VARIABLES:
+    for name in VARIABLES.values():
         # What is started from here (git, tmux, agents) has no business with them.
         os.environ.pop(name, None)
     app = App(settings, secrets)
