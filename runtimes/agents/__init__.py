@@ -1,0 +1,10 @@
+"""The agent types: one file each, one line each here."""
+
+from collections.abc import Mapping
+
+from runtimes.agents.base import Program
+from runtimes.agents.shell import Shell
+
+AGENTS: Mapping[str, type[Program]] = {
+    "shell": Shell,
+}

@@ -1,13 +1,19 @@
 """What every agent type offers: how it starts, how its state is read. It knows no runtime."""
 
-from collections.abc import Mapping, Sequence
+import mmap
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lifecycle.facts import Agent
+from lifecycle.status import Activity, Probe
 from runtimes.base import Seen
 
 
@@ -31,6 +37,11 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     dir: Path  #: Of this run alone, 0700.
     workspace: Path
     branch: str
+
+    @property
+    def home(self) -> Path:
+        """HOME of the session's programs: kept from run to run, for it holds the conversation."""
+        return self.dir.parent / f"{self.session}_home"
 
     @property
     def prompt(self) -> Path:
@@ -57,7 +68,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Reader(Protocol):
-    """Reads one run's state from its files; remembers how far it read, so a look costs what is new."""
+    """Reads one run's state from its files; remembers how far, so a look costs what is new."""
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The agent's activity with its evidence. A source that fails changes nothing.
@@ -73,6 +84,8 @@ class Reader(Protocol):
 
 class Program(Protocol):
     """One agent type at work. Made from its `AgentType`; holds no state of a session."""
+
+    def __init__(self, kind: AgentType) -> None: ...
 
     #: The pause this program needs between a paste and Enter.
     submit_seconds: float
@@ -97,3 +110,110 @@ class Program(Protocol):
     def check(self, environ: Mapping[str, str]) -> Sequence[str]:
         """What stands in the way of starting it, each with its remedy; empty: nothing."""
         ...
+
+
+def ended(seen: Seen, agent: Agent) -> Agent | None:
+    """The agent as one whose program is over; None while it lives, and where nobody knows."""
+    if seen.program is not Probe.DEAD:
+        return None
+    end = seen.exit
+    if end is None:
+        how = "its program is gone"
+    elif end.signal is not None:
+        how = f"its program was ended by signal {end.signal}"
+    else:
+        how = "its program vanished" if end.code is None else f"its program exited with {end.code}"
+    return replace(
+        agent,
+        activity=Activity.EXITED,
+        since=end.at if end else agent.seen,
+        evidence=how,
+        question="",
+        error="",
+        exit=end,
+    )
+
+
+class Lines:
+    """The whole lines of a file that grows, each given once, in order.
+
+    A file that was cut or replaced is read from its beginning. A line longer than `most` bytes is
+    left out. What cannot be read gives nothing.
+    """
+
+    def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
+        self._path = path
+        self._most = most
+        self._inode = 0
+        self._offset = 0
+        self._half = b""
+        self._skipping = False
+
+    def new(self) -> list[str]:
+        """The lines that were finished since the last call, without their ends."""
+        with suppress(OSError), opened(self._path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_ino != self._inode or status.st_size < self._offset:
+                self._inode, self._offset = status.st_ino, 0
+                self._half, self._skipping = b"", False
+            file.seek(self._offset)
+            data = file.read(self._most)
+            self._offset += len(data)
+            return list(self._whole(data))
+        return []
+
+    def _whole(self, data: bytes) -> Iterator[str]:
+        *lines, self._half = (self._half + data).split(b"\n")
+        for line in lines:
+            if not self._skipping:
+                yield line.decode(errors="replace")
+            self._skipping = False
+        if len(self._half) > self._most:
+            self._half, self._skipping = b"", True
+
+
+def holds(path: Path, key: str) -> bool:
+    """Whether a file has this text anywhere."""
+    with (
+        suppress(OSError, ValueError),  # An empty file cannot be mapped.
+        opened(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return content.find(key.encode()) >= 0
+    return False
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file for reading. Agents may have put links and pipes in its place: `OSError`."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is no regular file")
+        yield file
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only this user reads, whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    new.replace(path)
+
+
+def environment(kind: AgentType, files: RunFiles) -> dict[str, str]:
+    """What every program is started with: its own home, the run's names, what the type allows."""
+    files.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    passed = {name: os.environ[name] for name in kind.pass_env if name in os.environ}
+    return {
+        "HOME": str(files.home),
+        "MERGEWRIGHT_SESSION": files.session,
+        "MERGEWRIGHT_RUN": str(files.run),
+        "MERGEWRIGHT_BRANCH": files.branch,
+        "MERGEWRIGHT_WORKSPACE": str(files.workspace),
+        "MERGEWRIGHT_PROMPT_FILE": str(files.prompt),
+        **passed,
+        **kind.env,
+    }

@@ -1,0 +1,169 @@
+"""Any command as an agent: the prompt in a file, its state in the lines it prints.
+
+`command` and `args` may hold `{prompt}` (path of the first prompt), `{workspace}`, `{session}`,
+`{run}`, `{branch}` and `{resume}` (the session from its second run on, empty before). The same
+stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME. Later messages
+come as lines on its standard input.
+
+A line of its output that begins with `mergewright: ` says what it does:
+
+    active [TEXT]      it works
+    ready [SUMMARY]    its turn is over
+    waiting QUESTION   a person has to answer
+    blocked ERROR      it cannot go on by itself
+    received KEY       it read the message with this key, and works at it
+
+The last of them counts, while the program lives. One that never prints any is taken to
+work while it prints, and to be ready once it has been silent for 30 seconds.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent
+from lifecycle.status import Activity
+from runtimes.agents.base import (
+    AgentType,
+    Command,
+    Lines,
+    RunFiles,
+    ended,
+    environment,
+    holds,
+    write_private,
+)
+from runtimes.base import Seen, printable
+
+_SILENCE = timedelta(seconds=30)
+_TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_SAYS = re.compile(r"mergewright: (active|ready|waiting|blocked|received)\b *(.*)")
+_WORDS = {
+    "active": Activity.ACTIVE,
+    "ready": Activity.READY,
+    "waiting": Activity.WAITING_INPUT,
+    "blocked": Activity.BLOCKED,
+    "received": Activity.ACTIVE,
+}
+
+
+class Shell:
+    """A command of the configuration."""
+
+    submit_seconds = 0.0
+    wants_screen = False
+
+    def __init__(self, kind: AgentType) -> None:
+        self._kind = kind
+
+    def prepare(self, files: RunFiles, prompt: str, resume: str) -> Command:
+        """Write the prompt's file and fill the command's names; see `Program.prepare`."""
+        write_private(files.prompt, prompt)
+        names = {
+            "{prompt}": str(files.prompt),
+            "{workspace}": str(files.workspace),
+            "{session}": files.session,
+            "{run}": str(files.run),
+            "{branch}": files.branch,
+            "{resume}": resume,
+        }
+        words = (*self._kind.command, *self._kind.args)
+        argv = tuple(_filled(word, names) for word in words if names.get(word) != "")
+        env = {**environment(self._kind, files), "MERGEWRIGHT_RESUME": resume}
+        return Command(argv=argv, env=env, native_id=files.session)
+
+    def reader(self, files: RunFiles) -> "ShellReader":
+        """A reader of the run's output."""
+        return ShellReader(files)
+
+    def version(self) -> str:
+        """Where the command is; a command of anybody's has no version."""
+        path = shutil.which(self._kind.command[0]) if self._kind.command else None
+        if path is None:
+            raise FileNotFoundError(self._missing())
+        return path
+
+    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+        """What stands in the way: no command, or one that is not installed."""
+        if not self._kind.command or not shutil.which(
+            self._kind.command[0], path=environ.get("PATH")
+        ):
+            return [self._missing()]
+        return []
+
+    def _missing(self) -> str:
+        if not self._kind.command:
+            return "no command: set `command` of this agent type"
+        return f"{self._kind.command[0]} is not installed: install it, or correct `command`"
+
+
+class ShellReader:
+    """Reads one run of a command."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._lines = Lines(files.output)
+        self._said = Agent(run=files.run, native_id=files.session)
+        self._printed: datetime | None = None
+        self._works_since: datetime | None = None
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """The activity by what it last said, or by whether it prints; see `Reader.read`."""
+        self._look_at_output(now)
+        agent = replace(self._said, seen=self._printed, runtime=seen.runtime, program=seen.program)
+        if end := ended(seen, agent):
+            return end
+        if agent.activity is not Activity.NONE or self._printed is None:
+            return agent
+        if now - self._printed < _SILENCE:
+            return replace(
+                agent,
+                activity=Activity.ACTIVE,
+                since=self._works_since,
+                evidence=f"it prints, into {self._files.output}",
+            )
+        return replace(
+            agent,
+            activity=Activity.READY,
+            since=self._printed,
+            evidence=f"it lives and has been silent since {self._printed:%H:%M:%S} UTC",
+        )
+
+    def received(self, key: str) -> bool:
+        """Whether the key is in what it printed: its own line, or the terminal's echo."""
+        return holds(self._files.output, key)
+
+    def _look_at_output(self, now: datetime) -> None:
+        try:
+            printed = datetime.fromtimestamp(self._files.output.stat().st_mtime, UTC)
+        except OSError:
+            return
+        if self._printed is None or printed - self._printed > _SILENCE:
+            self._works_since = printed
+        self._printed = printed
+        for line in self._lines.new():
+            for part in _ESCAPES.sub("", line).split("\r"):
+                if says := _SAYS.fullmatch(printable(part).rstrip()):
+                    self._said = self._understood(says[1], says[2][:_TEXT], printed)
+
+    def _understood(self, word: str, text: str, at: datetime) -> Agent:
+        activity = _WORDS[word]
+        same = activity is self._said.activity is Activity.ACTIVE
+        return Agent(
+            run=self._files.run,
+            activity=activity,
+            since=self._said.since if same else at,
+            evidence=f"it said `{word}`: {text}"[:200],
+            question=text if activity is Activity.WAITING_INPUT else "",
+            error=text if activity is Activity.BLOCKED else "",
+            summary=text if activity is Activity.READY else self._said.summary,
+            native_id=self._files.session,
+        )
+
+
+def _filled(word: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\{\w+\}", lambda found: names.get(found[0], found[0]), word)

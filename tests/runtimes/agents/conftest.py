@@ -1,0 +1,44 @@
+"""One run's files, and a program that is seen to live or to have ended."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lifecycle.facts import Exit
+from lifecycle.status import Probe
+from runtimes.agents.base import RunFiles
+from runtimes.base import Seen
+
+ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> RunFiles:
+    run = RunFiles(
+        session="widgets-12",
+        run=2,
+        dir=tmp_path / "runs" / "widgets-12_r2",
+        workspace=tmp_path / "checkout",
+        branch="mergewright/12-add-a-test",
+    )
+    run.dir.mkdir(parents=True, mode=0o700)
+    run.workspace.mkdir()
+    return run
+
+
+@pytest.fixture
+def alive() -> Seen:
+    return ALIVE
+
+
+@pytest.fixture
+def dead() -> Seen:
+    end = Exit(at=NOW, code=3, tail="last words")
+    return Seen(runtime=Probe.ALIVE, program=Probe.DEAD, exit=end)
+
+
+@pytest.fixture
+def now() -> datetime:
+    return NOW

@@ -1,0 +1,86 @@
+"""Files that grow are read once, whatever happens to them."""
+
+import os
+
+import pytest
+
+from runtimes.agents.base import Lines, holds, write_private
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log"
+
+
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_each_line_is_given_once_and_only_when_it_is_whole(log):
+    lines = Lines(log)
+    assert lines.new() == []
+    append(log, "one\ntw")
+    assert lines.new() == ["one"]
+    assert lines.new() == []
+    append(log, "o\nthree\n")
+    assert lines.new() == ["two", "three"]
+
+
+def test_a_file_that_was_cut_is_read_from_its_beginning(log):
+    lines = Lines(log)
+    append(log, "one\ntwo\nha")
+    lines.new()
+    log.write_text("new\n")
+    assert lines.new() == ["new"]
+
+
+def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log):
+    lines = Lines(log)
+    append(log, "one\n")
+    lines.new()
+    other = log.with_name("other")
+    other.write_text("first\nsecond\n")
+    other.replace(log)
+    assert lines.new() == ["first", "second"]
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(log):
+    lines = Lines(log, most=10)
+    append(log, "x" * 25)
+    for _ in range(4):
+        assert lines.new() == []
+    append(log, "xx\nshort\n")
+    assert lines.new() + lines.new() == ["short"]
+
+
+def test_bytes_that_are_no_text_do_no_harm(log):
+    log.write_bytes(b"\xff\xfe\nfine\n")
+    assert Lines(log).new()[1] == "fine"
+
+
+def test_a_pipe_or_a_link_in_its_place_is_not_opened(log, tmp_path):
+    os.mkfifo(log)
+    assert Lines(log).new() == []
+    log.unlink()
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    log.symlink_to(secret)
+    assert Lines(log).new() == []
+    assert not holds(log, "secret")
+
+
+def test_a_key_is_found_anywhere_in_a_file(log):
+    assert not holds(log, "mw-1")
+    log.write_text("")
+    assert not holds(log, "mw-1")
+    append(log, "a\nb mw-1 c")
+    assert holds(log, "mw-1")
+    assert not holds(log, "mw-2")
+
+
+def test_private_files_are_readable_by_their_owner_alone(log):
+    write_private(log, "a")
+    write_private(log, "b")
+    assert log.read_text() == "b"
+    assert log.stat().st_mode & 0o777 == 0o600

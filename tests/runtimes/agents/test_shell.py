@@ -1,0 +1,167 @@
+"""Any command as an agent: how it is started, and what its lines mean."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lifecycle.status import Activity, Probe
+from runtimes.agents.base import AgentType
+from runtimes.agents.shell import Shell
+from runtimes.base import Seen
+
+KIND = AgentType(program="shell", command=("./agent", "--prompt={prompt}"), args=("{resume}",))
+
+
+@pytest.fixture
+def reader(files):
+    return Shell(KIND).reader(files)
+
+
+def prints(files, text):
+    with files.output.open("a") as output:
+        output.write(text)
+
+
+def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files):
+    command = Shell(KIND).prepare(files, "Do it.\n", "")
+    assert command.argv == ("./agent", f"--prompt={files.prompt}")
+    assert files.prompt.read_text() == "Do it.\n"
+    assert files.prompt.stat().st_mode & 0o777 == 0o600
+    assert command.env["MERGEWRIGHT_PROMPT_FILE"] == str(files.prompt)
+    assert command.env["MERGEWRIGHT_RUN"] == "2"
+    assert command.env["MERGEWRIGHT_RESUME"] == ""
+
+
+def test_a_later_run_is_told_what_to_resume(files):
+    first = Shell(KIND).prepare(files, "Do it.", "")
+    later = Shell(KIND).prepare(files, "Go on.", first.native_id)
+    assert later.argv[-1] == "widgets-12"
+    assert later.env["MERGEWRIGHT_RESUME"] == "widgets-12"
+
+
+def test_braces_of_the_commands_own_stay_as_they_are(files):
+    kind = AgentType(program="shell", command=("sh", "-c", "echo ${HOME} {x} {}", "{session}"))
+    assert Shell(kind).prepare(files, "", "").argv[2:] == ("echo ${HOME} {x} {}", "widgets-12")
+
+
+def test_only_named_variables_of_the_server_are_passed_on(files, monkeypatch):
+    monkeypatch.setenv("ALLOWED", "yes")
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    kind = AgentType(program="shell", command=("x",), env={"SET": "1"}, pass_env=("ALLOWED", "NO"))
+    env = Shell(kind).prepare(files, "", "").env
+    assert (env["ALLOWED"], env["SET"]) == ("yes", "1")
+    assert "GITHUB_TOKEN" not in env
+    assert "NO" not in env
+    assert env["HOME"] == str(files.home)
+    assert files.home.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("line", "activity", "field", "text"),
+    [
+        ("mergewright: active writing a test", Activity.ACTIVE, "question", ""),
+        ("mergewright: ready Added the test.", Activity.READY, "summary", "Added the test."),
+        ("mergewright: waiting Which one?", Activity.WAITING_INPUT, "question", "Which one?"),
+        ("mergewright: blocked No disk.", Activity.BLOCKED, "error", "No disk."),
+        ("mergewright: received mw-1", Activity.ACTIVE, "error", ""),
+        ("mergewright: ready", Activity.READY, "summary", ""),
+        ("\x1b[32mmergewright: ready\x1b[0m", Activity.READY, "summary", ""),
+        ("50 %\r100 %\rmergewright: ready\r", Activity.READY, "summary", ""),
+    ],
+)
+def test_a_line_of_its_own_says_what_it_does(
+    reader, files, alive, now, line, activity, field, text
+):
+    prints(files, f"noise\n{line}\n")
+    agent = reader.read(alive, None, now)
+    assert agent.activity is activity
+    assert getattr(agent, field) == text
+    assert agent.run == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["say mergewright: ready", "mergewright: readying", "mergewright: merged", "mergewright"],
+)
+def test_other_lines_say_nothing(reader, files, alive, line):
+    prints(files, f"{line}\n")
+    assert reader.read(alive, None, datetime.now(UTC)).activity is Activity.ACTIVE
+
+
+def test_the_last_line_counts_and_half_a_line_does_not(reader, files, alive, now):
+    prints(files, "mergewright: active\nmergewright: ready done\nmergewright: wai")
+    assert reader.read(alive, None, now).activity is Activity.READY
+    prints(files, "ting Really?\n")
+    agent = reader.read(alive, None, now)
+    assert agent.activity is Activity.WAITING_INPUT
+    assert agent.question == "Really?"
+    assert agent.summary == "done"
+
+
+def test_a_turn_keeps_its_beginning_while_it_goes_on(reader, files, alive, now):
+    prints(files, "mergewright: active one\n")
+    began = reader.read(alive, None, now).since
+    prints(files, "mergewright: active two\n")
+    os.utime(files.output, (began.timestamp() + 60,) * 2)
+    agent = reader.read(alive, None, now)
+    assert agent.since == began
+    assert agent.seen == began + timedelta(seconds=60)
+
+
+def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(reader, files, alive):
+    assert reader.read(alive, None, datetime.now(UTC)).activity is Activity.NONE
+    prints(files, "hello\n")
+    printed = datetime.fromtimestamp(files.output.stat().st_mtime, UTC)
+    assert reader.read(alive, None, printed).activity is Activity.ACTIVE
+    quiet = reader.read(alive, None, printed + timedelta(seconds=31))
+    assert quiet.activity is Activity.READY
+    assert quiet.since == printed
+
+
+def test_its_end_is_told_with_how_it_ended(reader, files, dead, now):
+    prints(files, "mergewright: waiting Which?\n")
+    agent = reader.read(dead, None, now)
+    assert agent.activity is Activity.EXITED
+    assert agent.exit.code == 3
+    assert agent.since == dead.exit.at
+    assert "exited with 3" in agent.evidence
+    assert agent.question == ""
+
+
+def test_a_look_that_failed_leaves_what_it_said(reader, files, now):
+    prints(files, "mergewright: waiting Which?\n")
+    agent = reader.read(Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN), None, now)
+    assert agent.activity is Activity.WAITING_INPUT
+    assert agent.program is Probe.UNKNOWN
+
+
+def test_a_message_was_received_where_its_key_was_printed(reader, files):
+    assert not reader.received("mw-1")
+    prints(files, "mergewright: received mw-1\n")
+    assert reader.received("mw-1")
+
+
+def test_a_command_that_is_missing_is_named_with_the_remedy():
+    assert "set `command`" in Shell(AgentType(program="shell")).check({})[0]
+    missing = Shell(AgentType(program="shell", command=("no-such-agent",)))
+    assert "no-such-agent is not installed" in missing.check({})[0]
+    with pytest.raises(FileNotFoundError, match="no-such-agent"):
+        missing.version()
+    assert Shell(AgentType(program="shell", command=(sys.executable,))).check({}) == []
+
+
+def test_a_real_command_runs_with_what_was_prepared(files):
+    script = 'echo "mergewright: ready $(cat "$1")"'
+    kind = AgentType(program="shell", command=("sh", "-c", script, "agent", "{prompt}"))
+    command = Shell(kind).prepare(files, "the work", "")
+    with files.output.open("w") as output:
+        subprocess.run(command.argv, env={"PATH": os.environ["PATH"], **command.env}, stdout=output)
+    agent = (
+        Shell(kind)
+        .reader(files)
+        .read(Seen(runtime=Probe.ALIVE, program=Probe.ALIVE), None, datetime.now(UTC))
+    )
+    assert agent.summary == "the work"
