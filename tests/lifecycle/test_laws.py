@@ -1,0 +1,211 @@
+"""What holds for every combination, not for examples."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.blockers import blockers_for
+from lifecycle.decide import decide
+from lifecycle.facts import Done, Facts
+from lifecycle.policy import Mode, Policy
+from lifecycle.reactions import QUIET, REACTIONS, UNDER_WAY
+from lifecycle.rules import RULES, rule_for
+from lifecycle.signals import OVER, Attention, Ci, Stage, Talk
+from lifecycle.status import TERMINAL, CheckState, Merge, PullState, Review, Status
+from tests.lifecycle.universe import HEAD, NOW, every_fact, every_signal
+
+SIGNALS = list(every_signal())
+FACTS = list(every_fact())
+POLICIES = [Policy(), Policy(mode=Mode.MERGE)]
+#: Every combination, judged once.
+JUDGED = [(given, decide(given, Policy(), NOW)) for given in FACTS]
+JUDGED_TO_MERGE = [(given, decide(given, Policy(mode=Mode.MERGE), NOW)) for given in FACTS]
+
+
+def test_the_universe_is_as_large_as_it_should_be() -> None:
+    assert 20_000 < len(SIGNALS) < 200_000
+    assert len(FACTS) > 5_000
+
+
+def test_every_row_of_the_rules_is_the_first_to_match_somewhere() -> None:
+    used = {id(rule_for(signals)) for signals in SIGNALS}
+    assert [rule.reads for rule in RULES if id(rule) not in used] == []
+
+
+def test_every_status_but_the_paused_one_has_a_rule() -> None:
+    # Nothing can pause a session yet: the word is there for the budgets to come.
+    assert set(Status) - {rule.status for rule in RULES} == {Status.PAUSED}
+
+
+def test_every_status_has_a_reaction_or_is_quiet() -> None:
+    answered = {status for row in REACTIONS for status in row.statuses if row.name != "acknowledge"}
+    assert answered | QUIET == set(Status)
+
+
+def test_every_row_of_the_reactions_acts_somewhere() -> None:
+    acted = {
+        row.name
+        for signals in SIGNALS
+        for row in REACTIONS
+        if rule_for(signals).status in row.statuses and row.when(signals)
+    }
+    assert acted == {row.name for row in REACTIONS}
+
+
+def test_a_session_that_is_over_reads_as_its_outcome_whatever_else_is_known() -> None:
+    for signals in SIGNALS:
+        assert (rule_for(signals).status in TERMINAL) == (signals.stage in OVER)
+
+
+def test_what_needs_people_is_never_hidden_by_the_pull_request() -> None:
+    for signals in SIGNALS:
+        if signals.stage is Stage.RUNNING and signals.attention is not Attention.NONE:
+            assert rule_for(signals).status in (Status.NEEDS_INPUT, Status.STUCK)
+
+
+def test_mergeable_is_said_exactly_where_nothing_blocks() -> None:
+    for signals in SIGNALS:
+        if rule_for(signals).status is Status.MERGEABLE:
+            assert blockers_for(signals) == ()
+            assert signals.ci in (Ci.PASSING, Ci.NONE)
+            assert signals.review in (Review.APPROVED, Review.NONE)
+            assert signals.merge is Merge.CLEAN
+
+
+def test_an_open_pull_request_that_cannot_be_merged_says_why() -> None:
+    for signals in SIGNALS:
+        status = rule_for(signals).status
+        if signals.pull != "none" and status in UNDER_WAY - {
+            Status.MERGEABLE,
+            Status.NEEDS_INPUT,
+            Status.STUCK,
+        }:
+            assert blockers_for(signals), signals
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
+def test_deciding_twice_gives_the_same(policy: Policy) -> None:
+    for given in FACTS[::7]:
+        assert decide(given, policy, NOW) == decide(given, policy, NOW)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
+def test_an_action_that_was_done_ordered_or_given_up_is_not_asked_for_again(policy: Policy) -> None:
+    for given in FACTS:
+        keys = {action.key for action in decide(given, policy, NOW).actions}
+        ordered = replace(given, pending=given.pending | keys)
+        again = {action.key for action in decide(ordered, policy, NOW).actions}
+        assert not keys & again
+
+
+def test_no_two_actions_of_a_decision_have_one_key() -> None:
+    for _, decision in JUDGED:
+        keys = [action.key for action in decision.actions]
+        assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
+def test_doing_what_is_asked_for_comes_to_an_end(policy: Policy) -> None:
+    for given in FACTS:
+        now, state = NOW, given
+        for _ in range(8):
+            actions = decide(state, policy, now).actions
+            if not actions:
+                break
+            now += timedelta(milliseconds=1)
+            state = _done(state, actions, now)
+        assert decide(state, policy, now).actions == (), given
+
+
+def _done(given: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
+    """The same facts with the actions done and nothing else known."""
+    keys = [key for action in actions for key in (action.key, *getattr(action, "covers", ()))]
+    runs = [action.run for action in actions if isinstance(action, do.Start)]
+    done = {**given.done, **{key: Done(at=now) for key in keys}}  # type: ignore[arg-type]
+    return replace(given, done=done, run=max([given.run, *runs]))
+
+
+def test_before_its_time_the_same_facts_give_the_same_answer() -> None:
+    for given, first in JUDGED:
+        if first.recheck_at is None:
+            later = NOW + timedelta(days=30)
+        else:
+            assert first.recheck_at > NOW
+            later = first.recheck_at - timedelta(microseconds=1)
+        then = decide(given, Policy(), later)
+        assert (then.status, then.because, then.actions) == (
+            first.status,
+            first.because,
+            first.actions,
+        )
+
+
+def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
+    for given, decision in JUDGED:
+        for action in decision.actions:
+            if isinstance(action, do.Tell):
+                assert decision.signals.talk is Talk.QUIET, given
+            if isinstance(action, do.Start) and action.key.startswith("start:message"):
+                assert decision.signals.talk is Talk.ENDED, given
+
+
+def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
+    for _, decision in JUDGED_TO_MERGE:
+        if decision.status in TERMINAL:
+            for action in decision.actions:
+                assert not isinstance(
+                    action, do.Start | do.Tell | do.Publish | do.OpenPull | do.MergePull
+                )
+
+
+def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commit() -> None:
+    merged = 0
+    for given, decision in JUDGED_TO_MERGE:
+        for action in decision.actions:
+            if isinstance(action, do.MergePull):
+                merged += 1
+                (pull,) = given.pulls
+                counted = [c for c in pull.checks if c.required] or list(pull.checks)
+                assert all(check.state is CheckState.PASSED for check in counted)
+                assert action.sha == pull.head == HEAD
+                assert pull.merge is Merge.CLEAN
+                assert not pull.draft
+                assert any(
+                    v.approved and v.sha == pull.head and v.author != given.requester
+                    for v in pull.verdicts
+                )
+                assert not any(not v.approved for v in pull.verdicts)
+    assert merged
+
+
+def test_nothing_is_merged_by_itself_unless_policy_says_so() -> None:
+    for _, decision in JUDGED:
+        for action in decision.actions:
+            assert not isinstance(action, do.MergePull)
+
+
+def test_in_observe_mode_nothing_is_touched() -> None:
+    for given in FACTS:
+        assert decide(given, Policy(mode=Mode.OBSERVE), NOW).actions == ()
+
+
+def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
+    for given, decision in JUDGED:
+        for pull in given.pulls:
+            if any(not remark.allowed for remark in pull.comments):
+                text = repr(decision.actions)
+                assert "Please add a test." not in text or pull.threads
+
+
+def test_a_merge_ends_the_session_even_if_the_agent_still_talks() -> None:
+    for given, decision in JUDGED:
+        if any(pull.state is PullState.MERGED for pull in given.pulls):
+            assert decision.status is Status.MERGED
+
+
+def test_a_failed_probe_never_ends_a_session() -> None:
+    for given, decision in JUDGED:
+        if given.agent.program == "unknown" and given.agent.run:
+            assert decision.status is not Status.ERRORED, given

@@ -1,0 +1,234 @@
+"""Every combination the pure core can meet, and a few words to write single cases with."""
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from lifecycle.facts import (
+    Agent,
+    Check,
+    Done,
+    Exit,
+    Facts,
+    Issue,
+    Pull,
+    Remark,
+    Thread,
+    Verdict,
+    Wish,
+    Work,
+)
+from lifecycle.signals import (
+    OVER,
+    Attention,
+    Ci,
+    Hold,
+    Output,
+    PullStage,
+    Signals,
+    Stage,
+    Talk,
+)
+from lifecycle.status import (
+    Activity,
+    CheckState,
+    Merge,
+    Probe,
+    PullState,
+    Review,
+)
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+BASE, HEAD, NEXT = "b" * 40, "c" * 40, "d" * 40
+BRANCH = "mergewright/12-more-tests"
+
+
+def ago(seconds: float) -> datetime:
+    """So long before the moment every case is judged at."""
+    return NOW - timedelta(seconds=seconds)
+
+
+def done(*keys: str, seconds_ago: float = 600) -> dict[str, Done]:
+    """Keys that were carried out then."""
+    return {key: Done(at=ago(seconds_ago)) for key in keys}
+
+
+def every_signal() -> Iterator[Signals]:
+    """All combinations of the closed words that can stand together."""
+    for stage in OVER:
+        for hold, talk in itertools.product(Hold, Talk):
+            yield Signals(stage=stage, hold=hold, talk=talk)
+    yield Signals(stage=Stage.QUEUED)
+    yield Signals(stage=Stage.SPAWNING)
+    for talk, attention, output in itertools.product(Talk, Attention, Output):
+        running = Signals(stage=Stage.RUNNING, talk=talk, attention=attention, output=output)
+        yield running
+        for pull, ci, review, merge in itertools.product(
+            (PullStage.DRAFT, PullStage.OPEN), Ci, Review, Merge
+        ):
+            yield replace(running, pull=pull, ci=ci, review=review, merge=merge)
+
+
+def check(state: CheckState = CheckState.PASSED, name: str = "unit", **given: Any) -> Check:
+    return Check(id=f"ci/{name}", name=name, state=state, **given)
+
+
+def remark(id: str = "comment:1", seconds_ago: float = 300, **given: Any) -> Remark:
+    given = {"author": "rob", "body": "Please add a test.", "allowed": True, **given}
+    return Remark(id=id, at=ago(seconds_ago), **given)
+
+
+def thread(*remarks: Remark, **given: Any) -> Thread:
+    return Thread(id="T1", path="a.py", line=3, remarks=remarks or (remark("thread-comment:1"),))
+
+
+def approval(sha: str = HEAD, author: str = "rob", *, allowed: bool = True) -> Verdict:
+    return Verdict(author=author, approved=True, sha=sha, allowed=allowed)
+
+
+def objection(**given: Any) -> Verdict:
+    return Verdict(author="rob", approved=False, sha=HEAD, allowed=True, **given)
+
+
+def pull(**given: Any) -> Pull:
+    """An open pull request at HEAD, green, clean, and not reviewed."""
+    given = {
+        "head": HEAD,
+        "base": BASE,
+        "base_branch": "main",
+        "merge": Merge.CLEAN,
+        "checks": (check(),),
+        "head_since": ago(500),
+        "read_at": ago(1),
+        **given,
+    }
+    return Pull(number=34, **given)
+
+
+def agent(activity: Activity = Activity.READY, seconds_ago: float = 120, **given: Any) -> Agent:
+    """The program of run 1, alive."""
+    given = {
+        "run": 1,
+        "since": ago(seconds_ago),
+        "seen": ago(seconds_ago),
+        "runtime": Probe.ALIVE,
+        "program": Probe.ALIVE,
+        **given,
+    }
+    return Agent(activity=activity, **given)
+
+
+def ended(code: int | None = 0, seconds_ago: float = 60, **given: Any) -> Agent:
+    """The program of run 1, gone by itself."""
+    record = Exit(at=ago(seconds_ago), code=code, signal=None if code is not None else 9)
+    dead = {"runtime": Probe.DEAD, "program": Probe.DEAD, "exit": record}
+    return agent(Activity.EXITED, seconds_ago, **dead, **given)
+
+
+def facts(**given: Any) -> Facts:
+    """A session in its first run, started, with nothing to show yet."""
+    given = {
+        "session": "widgets-12",
+        "project": "widgets",
+        "created": ago(3600),
+        "issue": Issue(number=12, title="More tests"),
+        "requester": "alice",
+        "agent_type": "shell",
+        "branch": BRANCH,
+        "run": 1,
+        "slot": True,
+        "agent": agent(),
+        "work": Work(base=BASE, head=BASE, branch=BRANCH, dirty=False),
+        "done": {},
+        **given,
+    }
+    given["done"] = {**done("start:first:r1", "comment:started", seconds_ago=1800), **given["done"]}
+    return Facts(**given)
+
+
+def published(**given: Any) -> Facts:
+    """A session whose one commit is pushed and has a pull request."""
+    given = {
+        "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=False),
+        "pulls": (pull(),),
+        **given,
+    }
+    pushed = done(f"push:{HEAD}", f"pull:{BRANCH}", seconds_ago=500)
+    given["done"] = {**pushed, **given.get("done", {})}
+    return facts(**given)
+
+
+_AGENTS = (
+    Agent(),
+    agent(Activity.NONE, 30),
+    agent(Activity.ACTIVE, 30),
+    agent(Activity.ACTIVE, 5000),
+    agent(Activity.READY, 30),
+    agent(Activity.IDLE, 5000),
+    agent(Activity.WAITING_INPUT, 30, question="May I?"),
+    agent(Activity.BLOCKED, 30, error="429"),
+    agent(Activity.BLOCKED, 5000, error="429"),
+    agent(Activity.READY, 30, program=Probe.UNKNOWN),
+    agent(Activity.READY, 5000, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN),
+    ended(0),
+    ended(1),
+    ended(None),
+)
+_WORKS = (
+    Work(base=BASE, head=BASE),
+    Work(base=BASE, head=HEAD, dirty=False),
+    Work(base=BASE, head=HEAD, dirty=True),
+    Work(base=BASE, head=NEXT, dirty=False),
+)
+_CHECKS = (
+    (),
+    (check(),),
+    (check(CheckState.PENDING),),
+    (check(CheckState.FAILED, log="boom"),),
+    (check(CheckState.FAILED), check(CheckState.PENDING, "lint")),
+    (check(CheckState.CANCELLED),),
+    (check(required=True), check(CheckState.FAILED, "lint")),
+)
+_VERDICTS = ((), (approval(),), (approval(NEXT),), (approval(author="alice"),), (objection(),))
+_REVIEWS = (Review.NONE, Review.PENDING, Review.APPROVED)
+_SAID: tuple[dict[str, Any], ...] = (
+    {},
+    {"threads": (thread(),)},
+    {"comments": (remark(),)},
+    {"comments": (remark(seconds_ago=5),)},
+    {"comments": (remark(allowed=False),)},
+)
+
+
+def every_pull() -> Iterator[Pull]:
+    for checks, verdicts, review, said in itertools.product(_CHECKS, _VERDICTS, _REVIEWS, _SAID):
+        yield pull(checks=checks, verdicts=verdicts, review=review, **said)
+    for merge, draft in itertools.product(Merge, (True, False)):
+        yield pull(merge=merge, draft=draft, verdicts=(approval(),))
+    yield pull(state=PullState.CLOSED)
+    yield pull(state=PullState.MERGED, merged_at=ago(10))
+
+
+def every_fact() -> Iterator[Facts]:
+    """Raw facts in all the combinations of what matters; some tens of thousands."""
+    yield facts(run=0, slot=False, agent=Agent(), done={})
+    yield facts(run=0, slot=True, agent=Agent(), done={})
+    pushed = done(f"push:{HEAD}", f"pull:{BRANCH}", seconds_ago=500)
+    for who, work in itertools.product(_AGENTS, _WORKS):
+        yield facts(agent=who, work=work)
+        yield facts(agent=who, work=work, done=pushed)
+        yield facts(agent=who, work=work, issue=Issue(number=12, title="x", open=False))
+        yield facts(agent=who, work=work, issue=Issue(number=12, title="x", labelled=False))
+        yield facts(agent=who, work=work, wishes=(wish("stop"),))
+    for who, one in itertools.product(_AGENTS, every_pull()):
+        yield published(agent=who, pulls=(one,))
+    for work, one in itertools.product(_WORKS, every_pull()):
+        yield published(agent=agent(), work=work, pulls=(one,))
+
+
+def wish(kind: str, **given: Any) -> Wish:
+    given = {"actor": "alice", "at": ago(20), "comment": 77, **given}
+    return Wish(key=f"comment:{kind}", kind=kind, **given)
