@@ -1,0 +1,123 @@
+"""A configuration that cannot be used is answered with every problem, its place and its remedy."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from config.load import ConfigError, load_settings
+from config.settings import GitHub, Settings
+
+Complaints = Callable[[str], list[str]]
+
+PROJECT = '[agent-types.shell]\nprogram = "shell"\n[projects.w]\nagent = "shell"\n'
+
+#: A text, and the one line it is answered with.
+ANSWERS = {
+    "[server]\nhots = 'x'": (
+        "server.hots: unknown key; did you mean 'host'? known: data, host, port, public-url"
+    ),
+    "[polcy]": (
+        "polcy: unknown key; did you mean 'policy'? known: agent-types, github, limits, log,"
+        " policy, projects, runtime, server, timing"
+    ),
+    "[server]\nport = 'x'": "server.port = 'x': expected int, got str",
+    "[server]\nport = 70000": "server.port = 70000: expected int <= 65535",
+    "[limits]\nsessions = 0": "limits.sessions = 0: expected int >= 1",
+    "[limits]\nsessions = true": "limits.sessions = True: expected int, got bool",
+    "[timing]\nsweep-seconds = 0": "timing.sweep-seconds = 0: expected float > 0.0",
+    "[timing]\nsweep-seconds = inf": "timing.sweep-seconds = inf: expected a finite number",
+    "[policy]\nidle-seconds = -1": "policy.idle-seconds = -1.0: expected 0 or more",
+    "[policy]\nmode = 'merg'": (
+        "policy.mode = 'merg': did you mean 'merge'? known: merge, observe, propose"
+    ),
+    "[runtime]\nsandbox = 'nune'": "runtime.sandbox = 'nune': did you mean 'none'? known: none",
+    "server = 3": "server = 3: expected a table [server]",
+    "projects = 3": "projects = 3: expected object, got int",
+    "[projects.w]\nagent = 'x'": "projects.w.repository: missing",
+    f"{PROJECT}repository = 'w'": "projects.w.repository = 'w': expected 'owner/name'",
+    f"{PROJECT}repository = 'a/b'\nbootstrap = ['x', 3]": (
+        "projects.w.bootstrap[1] = 3: expected str, got int"
+    ),
+    f"{PROJECT}repository = 'a/b'\n[projects.v]\nrepository = 'A/B'\nagent = 'shell'": (
+        "projects.v.repository = 'A/B': projects.w has it too"
+    ),
+    f"{PROJECT}repository = 'a/b'\n[projects.v]\nrepository = 'a/c'\nagent = 'shel'": (
+        "projects.v.agent = 'shel': no [agent-types.shel]; did you mean 'shell'? known: shell"
+    ),
+    f"{PROJECT}repository = 'a/b'\n[projects.Big]\nrepository = 'a/c'\nagent = 'shell'": (
+        "projects.Big: expected a name of up to 39 small letters, digits and dashes"
+    ),
+    "[github]\napi-url = 'ghe.example.com'\ngit-url = 'https://x/'": (
+        "github.api-url = 'ghe.example.com': expected an address such as https://example.com/"
+    ),
+    "[github]\napi-url = 'https://example.com/github/'": (
+        "github.git-url: missing, and cannot be worked out from api-url"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+def test_a_mistake_is_answered_with_its_place_and_what_was_expected(
+    text: str, complaints: Complaints
+) -> None:
+    assert complaints(text) == [ANSWERS[text]]
+
+
+def test_all_mistakes_are_named_at_once(complaints: Complaints) -> None:
+    text = "[server]\nhots = 1\nport = 'x'\n[limits]\nsessions = 0\n[wat]\n"
+    assert [line.partition(":")[0] for line in complaints(text)] == [
+        "server.hots",
+        "server.port = 'x'",
+        "limits.sessions = 0",
+        "wat",
+    ]
+
+
+def test_broken_toml_is_answered_with_line_and_column(complaints: Complaints) -> None:
+    assert complaints("[server]\nport = = 3\n") == ["Invalid value (at line 2, column 8)"]
+
+
+def test_a_file_that_is_no_text_is_refused(file: Path) -> None:
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="utf-8"):
+        load_settings(file)
+
+
+@pytest.mark.parametrize(("name", "why"), [("nowhere", "No such file"), (".", "directory")])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"{tmp_path}.*{why}"):
+        load_settings(tmp_path / name)
+
+
+def test_a_byte_order_mark_is_no_mistake(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf[server]\nport = 1\n")
+    assert load_settings(file).server.port == 1
+
+
+def test_a_data_folder_too_long_for_a_socket_is_refused(complaints: Complaints) -> None:
+    (line,) = complaints(f"[server]\ndata = '/{'x' * 90}'")
+    assert line.endswith("too long for the sockets in it; expected at most 80 bytes")
+
+
+def test_the_data_folder_is_absolute_and_knows_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home-of-somebody")
+    assert Settings().data == Path("/home-of-somebody/.local/share/mergewright")
+
+
+@pytest.mark.parametrize(
+    ("api_url", "git_base"),
+    [
+        ("https://api.github.com/", "https://github.com/"),
+        ("https://api.acme.ghe.com", "https://acme.ghe.com/"),
+        ("https://ghe.example.com/api/v3", "https://ghe.example.com/"),
+        ("http://127.0.0.1:8123/api/v3/", "http://127.0.0.1:8123/"),
+        ("https://example.com/github/", ""),
+    ],
+)
+def test_the_place_to_clone_from_follows_from_the_api(api_url: str, git_base: str) -> None:
+    assert GitHub(api_url=api_url).git_base == git_base
+
+
+def test_a_place_to_clone_from_can_be_given() -> None:
+    assert GitHub(git_url="https://git.example.com").git_base == "https://git.example.com/"

@@ -1,0 +1,119 @@
+"""Secrets come from the environment or from files, and never from the configuration."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from config.load import VARIABLES, ConfigError, Secrets, load, missing
+from config.settings import AgentTypeSettings, GitHub, Project, Settings
+
+Complaints = Callable[[str], list[str]]
+
+TOKEN = "ghp_" + "x" * 36
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "variable"),
+    [
+        (f"[github]\ntoken = '{TOKEN}'", "github.token", "MERGEWRIGHT_GITHUB_TOKEN "),
+        ("[server]\npage-token = 'x'", "server.page-token", "MERGEWRIGHT_PAGE_TOKEN "),
+        ("webhook-secret = 'x'", "webhook-secret", "MERGEWRIGHT_WEBHOOK_SECRET "),
+        ("[github]\nsecret = 'x'", "github.secret", "MERGEWRIGHT_WEBHOOK_SECRET"),
+        (f"[github]\napp-id = '{TOKEN}'", "github.app-id", "MERGEWRIGHT_GITHUB_TOKEN"),
+        (
+            "[github]\ngit-url = 'https://me:hunter2@example.com/'",
+            "github.git-url",
+            "MERGEWRIGHT_GITHUB_TOKEN",
+        ),
+        (
+            f"[agent-types.x]\nprogram = 'x'\nargs = ['{TOKEN}']",
+            "agent-types.x.args[0]",
+            "environment",
+        ),
+        (
+            f"[agent-types.x]\nprogram = 'x'\nenv = {{X = '{TOKEN}'}}",
+            "agent-types.x.env.X",
+            "environment",
+        ),
+        (
+            "[agent-types.x]\nprogram = 'x'\nenv = {ACME_API_KEY = 'hunter2'}",
+            "agent-types.x.env.ACME_API_KEY",
+            "pass-env",
+        ),
+    ],
+)
+def test_a_secret_in_the_file_is_refused_and_not_repeated(
+    text: str, place: str, variable: str, complaints: Complaints
+) -> None:
+    (line,) = complaints(text)
+    assert line.startswith(f"{place}: ")
+    assert variable in line
+    assert TOKEN not in line
+    assert "hunter2" not in line
+
+
+@pytest.mark.parametrize("variable", ["GITHUB_TOKEN", "GH_TOKEN", "MERGEWRIGHT_PAGE_TOKEN"])
+def test_an_agent_is_never_given_the_bots_own_rights(variable: str, complaints: Complaints) -> None:
+    (line,) = complaints(f"[agent-types.x]\nprogram = 'x'\npass-env = ['{variable}']")
+    assert line.startswith(f"agent-types.x.pass-env: {variable} would give the agent")
+
+
+def test_an_agent_may_be_given_a_key_of_its_own(file: Path) -> None:
+    file.write_text("[agent-types.x]\nprogram = 'x'\npass-env = ['ACME_API_KEY']")
+    settings, _ = load(file, {})
+    assert settings.agent_types["x"] == AgentTypeSettings(program="x", pass_env=("ACME_API_KEY",))
+
+
+@pytest.mark.parametrize("field", VARIABLES)
+def test_a_secret_is_read_from_its_variable_or_from_a_file(
+    field: str, file: Path, tmp_path: Path
+) -> None:
+    file.touch()
+    kept = tmp_path / "secret"
+    kept.write_text("hunter2\n")
+    variable = VARIABLES[field]
+    for environ in ({variable: "hunter2"}, {f"{variable}_FILE": str(kept)}):
+        _, secrets = load(file, environ)
+        assert secrets == Secrets(**{field: "hunter2"})
+
+
+def test_a_secret_in_two_places_is_refused(file: Path) -> None:
+    file.touch()
+    environ = {"MERGEWRIGHT_PAGE_TOKEN": "a", "MERGEWRIGHT_PAGE_TOKEN_FILE": "b"}
+    with pytest.raises(ConfigError, match="both set: unset one"):
+        load(file, environ)
+
+
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("\n", "is empty")])
+def test_a_secrets_file_that_is_no_use_is_named(
+    content: str | None, why: str, file: Path, tmp_path: Path
+) -> None:
+    file.touch()
+    kept = tmp_path / "secret"
+    if content is not None:
+        kept.write_text(content)
+    with pytest.raises(ConfigError, match=f"MERGEWRIGHT_PAGE_TOKEN_FILE: {kept} .*{why}"):
+        load(file, {"MERGEWRIGHT_PAGE_TOKEN_FILE": str(kept)})
+
+
+def test_the_private_key_lies_beside_the_configuration(file: Path) -> None:
+    file.write_text("[github]\napp-id = '1'\nprivate-key-file = 'app.pem'\n")
+    (file.parent / "app.pem").write_text("the key")
+    _, secrets = load(file, {})
+    assert secrets.private_key == "the key"
+
+
+def test_printing_the_secrets_shows_which_and_not_what() -> None:
+    secrets = Secrets(token="hunter2", page_token="hunter2")
+    assert repr(secrets) == "Secrets(token=***, page_token=***)"
+    assert secrets.__rich_repr__() == [("token", "***"), ("page_token", "***")]
+
+
+def test_what_the_server_cannot_do_without_is_named() -> None:
+    assert len(missing(Settings(), Secrets())) == 3
+    settings = Settings(projects={"w": Project(repository="a/b")})
+    assert missing(settings, Secrets(token="x", webhook_secret="y")) == ()
+    app = Settings(projects=settings.projects, github=GitHub(app_id="1"))
+    (line,) = missing(app, Secrets(token="x", webhook_secret="y"))
+    assert line.startswith("no private key for the GitHub App")

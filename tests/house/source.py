@@ -1,0 +1,94 @@
+"""The source as data: its files, and who imports whom."""
+
+import ast
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("bot", "config", "lifecycle", "runtimes")
+
+
+class Module(NamedTuple):
+    """One Python file of a room."""
+
+    name: str  #: Dotted, e.g. `bot.store.schema`.
+    path: Path
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def imports(self) -> set[str]:
+        """Every module it imports, wherever in the file, dotted."""
+        return _imported(ast.walk(self.tree))
+
+    @property
+    def runtime_imports(self) -> set[str]:
+        """Those without the ones that only the type checker follows."""
+        typing_only = {
+            id(inner)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        return _imported(node for node in ast.walk(self.tree) if id(node) not in typing_only)
+
+
+@cache
+def modules(*rooms: str) -> tuple[Module, ...]:
+    """All Python files of these rooms."""
+    return tuple(
+        Module(_dotted(path), path, ast.parse(path.read_text(encoding="utf-8")))
+        for room in rooms
+        for path in sorted((ROOT / room).rglob("*.py"))
+    )
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Every file that is committed, or would be by `git add --all`."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return tuple(path for name in listed.split("\0") if name and (path := ROOT / name).is_file())
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The contents of every file that is text, by its path in the repository."""
+    found = {}
+    for path in tracked():
+        content = path.read_bytes()
+        if b"\0" not in content:
+            found[str(path.relative_to(ROOT))] = content.decode("utf-8")
+    return found
+
+
+def _imported(nodes: Iterable[ast.AST]) -> set[str]:
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # `from bot import app` names a module, `from bot.app import serve` does not.
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name for name in inner if _is_module(name)} or {node.module}
+    return found
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()

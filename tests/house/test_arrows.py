@@ -1,0 +1,156 @@
+"""Who may know whom. A new arrow is a decision: it is made here, in a line of a table."""
+
+import pytest
+
+from tests.house.source import ROOMS, Module, modules
+
+#: Between the rooms, exactly five arrows; `bot` may know every file of the others.
+BETWEEN_ROOMS = {
+    "bot": {"lifecycle", "runtimes", "config"},
+    "runtimes": {"lifecycle.facts", "lifecycle.status"},
+    "config": {"lifecycle.policy"},
+    "lifecycle": set[str](),
+}
+
+#: Known to all of `bot` but the leaves: the time, the places, the steps.
+GROUND = {"clock", "journal", "layout"}
+
+#: Rooms that know the words of `lifecycle` and nothing of `bot`, so never each other.
+LEAVES = {"clock", "commands", "events", "github", "layout", "log", "prompts", "store", "words"}
+
+#: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
+INSIDE_BOT = {
+    "cli": {"app", "github", "store"},
+    "app": {
+        "act",
+        "agents",
+        "engine",
+        "github",
+        "inbox",
+        "log",
+        "outbox",
+        "people",
+        "prompts",
+        "sites",
+        "store",
+        "ticker",
+        "watch_agents",
+        "watch_issues",
+        "watch_pulls",
+        "web",
+    },
+    "web": {"inbox", "store"},
+    "ticker": set[str](),
+    "inbox": {"commands", "events", "store"},
+    "act": {"agents", "github", "outbox", "sites", "store", "words"},
+    "agents": {"github", "outbox", "prompts", "sites", "store", "watch_agents"},
+    "watch_issues": {"github", "people", "store", "watch_pulls"},
+    "watch_pulls": {"github", "people", "store"},
+    "watch_agents": {"sites", "store"},
+    "outbox": {"engine", "store"},
+    "engine": {"store"},
+    "people": {"github"},
+    "sites": set[str](),
+    "journal": set[str](),
+    "demo": set[str](),  #: A GitHub to stand in for the real one: it shares no code with the bot.
+}
+
+#: What only these may import, because it costs much or binds to one outside thing.
+KEEPERS = {
+    "githubkit": {"bot.github"},
+    "libtmux": {"runtimes.tmux"},
+    "litestar": {"bot.web", "bot.app", "bot.demo"},
+    "uvicorn": {"bot.web", "bot.app", "bot.demo"},
+    "apscheduler": {"bot.ticker"},
+    "sqlite3": {"bot.store", "bot.cli.doctor"},
+    "typer": {"bot.cli", "bot.demo"},
+}
+
+ALL = modules(*ROOMS)
+
+
+def part(name: str) -> str:
+    """Of a module of `bot`, the room or file directly in it."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def inside(module: str, place: str) -> bool:
+    return module == place or module.startswith(f"{place}.")
+
+
+def test_rooms_know_only_the_rooms_their_arrows_point_to() -> None:
+    wrong = [
+        f"{module.name} -> {name}"
+        for module in ALL
+        for name in module.imports
+        if name.partition(".")[0] in ROOMS
+        and name.partition(".")[0] != module.room
+        and not any(inside(name, allowed) for allowed in BETWEEN_ROOMS[module.room])
+    ]
+    assert wrong == []
+
+
+def test_inside_bot_every_arrow_is_drawn() -> None:
+    wrong = [
+        f"{module.name} -> {name}"
+        for module in modules("bot")
+        for name in module.imports
+        if name.startswith("bot.") and part(name) != part(module.name)
+        if not _may_know(part(module.name), part(name))
+    ]
+    assert wrong == []
+
+
+def _may_know(knower: str, known: str) -> bool:
+    if knower in LEAVES:
+        return False
+    return known in INSIDE_BOT.get(knower, set()) or known in GROUND
+
+
+def test_every_part_of_bot_has_its_place() -> None:
+    parts = {part(module.name) for module in modules("bot")} - {""}
+    assert parts - LEAVES == INSIDE_BOT.keys()
+    assert parts >= LEAVES
+
+
+def test_no_arrow_points_upwards() -> None:
+    order = list(INSIDE_BOT)
+    upwards = [
+        f"{knower} -> {known}"
+        for knower, allowed in INSIDE_BOT.items()
+        for known in allowed - LEAVES
+        if order.index(known) <= order.index(knower)
+    ]
+    assert upwards == []
+
+
+@pytest.mark.parametrize("library", KEEPERS)
+def test_a_library_stays_where_it_is_kept(library: str) -> None:
+    wrong = [
+        module.name
+        for module in ALL
+        if any(inside(name, library) for name in module.imports)
+        and not any(inside(module.name, keeper) for keeper in KEEPERS[library])
+    ]
+    assert wrong == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    known = {module.name: _own(module) for module in ALL}
+    circles = [name for name in known if name in _reached(name, known)]
+    assert circles == []
+
+
+def _own(module: Module) -> set[str]:
+    return {name for name in module.runtime_imports if name.partition(".")[0] in ROOMS}
+
+
+def _reached(start: str, known: dict[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(known[start])
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += known.get(name, ())
+    return reached

@@ -1,0 +1,88 @@
+"""The documents speak of what is there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from bot.cli.program import app
+from scripts import blocks
+from tests.house.source import ROOT, texts
+
+FENCED = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
+DOCUMENTS = [name for name in texts() if name.endswith(".md") and "/" not in name]
+
+
+def lines() -> list[tuple[str, str]]:
+    """Every command line in a fenced block, with its document."""
+    return [
+        (name, line.removeprefix("$ ").partition(" #")[0].strip())
+        for name in DOCUMENTS
+        for block in FENCED.findall(texts()[name])
+        for line in block.splitlines()
+        if line.strip()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "line"), [pair for pair in lines() if "mergewright " in pair[1]]
+)
+def test_a_documented_command_exists(document: str, line: str) -> None:
+    if re.match(r"(\S+=\S+ )*mergewright ", line):
+        words = line.split("mergewright ", 1)[1].split()
+        command: Any = typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            word = words.pop(0)
+            assert word in command.commands, f"{document}: {line}"
+            command = command.commands[word]
+        options = {option for parameter in command.params for option in parameter.opts}
+        given = {word.partition("=")[0] for word in words if word.startswith("-")}
+        assert given <= options | {"--help"}, f"{document}: {line}"
+
+
+def test_documented_scripts_exist() -> None:
+    named = {
+        (document, word)
+        for document, line in lines()
+        for word in re.findall(r"(?:^|\s)(?:\./)?((?:scripts|\.ci)/[\w-]+)", line)
+    }
+    assert named
+    assert [pair for pair in named if not (ROOT / pair[1]).is_file()] == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    dead = [
+        f"{name}: {target}"
+        for name in DOCUMENTS
+        for target in LINK.findall(texts()[name])
+        if not (ROOT / Path(target)).exists()
+    ]
+    assert dead == []
+
+
+def test_generated_blocks_say_what_the_code_says() -> None:
+    assert blocks.stale() == []
+
+
+def test_every_generated_block_is_used_somewhere() -> None:
+    used = {
+        match["name"]
+        for name in blocks.DOCUMENTS
+        for match in re.finditer(r"<!-- generated:(?P<name>[\w-]+) -->", texts()[name])
+    }
+    assert used == blocks.BLOCKS.keys()
+
+
+def test_every_variable_in_the_documents_is_one_that_is_read() -> None:
+    from config.load import VARIABLES
+
+    known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG"}
+    named = {
+        word.removesuffix("_FILE")
+        for name in DOCUMENTS
+        for word in re.findall(r"MERGEWRIGHT_[A-Z_]*[A-Z]", texts()[name])
+    }
+    assert named <= known

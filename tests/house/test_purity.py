@@ -1,0 +1,54 @@
+"""The core decides and does nothing else; colours of functions do not mix."""
+
+import ast
+
+import pytest
+
+from tests.house.source import ROOMS, Module, modules
+
+#: All of the standard library that can neither see nor change the world.
+PURE = {"collections.abc", "datetime", "enum", "functools", "hashlib", "re", "typing", "msgspec"}
+
+#: Calls that look at the world or change it. `datetime` is pure but for its clocks.
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
+CLOCKS = {"now", "utcnow", "today"}
+
+#: The only rooms with two colours of function.
+ASYNC_ROOMS = ("bot.web", "bot.demo")
+
+
+@pytest.mark.parametrize("module", modules("lifecycle"), ids=lambda module: module.name)
+def test_the_core_imports_nothing_that_touches_the_world(module: Module) -> None:
+    foreign = {name for name in module.imports if not name.startswith("lifecycle")}
+    assert foreign <= PURE
+
+
+@pytest.mark.parametrize("module", modules("lifecycle"), ids=lambda module: module.name)
+def test_the_core_reads_no_clock_and_no_file(module: Module) -> None:
+    calls = [node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+    names = {call.id for call in calls if isinstance(call, ast.Name)}
+    methods = {call.attr for call in calls if isinstance(call, ast.Attribute)}
+    assert names & IMPURE_CALLS == set()
+    assert methods & CLOCKS == set()
+
+
+def test_functions_have_one_colour_outside_the_web() -> None:
+    coloured = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    wrong = [
+        f"{module.path}:{node.lineno}"
+        for module in modules(*ROOMS)
+        if not module.name.startswith(ASYNC_ROOMS)
+        for node in ast.walk(module.tree)
+        if isinstance(node, coloured)
+    ]
+    assert wrong == []
+
+
+def test_imports_are_absolute() -> None:
+    wrong = [
+        f"{module.path}:{node.lineno}"
+        for module in modules(*ROOMS, "tests", "scripts")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert wrong == []
