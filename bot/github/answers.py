@@ -1,0 +1,131 @@
+"""What an answer of GitHub means: which of our failures a status, a header or an error text is.
+
+Rules: GitHub's "Rate limits for the REST API" and "Rate limits and query limits for the GraphQL
+API". A secondary limit without a time means at least one minute.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec import Struct
+
+from bot.github.errors import Refused, TryLater
+
+LIMIT_TEXTS = ("rate limit", "abuse detection")
+LIMIT_PAUSE = timedelta(seconds=60)
+TEXT_LIMIT = 300
+
+REMEDIES = {
+    301: "The repository was renamed or moved: put its new name into the configuration.",
+    307: "The repository was renamed or moved: put its new name into the configuration.",
+    308: "The repository was renamed or moved: put its new name into the configuration.",
+    401: "Check that the token, or the App's id and key, are valid and not revoked.",
+    403: "Give the token or the App the permission it lacks for this repository.",
+    404: "Check that it exists and that the token or the App may see this repository.",
+    410: "It was deleted, or the feature is switched off in this repository.",
+    451: "GitHub has blocked it for legal reasons.",
+}
+
+
+class Detail(Struct, frozen=True):
+    """One entry of `errors` in a refusal."""
+
+    message: str = ""
+    code: str = ""
+    field: str = ""
+
+
+class Complaint(Struct, frozen=True):
+    """The body GitHub sends with an error."""
+
+    message: str = ""
+    errors: tuple[Detail | str, ...] = ()
+
+
+class Problem(Struct, frozen=True):
+    """One entry of `errors` in an answer of GraphQL."""
+
+    message: str = ""
+    type: str = ""
+    path: tuple[str | int, ...] | None = None
+    extensions: Mapping[str, object] | None = None
+
+
+def failure(
+    asked: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
+) -> TryLater | Refused:
+    """The failure an HTTP answer outside 200-299 stands for."""
+    said = complaint(body)
+    message = f"{asked}: GitHub answered {status}{': ' + said if said else ''}."
+    if status in (403, 429) and (at := _limited_until(headers, said, now)):
+        return TryLater(f"{message} The rate limit is used up until {at:%H:%M:%S} UTC.", at)
+    if status in (408, 429) or status >= 500:
+        return TryLater(f"{message} It is asked again later.", _wait_of(headers, now))
+    return Refused(f"{message} {REMEDIES.get(status, '')}".rstrip(), status)
+
+
+def graphql_failure(
+    asked: str, problems: Iterable[Problem], headers: Mapping[str, str], now: datetime
+) -> TryLater | Refused:
+    """The failure that the errors of a GraphQL answer stand for, the most lasting one first."""
+    problems = tuple(problems)
+    said = _short("; ".join(problem.message for problem in problems))
+    message = f"{asked}: GitHub answered: {said}."
+    types = {problem.type for problem in problems}
+    if types & {"RATE_LIMITED", "RATE_LIMIT"}:
+        at = _reset_of(headers, now) or now + LIMIT_PAUSE
+        return TryLater(f"{message} The rate limit is used up until {at:%H:%M:%S} UTC.", at)
+    for kind, status in (("FORBIDDEN", 403), ("INSUFFICIENT_SCOPES", 403), ("NOT_FOUND", 404)):
+        if kind in types:
+            return Refused(f"{message} {REMEDIES[status]}", status)
+    if "UNPROCESSABLE" in types:
+        return Refused(message, 422)
+    if any((problem.extensions or {}).get("code") for problem in problems):
+        # The query itself is not understood, which no waiting changes.
+        return Refused(f"{message} This GitHub is too old for Mergewright.", 400)
+    return TryLater(f"{message} It is asked again later.")
+
+
+def complaint(body: bytes) -> str:
+    """What GitHub's error body says, in one short line; empty where it is no such body."""
+    try:
+        said = msgspec.json.decode(body, type=Complaint)
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    details = (
+        error if isinstance(error, str) else error.message or f"{error.field} {error.code}"
+        for error in said.errors
+    )
+    return _short("; ".join(part for part in (said.message, *details) if part.strip()))
+
+
+def _limited_until(headers: Mapping[str, str], said: str, now: datetime) -> datetime | None:
+    """When a limit ends, or None where the answer is no limit but a plain refusal."""
+    if "retry-after" in headers:
+        return _wait_of(headers, now) or now + LIMIT_PAUSE
+    if headers.get("x-ratelimit-remaining") == "0":
+        return _reset_of(headers, now) or now + LIMIT_PAUSE
+    if any(text in said.lower() for text in LIMIT_TEXTS):
+        return now + LIMIT_PAUSE
+    return None
+
+
+def _wait_of(headers: Mapping[str, str], now: datetime) -> datetime | None:
+    seconds = headers.get("retry-after", "")
+    # A server in between may send a date, or nonsense; then we do not know.
+    return now + timedelta(seconds=int(seconds)) if _plausible(seconds) else None
+
+
+def _reset_of(headers: Mapping[str, str], now: datetime) -> datetime | None:
+    reset = headers.get("x-ratelimit-reset", "")
+    return max(now, datetime.fromtimestamp(int(reset), UTC)) if _plausible(reset) else None
+
+
+def _plausible(number: str) -> bool:
+    return number.isascii() and number.isdecimal() and len(number) <= 10
+
+
+def _short(text: str) -> str:
+    line = "".join(sign if sign.isprintable() else " " for sign in text).strip(" .")
+    return line if len(line) <= TEXT_LIMIT else line[: TEXT_LIMIT - 1] + "…"

@@ -1,0 +1,43 @@
+"""GitHub, as the rest of the bot sees it: reads, writes, and the header git needs."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from bot.github.auth import Credentials
+from bot.github.calls import Calls
+from bot.github.read import Reads
+from bot.github.write import Writes
+
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+class GitHub:
+    """One GitHub (github.com or an Enterprise server) and one account on it.
+
+    `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` bounds
+    connecting, sending, the wait for an answer, and the answer's body, each. No method sleeps or
+    repeats what it asked; all may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        credentials: Credentials,
+        *,
+        timeout_seconds: float = 30.0,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._calls = Calls(api_url, credentials, timeout_seconds, clock)
+        self.read = Reads(self._calls)
+        self.write = Writes(self._calls, self.read.me)
+
+    def git_header(self, repository: str) -> str:
+        """The value of `http.<url>.extraHeader` with which git may fetch and push. A secret."""
+        return self._calls.tokens.git_header(repository)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._calls.close()

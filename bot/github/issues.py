@@ -1,0 +1,45 @@
+"""An issue as GitHub tells it -> an `IssueReading`."""
+
+from bot.github.pulls import login_of
+from bot.github.readings import Edit, IssueReading, Labeling
+from bot.github.shapes import IssueOrPull
+from lifecycle.facts import Issue
+
+LABELINGS = {"LabeledEvent": True, "UnlabeledEvent": False}
+
+
+def issue_of(said: IssueOrPull) -> IssueReading:
+    """One reading of an issue, with who labelled and who changed it."""
+    events = said.timeline_items.nodes
+    renamed = [
+        Edit(actor=login_of(event.actor), at=event.created_at)
+        for event in events
+        if event.typename == "RenamedTitleEvent"
+    ]
+    rewritten = (
+        [Edit(actor=login_of(said.editor), at=said.last_edited_at)] if said.last_edited_at else []
+    )
+    return IssueReading(
+        issue=Issue(
+            number=said.number,
+            title=said.title,
+            body=said.body,
+            url=said.url,
+            author=login_of(said.author),
+            open=not said.closed,
+            state_reason=(said.state_reason or "").lower() if said.closed else "",
+        ),
+        is_pull=said.typename == "PullRequest",
+        labels=tuple(label.name for label in said.labels.nodes),
+        labelings=tuple(
+            Labeling(
+                label=event.label.name,
+                actor=login_of(event.actor),
+                at=event.created_at,
+                added=LABELINGS[event.typename],
+            )
+            for event in events
+            if event.typename in LABELINGS and event.label
+        ),
+        edits=tuple(sorted([*renamed, *rewritten], key=lambda edit: edit.at)),
+    )

@@ -1,0 +1,218 @@
+"""Pages of a pull request as GitHub tells it -> one `PullReading`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from bot.github.mapping import PULL_STATES, check_state, merge_state, review_state
+from bot.github.readings import PullReading
+from bot.github.shapes import (
+    Actor,
+    BaseRef,
+    Comment,
+    Context,
+    PullRequest,
+    Review,
+    ReviewThread,
+    Rollup,
+)
+from lifecycle.facts import Check, Pull, Remark, Thread, Verdict
+from lifecycle.status import CheckState, PullState
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+SIDES = {"APPROVED": True, "CHANGES_REQUESTED": False}
+
+
+def login_of(actor: Actor | None) -> str:
+    """An account's name as REST spells it, with `[bot]` for an App's; empty where it is gone."""
+    if actor is None:
+        return ""
+    bot = actor.typename == "Bot" and not actor.login.endswith("[bot]")
+    return f"{actor.login}[bot]" if bot else actor.login
+
+
+def reading_of(pages: Sequence[PullRequest], me: str, now: datetime) -> PullReading:
+    """One reading of all pages, the newest of which says how the pull request stands.
+
+    `checks_complete` is False where a page is missing or the checks are not those of the head.
+    """
+    last = pages[-1]
+    base = last.base_ref
+    required = required_checks(base)
+    latest = last.latest_opinionated_reviews.nodes
+    verdicts = tuple(_verdict(review, me) for review in latest if review.state in SIDES)
+    told = {review.full_database_id for review in latest if review.state in SIDES}
+    reviews = [review for page in pages for review in page.reviews.nodes]
+    comments = [comment for page in pages for comment in page.comments.nodes]
+    threads = [thread for page in pages for thread in page.review_threads.nodes]
+    remarks = [
+        *(_remark("comment", comment, me) for comment in comments),
+        *(
+            _review_remark(review, me)
+            for review in reviews
+            if review.body.strip() and review.full_database_id not in told
+        ),
+    ]
+    return PullReading(
+        pull=Pull(
+            number=last.number,
+            url=last.url,
+            title=last.title,
+            state=PULL_STATES.get(last.state, PullState.OPEN),
+            draft=last.is_draft,
+            head=last.head_ref_oid,
+            base=base.target.oid if base and base.target else last.base_ref_oid,
+            base_branch=last.base_ref_name,
+            merge=merge_state(last.mergeable, last.merge_state_status),
+            review=review_state(last),
+            checks=_checks(pages, required),
+            checks_complete=_complete(pages),
+            checks_expected=required is not None,
+            verdicts=verdicts,
+            threads=tuple(_thread(thread, me) for thread in threads),
+            comments=tuple(sorted(remarks, key=lambda remark: (remark.at, remark.id))),
+            read_at=now,
+        ),
+        head_repository=last.head_repository.name_with_owner if last.head_repository else "",
+        head_branch=last.head_ref_name,
+        author=login_of(last.author),
+        merged_by=login_of(last.merged_by),
+        body=last.body,
+        edited_by=dict(_edits(comments, [*reviews, *latest], threads)),
+    )
+
+
+def rollup_of(page: PullRequest) -> Rollup | None:
+    """The checks of the newest commit; None: it has none."""
+    return page.commits.nodes[-1].commit.status_check_rollup if page.commits.nodes else None
+
+
+def required_checks(base: BaseRef | None) -> frozenset[str] | None:
+    """The names of the checks the base branch's rules require; None: none, or not for us to see."""
+    if base is None:
+        return None
+    found: list[frozenset[str]] = []
+    protection = base.branch_protection_rule
+    if protection and protection.requires_status_checks:
+        found.append(frozenset(filter(None, protection.required_status_check_contexts or ())))
+    for rule in base.rules.nodes if base.rules else ():
+        if rule.type == "REQUIRED_STATUS_CHECKS" and rule.parameters:
+            found.append(frozenset(c.context for c in rule.parameters.required_status_checks))
+    return frozenset().union(*found) if found else None
+
+
+def _checks(pages: Iterable[PullRequest], required: frozenset[str] | None) -> tuple[Check, ...]:
+    """The newest of each identity; a required one that never reported is there as pending."""
+    newest: dict[tuple[str, ...], Context] = {}
+    rollups = (rollup for page in pages if (rollup := rollup_of(page)))
+    for context in (each for rollup in rollups for each in rollup.contexts.nodes if each):
+        identity = _identity(context)
+        if identity not in newest or _age(newest[identity]) < _age(context):
+            newest[identity] = context
+    checks = [_check(identity, context) for identity, context in newest.items()]
+    reported = {check.name for check in checks}
+    missing = sorted((required or frozenset()) - reported)
+    return (
+        *sorted(checks, key=lambda check: check.id),
+        *(
+            Check(id=f"required / {name}", name=name, state=CheckState.PENDING, required=True)
+            for name in missing
+        ),
+    )
+
+
+def _identity(context: Context) -> tuple[str, ...]:
+    if context.typename == "StatusContext":
+        return ("status", context.context)
+    suite = context.check_suite
+    run = suite.workflow_run if suite else None
+    app = suite.app.slug if suite and suite.app else ""
+    return (app, run.workflow.name if run else "", run.event if run else "", context.name)
+
+
+def _age(context: Context) -> tuple[datetime, int]:
+    return (context.created_at or BEGINNING, context.database_id)
+
+
+def _check(identity: tuple[str, ...], context: Context) -> Check:
+    return Check(
+        id=" / ".join(filter(None, identity)),
+        name=context.name or context.context,
+        state=check_state(context),
+        required=context.is_required,
+        url=context.details_url or context.target_url or "",
+        run_id=context.database_id or None,
+    )
+
+
+def _complete(pages: Sequence[PullRequest]) -> bool:
+    last = pages[-1]
+    lists = [last.reviews.page_info, last.comments.page_info, last.review_threads.page_info]
+    rollups = [rollup for page in pages if (rollup := rollup_of(page))]
+    if rollups:
+        lists.append(rollups[-1].contexts.page_info)
+    unseen = any(context is None for rollup in rollups for context in rollup.contexts.nodes)
+    heads = {node.commit.oid for page in pages for node in page.commits.nodes}
+    return not unseen and not any(p.has_next_page for p in lists) and heads == {last.head_ref_oid}
+
+
+def _verdict(review: Review, me: str) -> Verdict:
+    return Verdict(
+        author=login_of(review.author),
+        approved=SIDES[review.state],
+        sha=review.commit.oid if review.commit else "",
+        remark=_review_remark(review, me) if review.body.strip() else None,
+    )
+
+
+def _thread(thread: ReviewThread, me: str) -> Thread:
+    comments = thread.comments.nodes
+    return Thread(
+        id=thread.id,
+        path=thread.path,
+        line=thread.line or thread.original_line,
+        diff=comments[0].diff_hunk if comments else "",
+        resolved=thread.is_resolved,
+        outdated=thread.is_outdated,
+        remarks=tuple(_remark("thread-comment", comment, me) for comment in comments),
+    )
+
+
+def _remark(kind: str, comment: Comment, me: str) -> Remark:
+    return Remark(
+        id=f"{kind}:{comment.full_database_id}",
+        author=login_of(comment.author),
+        body=comment.body,
+        at=comment.created_at,
+        bot=_is_bot(comment.author),
+        own=login_of(comment.author) == me,
+    )
+
+
+def _review_remark(review: Review, me: str) -> Remark:
+    return Remark(
+        id=f"review:{review.full_database_id}",
+        author=login_of(review.author),
+        body=review.body,
+        at=review.submitted_at or BEGINNING,
+        bot=_is_bot(review.author),
+        own=login_of(review.author) == me,
+    )
+
+
+def _is_bot(actor: Actor | None) -> bool:
+    return actor is not None and actor.typename == "Bot"
+
+
+def _edits(
+    comments: Iterable[Comment], reviews: Iterable[Review], threads: Iterable[ReviewThread]
+) -> Iterator[tuple[str, str]]:
+    """The remarks whose last editor is not their author, with that editor."""
+    written: list[tuple[str, Comment | Review]] = [
+        *(("comment", comment) for comment in comments),
+        *(("review", review) for review in reviews),
+        *(("thread-comment", c) for thread in threads for c in thread.comments.nodes),
+    ]
+    for kind, text in written:
+        editor = login_of(text.editor)
+        if text.last_edited_at is not None and editor != login_of(text.author):
+            yield f"{kind}:{text.full_database_id}", editor

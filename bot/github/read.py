@@ -1,0 +1,219 @@
+"""All the bot reads of GitHub."""
+
+from collections.abc import Mapping
+from threading import Lock
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from bot.github.calls import Calls
+from bot.github.errors import Refused, TryLater
+from bot.github.issues import issue_of
+from bot.github.pulls import reading_of, rollup_of
+from bot.github.readings import Edit, IssueReading, Labeling, PullReading, Repository
+from bot.github.shapes import BranchData, IssueData, Page, PullData, PullRequest, ViewerData
+from bot.github.tail import tail
+from lifecycle.policy import MergeMethod
+
+__all__ = ["Edit", "IssueReading", "Labeling", "PullReading", "Reads", "Repository"]
+
+#: Words of GitHub that let an account push. Anything else, also a new word, does not.
+WRITERS = {"write", "maintain", "admin"}
+#: A pull request with more pages of anything is read as incomplete.
+PULL_PAGES = 10
+
+
+class RepositoryAnswer(Struct, frozen=True):
+    """GET repos/OWNER/NAME. The merge methods are shown to those who may push."""
+
+    default_branch: str
+    private: bool
+    clone_url: str
+    archived: bool = False
+    allow_merge_commit: bool = True
+    allow_squash_merge: bool = True
+    allow_rebase_merge: bool = True
+
+
+class Permission(Struct, frozen=True):
+    """GET collaborators/LOGIN/permission."""
+
+    permission: str
+
+
+class ListedIssue(Struct, frozen=True):
+    """One entry of GET issues, which lists pull requests as well."""
+
+    number: int
+    pull_request: object = None
+
+
+class AppAnswer(Struct, frozen=True):
+    """GET app."""
+
+    slug: str
+
+
+class Output(Struct, frozen=True):
+    """What a check run says."""
+
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+
+
+class RunApp(Struct, frozen=True):
+    """Who made a check run."""
+
+    slug: str = ""
+
+
+class CheckRun(Struct, frozen=True):
+    """GET check-runs/ID."""
+
+    output: Output
+    app: RunApp | None = None
+
+
+class Reads:
+    """Reading GitHub. May be used from any thread.
+
+    Every method raises `TryLater` where nothing could be learnt, and `Refused` where GitHub does
+    not let us see.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._me = ""
+        self._lock = Lock()
+
+    def me(self) -> str:
+        """The bot's own login: the token's account, or `SLUG[bot]` of the App."""
+        with self._lock:
+            if not self._me:
+                self._me = self._who_am_i()
+            return self._me
+
+    def repository(self, repo: str) -> Repository:
+        """A repository's settings."""
+        said = self._calls.get(repo, "", RepositoryAnswer)
+        allowed = {
+            MergeMethod.MERGE: said.allow_merge_commit,
+            MergeMethod.SQUASH: said.allow_squash_merge,
+            MergeMethod.REBASE: said.allow_rebase_merge,
+        }
+        return Repository(
+            default_branch=said.default_branch,
+            private=said.private,
+            archived=said.archived,
+            clone_url=said.clone_url,
+            merge_methods=tuple(method for method, is_allowed in allowed.items() if is_allowed),
+        )
+
+    def may_write(self, repo: str, login: str) -> bool:
+        """Whether an account may push to the repository, asked anew each time.
+
+        False for an unknown account. Raises where GitHub gives no answer: doubt is no permission.
+        """
+        if not login:
+            return False
+        try:
+            path = f"collaborators/{quote(login, safe='')}/permission"
+            return self._calls.get(repo, path, Permission).permission in WRITERS
+        except Refused as refusal:
+            if refusal.status == 404:
+                return False
+            raise
+
+    def issue(self, repo: str, number: int) -> IssueReading | None:
+        """An issue, or the pull request that has the number; None where neither exists."""
+        data = self._calls.graphql(repo, "issue", IssueData, {"number": number})
+        return issue_of(data.repository.issue_or_pull_request) if data else None
+
+    def labelled(self, repo: str, label: str) -> list[int]:
+        """The numbers of all open issues with the label."""
+        params = {"labels": label, "state": "open", "sort": "created", "direction": "asc"}
+        listed = self._calls.pages(repo, "issues", ListedIssue, params)
+        return [issue.number for issue in listed if issue.pull_request is None]
+
+    def pulls_of(self, repo: str, branch: str) -> list[int]:
+        """The numbers of all pull requests, open or not, from this branch of this repository.
+
+        A fork's branch of the same name is not this branch.
+        """
+        numbers: list[int] = []
+        cursor: str | None = None
+        for _ in range(PULL_PAGES):
+            variables = {"branch": branch, "after": cursor}
+            data = self._calls.graphql(repo, "pulls_of_branch", BranchData, variables)
+            if data is None:
+                break
+            found = data.repository
+            numbers += [
+                pull.number
+                for pull in found.pull_requests.nodes
+                if pull.head_repository
+                and pull.head_repository.name_with_owner == found.name_with_owner
+            ]
+            if not found.pull_requests.page_info.has_next_page:
+                return numbers
+            cursor = found.pull_requests.page_info.end_cursor
+        raise TryLater(f"The pull requests of branch {branch} in {repo} could not be read whole.")
+
+    def pull(self, repo: str, number: int) -> PullReading | None:
+        """A pull request with all its checks, reviews, threads and comments; None: no such one."""
+        pages: list[PullRequest] = []
+        cursors: dict[str, str | None] = {}
+        while len(pages) < PULL_PAGES:
+            data = self._calls.graphql(repo, "pull", PullData, {"number": number, **cursors})
+            if data is None:
+                return None
+            page = data.repository.pull_request
+            if pages and pages[0].head_ref_oid != page.head_ref_oid:
+                raise TryLater(f"Pull request {number} of {repo} was pushed to while it was read.")
+            pages.append(page)
+            if not _more(page):
+                break
+            cursors = _cursors(page, cursors)
+        return reading_of(pages, self.me(), self._calls.clock())
+
+    def check_log(self, repo: str, run_id: int) -> str:
+        """The end of what a check run printed: a job's log, or the text the check gave itself."""
+        run = self._calls.get(repo, f"check-runs/{run_id}", CheckRun)
+        if run.app and run.app.slug == "github-actions":
+            try:
+                return tail(self._calls.log(repo, f"actions/jobs/{run_id}/logs"))
+            except Refused as refusal:
+                # GitHub has not written the log yet, has thrown it away, or hides it from us.
+                if refusal.status not in (403, 404, 410):
+                    raise
+        output = run.output
+        return tail(output.text or output.summary or output.title or "")
+
+    def _who_am_i(self) -> str:
+        if self._calls.tokens.is_app:
+            return f"{self._calls.get_app(AppAnswer).slug}[bot]"
+        data = self._calls.graphql("", "viewer", ViewerData, {})
+        if data is None:
+            raise TryLater("GitHub does not say whose token this is.")
+        return data.viewer.login
+
+
+def _more(page: PullRequest) -> bool:
+    return any(info.has_next_page for info in _page_infos(page).values())
+
+
+def _cursors(page: PullRequest, before: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Where each list goes on; one that has ended stays at its end, so that nothing comes twice."""
+    ends = {name: info.end_cursor for name, info in _page_infos(page).items()}
+    return {**before, **{name: cursor for name, cursor in ends.items() if cursor}}
+
+
+def _page_infos(page: PullRequest) -> dict[str, Page]:
+    rollup = rollup_of(page)
+    infos = {
+        "reviews": page.reviews.page_info,
+        "comments": page.comments.page_info,
+        "threads": page.review_threads.page_info,
+    }
+    return {**infos, "checks": rollup.contexts.page_info} if rollup else infos

@@ -1,0 +1,63 @@
+"""What the client hands out beside lifecycle's own words."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from lifecycle.facts import Issue, Pull
+from lifecycle.policy import MergeMethod
+
+
+class Repository(Struct, frozen=True, kw_only=True):
+    """A repository's settings, as far as the bot needs them."""
+
+    default_branch: str
+    private: bool
+    archived: bool
+    clone_url: str
+    merge_methods: tuple[MergeMethod, ...]  #: Those the repository allows.
+
+
+class Labeling(Struct, frozen=True, kw_only=True):
+    """That somebody put a label on an issue, or took it off."""
+
+    label: str
+    actor: str  #: Empty where the account is gone: then nobody may be assumed.
+    at: datetime
+    added: bool
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """That somebody changed an issue's title or body."""
+
+    actor: str
+    at: datetime
+
+
+class IssueReading(Struct, frozen=True, kw_only=True):
+    """An issue (or a pull request, which shares the numbers) with who labelled and edited it.
+
+    `issue.labelled` is not filled in: which label counts is the observer's to know. The newest 100
+    events are read; a label put on before them has no labeling here, and so no known actor.
+    """
+
+    issue: Issue
+    is_pull: bool
+    labels: tuple[str, ...]
+    labelings: tuple[Labeling, ...]  #: Oldest first.
+    edits: tuple[Edit, ...]  #: Oldest first: each change of the title, the last one of the body.
+
+
+class PullReading(Struct, frozen=True, kw_only=True):
+    """A pull request read whole. `allowed` of remarks and verdicts is the observer's to fill in."""
+
+    pull: Pull
+    head_repository: str  #: `owner/name`; empty where the fork is gone.
+    head_branch: str
+    author: str
+    merged_by: str
+    body: str
+    #: Remarks changed by somebody else than their author: who did, by the remark's id; empty where
+    #: that account is gone. Such text is only as trustworthy as its editor.
+    edited_by: Mapping[str, str]

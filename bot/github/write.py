@@ -1,0 +1,220 @@
+"""All the bot writes to GitHub. Every writer may be repeated: what is done already is found."""
+
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from bot.github.calls import Calls
+from bot.github.errors import Conflicted, Refused
+from bot.github.shapes import Login, ReplyData
+from lifecycle.policy import MergeMethod
+
+KEY = "mergewright:key="
+#: What merging answers when the pull request is not (any more) what was judged.
+NOT_MERGEABLE = {405, 409}
+
+
+class Written(Struct, frozen=True):
+    """A comment as REST lists it."""
+
+    id: int
+    node_id: str
+    user: Login | None
+    body: str | None = None
+
+
+class Repo(Struct, frozen=True):
+    """A repository's number."""
+
+    id: int
+
+
+class Side(Struct, frozen=True):
+    """One end of a pull request: a commit of a repository, which may be gone."""
+
+    sha: str
+    repo: Repo | None
+
+
+class PullAnswer(Struct, frozen=True):
+    """A pull request as REST tells it. `merged` is told only when one alone is asked for."""
+
+    number: int
+    state: str
+    head: Side
+    base: Side
+    merged: bool = False
+    merge_commit_sha: str | None = None
+
+
+class Merged(Struct, frozen=True):
+    """The answer to a merge."""
+
+    sha: str
+
+
+class IssueState(Struct, frozen=True):
+    """Whether an issue is open."""
+
+    state: str
+
+
+class Target(Struct, frozen=True):
+    """What a ref points at."""
+
+    sha: str
+
+
+class Ref(Struct, frozen=True):
+    """A branch."""
+
+    object: Target
+
+
+class NewComment(Struct, frozen=True):
+    """A comment just made."""
+
+    id: int
+
+
+class NewPull(Struct, frozen=True):
+    """A pull request just opened."""
+
+    number: int
+
+
+class Writes:
+    """Writing to GitHub. May be used from any thread.
+
+    Every method raises `TryLater` (then it may have happened, and the next call finds it) or
+    `Refused`.
+    """
+
+    def __init__(self, calls: Calls, me: Callable[[], str]) -> None:
+        self._calls = calls
+        self._me = me
+
+    def comment(self, repo: str, number: int, body: str, key: str) -> int:
+        """Comment on an issue or pull request, once for a key; the comment's number."""
+        path = f"issues/{number}/comments"
+        for mine in self._mine(repo, path, key):
+            return mine.id
+        made = self._calls.send(repo, "POST", path, {"body": _signed(body, key)}, NewComment)
+        return made.id
+
+    def react(self, repo: str, comment: int, content: str) -> None:
+        """Put a reaction on a comment; GitHub itself keeps it from being there twice."""
+        path = f"issues/comments/{comment}/reactions"
+        self._calls.do(repo, "POST", path, {"content": content})
+
+    def reply(self, repo: str, number: int, thread: str, body: str, key: str) -> str:
+        """Answer in a review thread, once for a key; the answer's node id."""
+        for mine in self._mine(repo, f"pulls/{number}/comments", key):
+            return mine.node_id
+        variables = {"thread": thread, "body": _signed(body, key)}
+        data = self._calls.graphql(repo, "reply", ReplyData, variables)
+        if data is None:
+            raise Refused(f"The review thread {thread} in {repo} is gone.", 404)
+        return data.add_pull_request_review_thread_reply.comment.id
+
+    def open_pull(self, repo: str, head: str, base: str, title: str, body: str, draft: bool) -> int:
+        """Open a pull request; one that this branch has already is returned, an open one first."""
+        if found := self._pull_of(repo, head):
+            return found
+        request = {
+            "title": _neutral(title),
+            "head": head,
+            "base": base,
+            "body": _neutral(body),
+            "draft": draft,
+        }
+        try:
+            return self._calls.send(repo, "POST", "pulls", request, NewPull).number
+        except Refused as refusal:
+            if "already exists" in str(refusal) and (found := self._pull_of(repo, head)):
+                return found
+            if "No commits between" in str(refusal):
+                raise Refused(
+                    f"A pull request of {head} into {base} in {repo} would be empty: "
+                    "the branch has no commits of its own.",
+                    refusal.status,
+                ) from refusal
+            raise
+
+    def merge(
+        self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
+    ) -> str:
+        """Merge a pull request at the commit that was judged; the sha it became on the base.
+
+        Where it is merged already at that commit, the sha of that merge. Raises `Conflicted` where
+        its head moved or a rule holds it.
+        """
+        request = {
+            "sha": sha,
+            "merge_method": method.value,
+            "commit_title": title,
+            "commit_message": message,
+        }
+        try:
+            return self._calls.send(repo, "PUT", f"pulls/{number}/merge", request, Merged).sha
+        except Refused as refusal:
+            pull = self._calls.get(repo, f"pulls/{number}", PullAnswer)
+            if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
+                return pull.merge_commit_sha
+            if refusal.status in NOT_MERGEABLE:
+                raise Conflicted(str(refusal), refusal.status) from refusal
+            raise
+
+    def close_issue(self, repo: str, number: int) -> None:
+        """Close an issue as completed. One that is closed keeps the reason it was closed for."""
+        if self._calls.get(repo, f"issues/{number}", IssueState).state == "open":
+            closed = {"state": "closed", "state_reason": "completed"}
+            self._calls.do(repo, "PATCH", f"issues/{number}", closed)
+
+    def delete_branch(self, repo: str, branch: str, sha: str) -> None:
+        """Delete a branch if it is still at `sha`; one that moved on or is gone is left alone."""
+        name = quote(branch)
+        try:
+            if self._calls.get(repo, f"git/ref/heads/{name}", Ref).object.sha == sha:
+                self._calls.do(repo, "DELETE", f"git/refs/heads/{name}")
+        except Refused as refusal:
+            if refusal.status != 404 and "Reference does not exist" not in str(refusal):
+                raise
+
+    def _mine(self, repo: str, path: str, key: str) -> Iterator[Written]:
+        """The bot's own comments that carry the key. What others write counts for nothing."""
+        me, mark = self._me(), _mark(key)
+        for written in self._calls.pages(repo, path, Written):
+            if (
+                written.user
+                and written.user.login == me
+                and (written.body or "").rstrip().endswith(mark)
+            ):
+                yield written
+
+    def _pull_of(self, repo: str, head: str) -> int | None:
+        owner = repo.partition("/")[0]
+        params = {"head": f"{owner}:{head}", "state": "all"}
+        found = [
+            pull
+            for pull in self._calls.pages(repo, "pulls", PullAnswer, params)
+            if pull.head.repo and pull.head.repo == pull.base.repo
+        ]
+        found.sort(key=lambda pull: (pull.state == "open", pull.number))
+        return found[-1].number if found else None
+
+
+def _mark(key: str) -> str:
+    # A key's `-->` would end the comment it is hidden in.
+    return f"<!-- {KEY}{quote(key, safe=':/#@=,+.')} -->"
+
+
+def _signed(body: str, key: str) -> str:
+    return f"{_neutral(body)}\n\n{_mark(key)}"
+
+
+def _neutral(text: str) -> str:
+    """The text without anything that reads as a key of ours, and without what UTF-8 cannot hold."""
+    harmless = text.replace(KEY, KEY.replace(":", "&#58;"))
+    return harmless.encode("utf-8", "replace").decode()
