@@ -28,7 +28,8 @@ class Lease(Base):
         """Lead, or go on leading, for `seconds`: the epoch; None while another leads and lives.
 
         An owner as `this_process` makes them, whose process is gone, is replaced at once. The
-        epoch grows with every change of the leader.
+        epoch grows with every change of the leader. Raises `StoreBusy` while another process is
+        stopped in the middle of a write.
         """
         expires = now.timestamp() + seconds
 

@@ -178,7 +178,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that cannot write. Raises `StoreUnusable`."""
-    if not path.exists():
+    if not path.is_file():
         raise StoreUnusable(
             f"there is no database {path}: `mergewright serve` makes it; is the folder right?"
         )

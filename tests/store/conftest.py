@@ -1,0 +1,134 @@
+"""A store in a folder of its own, a clock that stands still, and short ways to fill the store."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.store import Claim, Delivery, NewSession, NewWish, Recorded, Store
+from lifecycle.actions import Action
+from lifecycle.facts import Issue
+
+REPOSITORY = "acme/widgets"
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def passes(self, seconds: float) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+
+class Room:
+    """What the tests say about a store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now
+
+    def delivery(self, id: str, body: bytes = b"{}") -> Delivery:
+        return Delivery(id=id, event="issues", at=self.now, body=body)
+
+    def session(self, number: int = 12) -> str:
+        """Create a session and return its id."""
+        assert self.store.create_session(self.new_session(number))
+        return f"widgets-{number}"
+
+    def new_session(self, number: int) -> NewSession:
+        return NewSession(
+            id=f"widgets-{number}",
+            project="widgets",
+            repository=REPOSITORY,
+            created=self.now,
+            issue=Issue(number=number, title="It breaks"),
+            branch=f"mergewright/{number}-it-breaks",
+            requester="ada",
+            agent_type="claude",
+        )
+
+    def wish(self, key: str = "comment:7") -> NewWish:
+        return NewWish(
+            key=key,
+            repository=REPOSITORY,
+            number=12,
+            kind="tell",
+            actor="ada",
+            at=self.now,
+            text="mind the gap",
+            comment=7,
+        )
+
+    def claim(self, id: str, owner: str = "bot") -> Claim:
+        claim = self.store.claim(id, owner, self.now, 30)
+        assert claim is not None
+        return claim
+
+    def decides(self, id: str, *actions: Action, **changes: object) -> list[str]:
+        """Claim a session and record a decision about it."""
+        return self.store.record(self.claim(id), decision(*actions, **changes), self.now)
+
+
+def decision(*actions: Action, **changes: object) -> Recorded:
+    usual: dict[str, object] = {
+        "status": "working",
+        "reason": "agent_at_work",
+        "because": "the agent works",
+        "run": 1,
+        "actions": actions,
+    }
+    return Recorded(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "mergewright.db"
+
+
+@pytest.fixture
+def open_store(path: Path, clock: Clock) -> Iterator[Callable[[], Store]]:
+    """Opens the database once more, as another process would."""
+    stores: list[Store] = []
+
+    def open_store() -> Store:
+        stores.append(Store(path, clock=clock))
+        return stores[-1]
+
+    yield open_store
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[[], Store]) -> Store:
+    return open_store()
+
+
+@pytest.fixture
+def room(store: Store, clock: Clock) -> Room:
+    return Room(store, clock)
+
+
+@pytest.fixture
+def statements(store: Store) -> list[str]:
+    """Every statement the writer is about to execute, as it comes."""
+    seen: list[str] = []
+    store.write(lambda connection: connection.set_trace_callback(seen.append))
+    seen.clear()
+    return seen

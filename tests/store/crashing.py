@@ -1,0 +1,144 @@
+"""A scenario in steps, killed before every statement of its writer; run as a program.
+
+    python crashing.py FOLDER
+
+Each run starts from an empty database and kills itself with SIGKILL one statement later than the
+run before. What is then on disk must be the state after the last step that was acknowledged, or
+after the next one: never less, never half. Prints the number of kills and the runs that failed.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bot.store import Delivery, NewSession, NewWish, Observed, Recorded, Store, Touch
+from lifecycle.actions import CloseIssue, Prompt, Start
+from lifecycle.facts import Agent, Issue, Pull
+from lifecycle.status import Activity, Reason
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+REPOSITORY = "acme/widgets"
+TABLES = (
+    "deliveries touches sessions session_pulls wishes outbox history lease trial".split()  # noqa: SIM905
+)
+
+
+def steps(store: Store) -> list[Callable[[], object]]:
+    """What a bot does in its life, each step one call."""
+    deliveries = [Delivery(id=name, event="issues", at=NOW, body=b"{}") for name in "abc"]
+    touch = Touch(repository=REPOSITORY, subject="issue:12")
+    wish = NewWish(
+        key="comment:7", repository=REPOSITORY, number=12, kind="stop", actor="ada", at=NOW
+    )
+    session = NewSession(
+        id="widgets-12",
+        project="widgets",
+        repository=REPOSITORY,
+        created=NOW,
+        issue=Issue(number=12, title="It breaks"),
+        branch="mergewright/12",
+    )
+    actions = (
+        Start(key="start:1", run=1, prompt=Prompt(name="issue")),
+        CloseIssue(key="close", number=12),
+    )
+    decision = Recorded(status="working", reason="", because="", run=1, actions=actions)
+    seen = Observed(session="widgets-12", agent=Agent(run=1, activity=Activity.ACTIVE))
+    pulls = Observed(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
+
+    def visit() -> None:
+        claim = store.claim("widgets-12", "bot", NOW, 30)
+        assert claim is not None
+        store.record(claim, decision, NOW)
+
+    return [
+        lambda: store.lead("bot", NOW, 30),
+        lambda: store.deliver(deliveries).result(),
+        lambda: store.settle_delivery("a", [touch], [wish]),
+        lambda: store.fail_delivery("b", "no"),
+        lambda: store.create_session(session),
+        lambda: store.grant_wish("comment:7", "widgets-12", NOW, head="cafe"),
+        lambda: store.take_slots(1),
+        lambda: store.claim("widgets-12", "bot", NOW, 30),
+        visit,
+        lambda: store.mark_done(1, "", NOW, observed=seen, touches=[touch]),
+        lambda: store.mark_dead(2, Reason.ACTION_FAILED, "403", NOW),
+        lambda: store.revive(2),
+        lambda: store.observe([pulls], NOW),
+        lambda: store.settle_touch(store.due_touches(NOW, ("issue:",))[0]),
+        lambda: store.note("widgets-12", "push", "ada", {}, NOW),
+        lambda: store.prune(NOW.replace(year=2031), 1),
+    ]
+
+
+def dump(path: Path) -> list[Any]:
+    """Everything in the database."""
+    connection = sqlite3.connect(path)
+    tables = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES]
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    return tables
+
+
+def states(path: Path) -> list[Any]:
+    """What is on disk before the first step and after each."""
+    store = Store(path, clock=lambda: NOW)
+    found = [dump(path)]
+    for step in steps(store):
+        step()
+        found.append(dump(path))
+    store.close()
+    return found
+
+
+def run(path: Path, kill_at: int, acknowledged: int) -> None:
+    """Do the steps, tell each to a pipe, and die before the statement `kill_at`."""
+    store = Store(path, clock=lambda: NOW)
+    count = 0
+
+    def trace(statement: str) -> None:
+        nonlocal count
+        count += 1
+        if count == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    store.write(lambda connection: connection.set_trace_callback(trace))
+    for step in steps(store):
+        step()
+        os.write(acknowledged, b".")
+
+
+def main(folder: Path) -> None:
+    empty = folder / "empty.db"
+    Store(empty).close()
+    expected = states(Path(shutil.copy(empty, folder / "whole.db")))
+    wrong, kill_at = [], 0
+    while True:
+        kill_at += 1
+        path = Path(shutil.copy(empty, folder / f"{kill_at}.db"))
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            run(path, kill_at, writer)
+            os._exit(0)
+        os.close(writer)
+        _, status = os.waitpid(child, 0)
+        done = len(os.read(reader, 1000))
+        os.close(reader)
+        if os.WIFEXITED(status):
+            wrong += [f"run {kill_at} ended by itself with {status}"] * bool(status)
+            break
+        if dump(path) not in expected[done : done + 2]:
+            wrong.append(f"killed at statement {kill_at} with {done} steps acknowledged")
+    print(json.dumps({"kills": kill_at - 1, "steps": len(expected) - 1, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,124 @@
+"""A delivery is kept before it is acknowledged, and once."""
+
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from bot.store import Accepted, Store, Touch
+from tests.store.conftest import Room
+
+
+def test_a_delivery_is_acknowledged_only_after_its_commit(
+    room: Room, store: Store, path: Path
+) -> None:
+    future: Future[list[Accepted]] = Future()
+    before: list[bool] = []
+
+    def trace(statement: str) -> None:
+        if statement == "COMMIT":
+            before.append(future.done())
+
+    store.write(lambda connection: connection.set_trace_callback(trace))
+    future = store.deliver([room.delivery("a")])
+    assert future.result() == [Accepted.NEW]
+    assert before[-1] is False
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT id FROM deliveries").fetchall() == [("a",)]
+    other.close()
+
+
+def test_a_commit_is_on_the_disk_before_it_returns(store: Store) -> None:
+    def settings(connection: sqlite3.Connection) -> tuple[str, int]:
+        journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        return journal, connection.execute("PRAGMA synchronous").fetchone()[0]
+
+    assert store.write(settings) == ("wal", 2)
+
+
+def test_a_batch_is_kept_whole_or_not_at_all(room: Room, store: Store) -> None:
+    broken = room.delivery("c", body="text is no body")  # type: ignore[arg-type]
+    with pytest.raises(sqlite3.IntegrityError):
+        store.deliver([room.delivery("a"), room.delivery("b"), broken]).result()
+    assert store.waiting_deliveries() == []
+
+
+def test_a_second_delivery_with_the_same_id_is_a_duplicate(room: Room, store: Store) -> None:
+    twice = [room.delivery("a"), room.delivery("a")]
+    assert store.deliver(twice).result() == [Accepted.NEW, Accepted.DUPLICATE]
+    store.settle_delivery("a", [], [])
+    assert store.deliver(twice[:1]).result() == [Accepted.DUPLICATE]
+    assert store.waiting_deliveries() == []
+
+
+def test_a_delivery_that_failed_here_is_taken_again(room: Room, store: Store) -> None:
+    store.deliver([room.delivery("a")]).result()
+    store.fail_delivery("a", "GitHub did not answer")
+    assert store.waiting_deliveries() == []
+    assert store.deliver([room.delivery("a")]).result() == [Accepted.AGAIN]
+    assert [row.id for row in store.waiting_deliveries()] == ["a"]
+
+
+def test_waiting_deliveries_come_oldest_first_with_their_bodies(room: Room, store: Store) -> None:
+    late = room.delivery("late", body=b"\x00late")
+    room.clock.passes(-60)
+    early = room.delivery("early", body=b"early")
+    store.deliver([late, early]).result()
+    assert store.waiting_deliveries() == [early, late]
+    assert store.waiting_deliveries(limit=1) == [early]
+
+
+def test_settling_writes_what_follows_in_the_same_transaction(
+    room: Room, store: Store, statements: list[str]
+) -> None:
+    store.deliver([room.delivery("a")]).result()
+    statements.clear()
+    touch = Touch(repository="acme/widgets", subject="issue:12")
+    wish = room.wish()
+    store.settle_delivery("a", [touch], [wish])
+    assert statements.count("COMMIT") == 1
+    assert store.waiting_deliveries() == []
+    assert [t.subject for t in store.due_touches(room.now, ("issue:",))] == ["issue:12"]
+    assert store.new_wishes() == [wish]
+
+
+def test_settling_a_settled_delivery_repeats_nothing(room: Room, store: Store) -> None:
+    store.deliver([room.delivery("a")]).result()
+    store.settle_delivery("a", [], [])
+    store.settle_delivery("a", [Touch(repository="acme/widgets", subject="issue:12")], [])
+    assert store.due_touches(room.now, ("issue:",)) == []
+
+
+def test_settled_deliveries_are_deleted_after_their_retention(
+    room: Room, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.store.deliveries.PRUNE_STEP", 2)
+    store.deliver([room.delivery(f"old-{n}") for n in range(5)]).result()
+    for n in range(4):
+        store.settle_delivery(f"old-{n}", [], [])
+    store.fail_delivery("old-4", "no")
+    store.deliver([room.delivery("waits")]).result()
+    room.clock.passes(3600)
+    store.deliver([room.delivery("new")]).result()
+    store.settle_delivery("new", [], [])
+    assert store.prune(room.now, keep_seconds=1800) == 5
+    assert [row.id for row in store.waiting_deliveries()] == ["waits"]
+    assert store.deliver([room.delivery("new")]).result() == [Accepted.DUPLICATE]
+
+
+def test_times_come_back_as_they_went_in(room: Room, store: Store) -> None:
+    times = [room.now.replace(microsecond=part) for part in (0, 1, 123_457, 999_999)]
+    for at in times:
+        room.clock.now = at
+        store.deliver([room.delivery(str(at))]).result()
+    assert [row.at for row in store.waiting_deliveries()] == times
+
+
+def test_two_stores_keep_one_delivery_once(
+    room: Room, store: Store, open_store: Callable[[], Store]
+) -> None:
+    other = open_store()
+    both = [store.deliver([room.delivery("a")]), other.deliver([room.delivery("a")])]
+    assert sorted(future.result()[0] for future in both) == [Accepted.DUPLICATE, Accepted.NEW]

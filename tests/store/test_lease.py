@@ -1,0 +1,162 @@
+"""One bot acts on a database; another takes over when it is gone, and no late write counts."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.store import Fenced, Store, this_process
+from tests.store.conftest import Room, decision
+
+LEADER = """
+import sys
+from pathlib import Path
+from bot.store import Store, this_process, utc_now
+from datetime import datetime
+store = Store(Path(sys.argv[1]))
+print(store.lead(this_process(), datetime.fromisoformat(sys.argv[2]), 3600), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(open_store: Callable[[], Store]) -> Store:
+    """A second bot on the same database."""
+    return open_store()
+
+
+@pytest.fixture
+def leading(room: Room, path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that leads for an hour."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LEADER, str(path), room.now.isoformat()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "1\n"
+    with process:
+        yield process
+        process.kill()
+
+
+def test_a_second_bot_stands_by(room: Room, store: Store, other: Store) -> None:
+    assert store.lead("one", room.now, 30) == 1
+    assert other.lead("two", room.now, 30) is None
+    assert other.leader() == ("one", room.clock.passes(30))
+
+
+def test_a_leader_goes_on_leading_in_its_epoch(room: Room, store: Store, other: Store) -> None:
+    assert store.lead("one", room.now, 30) == 1
+    room.clock.passes(20)
+    assert store.lead("one", room.now, 30) == 1
+    room.clock.passes(20)
+    assert other.lead("two", room.now, 30) is None
+
+
+def test_a_leader_that_went_silent_is_replaced(room: Room, store: Store, other: Store) -> None:
+    store.lead("one", room.now, 30)
+    assert other.lead("two", room.clock.passes(30), 30) == 2
+    assert store.lead("one", room.now, 30) is None
+
+
+def test_a_leader_that_steps_down_is_replaced_at_once(
+    room: Room, store: Store, other: Store
+) -> None:
+    store.lead("one", room.now, 30)
+    other.step_down("two")
+    assert store.leader() is not None
+    store.step_down("one")
+    assert store.leader() is None
+    assert other.lead("two", room.now, 30) == 2
+
+
+def test_a_leader_that_was_killed_is_replaced_at_once(
+    room: Room, store: Store, leading: "subprocess.Popen[str]"
+) -> None:
+    assert store.lead("two", room.now, 30) is None
+    leading.send_signal(signal.SIGKILL)
+    leading.wait()
+    assert store.lead("two", room.now, 30) == 2
+
+
+def test_a_frozen_leader_is_replaced_only_after_its_time(
+    room: Room, store: Store, leading: "subprocess.Popen[str]"
+) -> None:
+    leading.send_signal(signal.SIGSTOP)
+    assert store.lead("two", room.now, 30) is None
+    assert store.lead("two", room.clock.passes(3600), 30) == 2
+
+
+def _changed(place: int, value: str) -> str:
+    parts = this_process().split(":")
+    parts[place] = value
+    return ":".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("owner", "gone"),
+    [
+        (this_process(), False),
+        (_changed(1, "an-earlier-boot"), True),
+        (_changed(3, "1"), True),  # the number belongs to another process by now
+        (_changed(0, "another-host/1"), False),
+        ("somebody", False),
+    ],
+    ids=["alive", "rebooted", "number used again", "elsewhere", "unknown"],
+)
+def test_only_proof_counts_as_gone(room: Room, store: Store, owner: str, gone: bool) -> None:
+    assert store.lead(owner, room.now, 30) == 1
+    assert store.lead("two", room.now, 30) == (2 if gone else None)
+
+
+def test_a_late_write_of_a_replaced_leader_is_refused(
+    room: Room, store: Store, other: Store
+) -> None:
+    epoch = store.lead("one", room.now, 30)
+    assert epoch is not None
+    store.fence("one", epoch)
+    name = room.session(12)
+    claim = room.claim(name)
+    epoch = other.lead("two", room.clock.passes(30), 30)
+    assert epoch is not None
+    other.fence("two", epoch)
+    with pytest.raises(Fenced, match="another bot leads"):
+        store.deliver([room.delivery("a")]).result()
+    with pytest.raises(Fenced):
+        store.record(claim, decision(), room.now)
+    assert store.writable() is False
+    assert store.waiting_deliveries() == []
+    assert other.writable() is True
+
+
+def test_a_replaced_leader_may_lead_again_in_a_new_epoch(
+    room: Room, store: Store, other: Store
+) -> None:
+    store.fence("one", store.lead("one", room.now, 30) or 0)
+    other.lead("two", room.clock.passes(30), 30)
+    other.step_down("two")
+    epoch = store.lead("one", room.now, 30)
+    assert epoch == 3
+    with pytest.raises(Fenced):
+        room.session(12)
+    store.fence("one", epoch)
+    room.session(12)
+
+
+def test_a_new_leader_need_not_wait_for_the_claims_of_the_old(
+    room: Room, store: Store, other: Store
+) -> None:
+    store.lead("one", room.now, 30)
+    name = room.session(12)
+    held = room.claim(name, "one")
+    store.step_down("one")
+    other.lead("two", room.now, 30)
+    assert other.due_visits(room.now) == [name]
+    claim = other.claim(name, "two", room.now, 30)
+    assert claim is not None
+    assert claim.epoch > held.epoch

@@ -1,0 +1,139 @@
+"""What was seen is written only where it is news, and only of the run it speaks of."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bot.store import Observed, Store
+from lifecycle.facts import Agent, Issue, Pull, Work
+from lifecycle.status import Activity
+from tests.store.conftest import Room
+
+
+@pytest.fixture
+def name(room: Room) -> str:
+    """A session in its first run, with nothing due."""
+    name = room.session(12)
+    room.decides(name, run=1, recheck_at=None)
+    return name
+
+
+ACTIVE = Agent(run=1, activity=Activity.ACTIVE)
+
+
+def test_news_is_written_and_a_reason_for_a_visit(room: Room, store: Store, name: str) -> None:
+    seen = Observed(session=name, run=1, agent=ACTIVE, issue=Issue(number=12, title="Changed"))
+    assert store.observe([seen], room.now) == [name]
+    assert store.due_visits(room.now) == [name]
+    assert store.facts(name).agent == ACTIVE
+    assert store.facts(name).issue.title == "Changed"
+
+
+def test_a_whole_sweep_is_one_transaction(room: Room, store: Store, statements: list[str]) -> None:
+    ids = [room.session(number) for number in range(20, 30)]
+    statements.clear()
+    assert store.observe([Observed(session=name, agent=ACTIVE) for name in ids], room.now) == ids
+    assert statements.count("COMMIT") == 1
+
+
+def test_a_sweep_without_news_writes_nothing(
+    room: Room, store: Store, name: str, path: Path, statements: list[str]
+) -> None:
+    seen = Observed(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
+    store.observe([seen], room.now)
+    room.decides(name, recheck_at=None)
+    statements.clear()
+    size = (path.parent / "mergewright.db-wal").stat().st_size
+    assert store.observe([seen], room.clock.passes(60)) == []
+    assert statements == []
+    assert (path.parent / "mergewright.db-wal").stat().st_size == size
+    assert store.due_visits(room.now) == []
+
+
+def test_what_was_seen_of_an_earlier_run_is_dropped(room: Room, store: Store, name: str) -> None:
+    pulls = (Pull(number=34, head="feed"),)
+    late = Observed(
+        session=name,
+        run=0,
+        agent=Agent(activity=Activity.EXITED),
+        work=Work(head="old"),
+        pulls=pulls,
+    )
+    store.observe([late], room.now)
+    facts = store.facts(name)
+    assert (facts.agent, facts.work) == (Agent(), Work())
+    assert facts.pulls == pulls, "a pull request is of the session, not of a run"
+
+
+def test_a_change_of_run_between_looking_and_writing_is_seen(
+    room: Room, store: Store, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = store.write
+
+    def write_late(work: Callable[..., object]) -> object:
+        monkeypatch.setattr(store, "write", write)
+        room.decides(name, run=2, recheck_at=None)
+        return write(work)
+
+    monkeypatch.setattr(store, "write", write_late)
+    assert store.observe([Observed(session=name, run=1, agent=ACTIVE)], room.now) == []
+    assert store.facts(name).agent == Agent()
+
+
+def test_the_time_of_reading_alone_is_kept_but_changes_nothing(
+    room: Room, store: Store, name: str
+) -> None:
+    pull = Pull(number=34, head="feed", read_at=room.now)
+    store.observe([Observed(session=name, pulls=(pull,))], room.now)
+    room.decides(name, recheck_at=None)
+    later = room.clock.passes(60)
+    again = msgspec.structs.replace(pull, read_at=later)
+    assert store.observe([Observed(session=name, pulls=(again,))], later) == []
+    assert store.due_visits(later) == []
+    session = store.session(name)
+    assert session is not None
+    assert (session.pulls, session.pulls_read_at) == ((again,), later)
+
+
+def test_reading_that_there_is_no_pull_request_counts_as_read(
+    room: Room, store: Store, name: str
+) -> None:
+    assert store.observe([Observed(session=name, pulls=())], room.now) == []
+    assert store.live()[0].pulls_read_at == room.now
+
+
+def test_a_session_seen_twice_in_one_sweep_ends_as_seen_last(
+    room: Room, store: Store, name: str
+) -> None:
+    back = [Observed(session=name, agent=ACTIVE), Observed(session=name, agent=Agent())]
+    assert store.observe(back, room.now) == [name]
+    assert store.facts(name).agent == Agent()
+
+
+def test_what_is_seen_of_an_unknown_session_is_dropped(room: Room, store: Store) -> None:
+    assert store.observe([Observed(session="nobody-1", agent=ACTIVE)], room.now) == []
+
+
+def test_a_visit_that_is_overdue_keeps_its_place(room: Room, store: Store, name: str) -> None:
+    room.decides(name, recheck_at=room.now)
+    later = room.clock.passes(60)
+    store.observe([Observed(session=name, agent=ACTIVE)], later)
+    session = store.session(name)
+    assert session is not None
+    assert session.due == later - timedelta(seconds=60)
+
+
+def test_listeners_hear_of_what_changed_after_it_is_written(
+    room: Room, store: Store, name: str
+) -> None:
+    heard: list[tuple[str, Activity]] = []
+    store.on_change.append(lambda session: 1 / 0)  # type: ignore[arg-type]
+    store.on_change.append(
+        lambda session: heard.append((session, store.facts(name).agent.activity))
+    )
+    store.observe([Observed(session=name, agent=ACTIVE)], room.now)
+    store.observe([Observed(session=name, agent=ACTIVE)], room.now)
+    assert heard == [(name, Activity.ACTIVE)]

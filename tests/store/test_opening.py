@@ -1,0 +1,165 @@
+"""A file that cannot be used is refused with its name, the reason and the remedy."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bot.store import Store, StoreClosed, StoreUnusable
+from tests.store.conftest import Room
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    """A folder this process may read and not write, also where the tests run as root."""
+    folder = Path(tempfile.mkdtemp())
+    Store(folder / "there.db").close()
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    yield folder
+    os.seteuid(user)
+    folder.chmod(0o700)
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+
+def unknown_migration(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
+            " VALUES ('mergewright', 'of_the_future', '2040-01-01')"
+        )
+    connection.close()
+
+
+def test_a_new_file_is_for_its_owner_alone(store: Store, path: Path) -> None:
+    for file in path.parent.iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600, file
+
+
+def test_what_was_written_is_there_after_reopening(
+    room: Room, store: Store, open_store: Callable[[], Store]
+) -> None:
+    room.session(12)
+    store.close()
+    assert open_store().session("widgets-12") is not None
+
+
+def test_many_may_open_a_new_file_at_once(path: Path) -> None:
+    ready = threading.Barrier(4)
+
+    def open_it() -> None:
+        ready.wait()
+        Store(path).close()
+
+    with ThreadPoolExecutor(4) as pool:
+        for opened in [pool.submit(open_it) for _ in range(4)]:
+            opened.result()
+
+
+@pytest.mark.parametrize("opening", [Store, Store.reading], ids=["serve", "read"])
+class TestRefused:
+    def test_a_file_that_is_no_database(self, path: Path, opening: Callable[[Path], Store]) -> None:
+        path.write_text("Dear diary, " * 1000)
+        with pytest.raises(StoreUnusable, match=r"mergewright\.db.*not a database.*move the file"):
+            opening(path)
+        assert path.read_text().startswith("Dear diary")
+
+    def test_a_database_of_another_program(
+        self, path: Path, opening: Callable[[Path], Store]
+    ) -> None:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+        connection.close()
+        with pytest.raises(StoreUnusable, match="another program: name another file"):
+            opening(path)
+
+    def test_a_database_of_a_newer_version(
+        self, path: Path, opening: Callable[[Path], Store]
+    ) -> None:
+        Store(path).close()
+        unknown_migration(path)
+        with pytest.raises(StoreUnusable, match=r"newer Mergewright \(it has 'of_the_future'\)"):
+            opening(path)
+
+    def test_a_database_in_a_missing_folder(
+        self, path: Path, opening: Callable[[Path], Store]
+    ) -> None:
+        with pytest.raises(StoreUnusable, match="folder"):
+            opening(path / "deeper" / "mergewright.db")
+
+    def test_a_folder_instead_of_a_file(self, path: Path, opening: Callable[[Path], Store]) -> None:
+        path.mkdir()
+        with pytest.raises(StoreUnusable, match=r"mergewright\.db"):
+            opening(path)
+
+
+def test_a_new_file_in_a_folder_that_cannot_be_written(closed_folder: Path) -> None:
+    with pytest.raises(StoreUnusable, match=r"new\.db.*give this user write access"):
+        Store(closed_folder / "new.db")
+
+
+def test_an_old_file_in_a_folder_that_cannot_be_written(closed_folder: Path) -> None:
+    with pytest.raises(StoreUnusable, match=r"there\.db.*write access"):
+        Store(closed_folder / "there.db")
+
+
+def test_reading_beside_a_running_bot_sees_what_it_commits(
+    room: Room, store: Store, path: Path
+) -> None:
+    reading = Store.reading(path)
+    room.session(12)
+    assert reading.session("widgets-12") is not None
+    with pytest.raises(StoreClosed, match="for reading only"):
+        reading.refuse_wish("comment:1", "no")
+    assert reading.writable() is False
+    reading.close()
+
+
+def test_reading_without_a_running_bot_works(path: Path) -> None:
+    Store(path).close()
+    reading = Store.reading(path)
+    assert reading.sessions() == []
+    reading.close()
+
+
+def test_reading_after_a_crash_sees_all_that_was_committed(
+    room: Room, store: Store, path: Path, tmp_path: Path
+) -> None:
+    room.session(12)
+    left = tmp_path / "left"
+    left.mkdir()
+    for name in ("mergewright.db", "mergewright.db-wal"):
+        shutil.copy(path.with_name(name), left / name)
+    reading = Store.reading(left / "mergewright.db")
+    assert reading.session("widgets-12") is not None
+    reading.close()
+
+
+def test_reading_an_empty_file_asks_to_start_the_bot(path: Path) -> None:
+    path.touch()
+    with pytest.raises(StoreUnusable, match="start `mergewright serve` once"):
+        Store.reading(path)
+
+
+def test_a_column_takes_only_its_type(store: Store) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="cannot store TEXT"):
+        store.write(
+            lambda connection: connection.execute(
+                "INSERT INTO deliveries (id, event, at, body) VALUES ('a', 'b', 'noon', x'')"
+            )
+        )

@@ -1,0 +1,148 @@
+"""An action is written once, done in its session's order, and marked once."""
+
+import sqlite3
+from datetime import timedelta
+
+import pytest
+
+from bot.store import BadRow, Observed, Store, Touch
+from lifecycle.actions import CloseIssue, Comment, Stop
+from lifecycle.facts import Agent
+from lifecycle.status import Activity, Reason
+from tests.store.conftest import Room
+
+FIRST = Comment(key="first", number=12, topic="hello", values={"who": "ada"})
+SECOND = CloseIssue(key="second", number=12)
+
+
+@pytest.fixture
+def name(room: Room) -> str:
+    """A session with two actions to do and no visit due."""
+    name = room.session(12)
+    room.decides(name, FIRST, SECOND, recheck_at=None)
+    return name
+
+
+def test_a_key_is_written_once_for_a_session(room: Room, store: Store, name: str) -> None:
+    other = room.session(13)
+    assert room.decides(name, FIRST) == []
+    assert room.decides(other, FIRST) == ["first"]
+    store.mark_done(store.due_actions(room.now)[0].seq, "", room.now)
+    assert room.decides(name, FIRST) == [], "done is done"
+
+
+def test_actions_of_a_session_are_done_in_their_order(room: Room, store: Store, name: str) -> None:
+    (first,) = store.due_actions(room.now)
+    assert (first.action, first.session, first.repository) == (FIRST, name, "acme/widgets")
+    store.mark_done(first.seq, "", room.now)
+    (second,) = store.due_actions(room.now)
+    assert second.action == SECOND
+    store.mark_done(second.seq, "", room.now)
+    assert store.due_actions(room.now) == []
+    assert store.next_action_at() is None
+
+
+def test_sessions_do_not_wait_for_each_other(room: Room, store: Store, name: str) -> None:
+    room.clock.passes(1)
+    other = room.session(13)
+    room.decides(other, SECOND)
+    assert [due.session for due in store.due_actions(room.now)] == [name, other]
+    assert [due.session for due in store.due_actions(room.now, limit=1)] == [name]
+
+
+def test_an_action_to_be_tried_again_holds_back_those_after_it(
+    room: Room, store: Store, name: str
+) -> None:
+    again = room.now + timedelta(seconds=60)
+    (first,) = store.due_actions(room.now)
+    store.mark_retry(first.seq, "GitHub did not answer", again)
+    assert store.due_actions(room.now) == []
+    assert store.next_action_at() == again
+    (due,) = store.due_actions(again)
+    assert (due.action, due.attempts) == (FIRST, 1)
+
+
+def test_what_was_done_is_a_reason_for_a_visit_with_all_that_was_learned(
+    room: Room, store: Store, name: str, statements: list[str]
+) -> None:
+    (first,) = store.due_actions(room.now)
+    statements.clear()
+    store.mark_done(
+        first.seq,
+        "34",
+        room.now,
+        observed=Observed(session=name, run=1, agent=Agent(run=1, activity=Activity.ACTIVE)),
+        touches=[Touch(repository="acme/widgets", subject="pull:34")],
+    )
+    assert statements.count("COMMIT") == 1
+    facts = store.facts(name)
+    assert (facts.done["first"].result, facts.agent.activity) == ("34", Activity.ACTIVE)
+    assert [t.subject for t in store.due_touches(room.now, ("pull:",))] == ["pull:34"]
+    assert store.due_visits(room.now) == [name]
+
+
+def test_marking_twice_repeats_nothing(room: Room, store: Store, name: str) -> None:
+    (first,) = store.due_actions(room.now)
+    store.mark_done(first.seq, "34", room.now)
+    room.decides(name, recheck_at=None)
+    later = room.clock.passes(5)
+    store.mark_done(
+        first.seq, "35", later, touches=[Touch(repository="acme/widgets", subject="pull:35")]
+    )
+    store.mark_dead(first.seq, Reason.ACTION_FAILED, "no", later)
+    store.mark_retry(first.seq, "no", later)
+    assert store.facts(name).done["first"].result == "34"
+    assert store.due_touches(later, ("pull:",)) == []
+    assert store.due_visits(later) == []
+
+
+def test_a_dead_letter_is_shown_and_lets_the_next_go_on(
+    room: Room, store: Store, name: str
+) -> None:
+    (first,) = store.due_actions(room.now)
+    store.mark_dead(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
+    (letter,) = store.dead_letters()
+    assert (letter.action, letter.session, letter.attempts) == (FIRST, name, 1)
+    assert (letter.reason, letter.error, letter.at) == (
+        "action_failed",
+        "403: may not comment",
+        room.now,
+    )
+    assert store.due_visits(room.now) == [name]
+    assert [due.action for due in store.due_actions(room.now)] == [SECOND]
+
+
+def test_a_person_may_have_a_dead_letter_tried_again(room: Room, store: Store, name: str) -> None:
+    (first,) = store.due_actions(room.now)
+    store.mark_dead(first.seq, Reason.ACTION_FAILED, "403", room.now)
+    room.decides(name, recheck_at=None)
+    room.clock.passes(60)
+    store.revive(first.seq)
+    assert store.dead_letters() == []
+    assert store.facts(name).failures == {}
+    assert store.due_visits(room.now) == [name]
+    (due,) = store.due_actions(room.now)
+    assert (due.seq, due.attempts) == (first.seq, 0)
+
+
+def test_an_action_nobody_can_read_stops_its_own_session_alone(
+    room: Room, store: Store, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = room.session(13)
+    room.decides(other, Stop(key="stop:1", run=1))
+    (first, _) = store.due_actions(room.now)
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE outbox SET action = '{\"type\": \"sing\"}' WHERE key = 'first'")
+
+    store.write(spoil)
+    assert [due.session for due in store.due_actions(room.now)] == [other]
+    assert f"outbox, row {first.seq}, column 'action'" in caplog.text
+
+
+def test_a_reason_nobody_knows_is_named(room: Room, store: Store, name: str) -> None:
+    (first,) = store.due_actions(room.now)
+    store.mark_dead(first.seq, Reason.ACTION_FAILED, "403", room.now)
+    store.write(lambda connection: connection.execute("UPDATE outbox SET reason = 'gloom'"))
+    with pytest.raises(BadRow, match=f"outbox, row {first.seq}, column 'reason'.*gloom"):
+        store.facts(name)

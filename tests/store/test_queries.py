@@ -1,0 +1,51 @@
+"""Every query that runs often finds its rows by an index."""
+
+import re
+import sqlite3
+
+import pytest
+
+from bot.store import (
+    Store,
+    deliveries,
+    history,
+    observe,
+    outbox,
+    sessions,
+    touches,
+    visits,
+    wishes,
+)
+
+ROOMS = (deliveries, history, observe, outbox, sessions, touches, visits, wishes)
+STATEMENTS = {
+    f"{room.__name__.rpartition('.')[2]}.{name}": statement
+    for room in ROOMS
+    for name, statement in vars(room).items()
+    if isinstance(statement, str) and statement.startswith(("SELECT", "UPDATE", "DELETE"))
+}
+# The list of all sessions is meant to read all of them.
+MEANT = {"sessions.ALL"}
+TABLES = "deliveries|touches|sessions|session_pulls|wishes|outbox|history|first|earlier"
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - MEANT))
+def test_a_query_reads_no_table_from_end_to_end(store: Store, name: str) -> None:
+    statement = STATEMENTS[name]
+    named = set(re.findall(r":(\w+)", statement))
+    numbered = [int(number) for number in re.findall(r"\?(\d)", statement)]
+    places = max(numbered) if numbered else statement.count("?")
+    values = dict.fromkeys(named) if named else (None,) * places
+
+    def plan(connection: sqlite3.Connection) -> list[str]:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+        return [row["detail"] for row in rows]
+
+    steps = store.write(plan)
+    # A partial index holds only the few rows that wait: reading all of it is what we want.
+    assert not [step for step in steps if re.fullmatch(rf"SCAN ({TABLES})", step)], steps
+
+
+def test_the_statements_were_found() -> None:
+    assert {"visits.DUE_VISITS", "outbox.DUE_ACTIONS", "sessions.OF_SHA"} <= STATEMENTS.keys()
+    assert len(STATEMENTS) > 25

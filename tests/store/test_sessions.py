@@ -1,0 +1,209 @@
+"""Sessions are made once, found by what is known of them, and get slots in their order."""
+
+import sqlite3
+
+import msgspec
+import pytest
+
+from bot.store import BadRow, Observed, Store
+from lifecycle.actions import Stop
+from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.status import Activity, Reason, Status
+from tests.store.conftest import Room
+
+REPOSITORY = "acme/widgets"
+
+
+def ended(room: Room) -> Ended:
+    return Ended(
+        status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="ada said so", at=room.now
+    )
+
+
+def test_a_new_session_is_queued_and_due_at_once(room: Room, store: Store) -> None:
+    name = room.session(12)
+    session = store.session(name)
+    assert session is not None
+    assert (session.status, session.due, session.slot, session.run) == (
+        "queued",
+        room.now,
+        False,
+        0,
+    )
+    assert session.issue == Issue(number=12, title="It breaks")
+    assert session.activity is Activity.NONE
+    assert store.due_visits(room.now) == [name]
+
+
+@pytest.mark.parametrize("same", ["id", "issue", "branch"])
+def test_one_session_for_an_id_an_issue_and_a_branch(room: Room, store: Store, same: str) -> None:
+    room.session(12)
+    first, other = room.new_session(12), room.new_session(13)
+    second = msgspec.structs.replace(other, **{same: getattr(first, same)})
+    assert store.create_session(second) is False
+    assert len(store.sessions()) == 1
+
+
+def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
+    room: Room, store: Store
+) -> None:
+    name = room.session(12)
+    room.session(13)
+    pulls = (Pull(number=34, head="feed"),)
+    store.observe([Observed(session=name, pulls=pulls, work=Work(head="cafe"))], room.now)
+    assert store.session_of_issue(REPOSITORY, 12) == name
+    assert store.session_of_branch(REPOSITORY, "mergewright/12-it-breaks") == name
+    assert store.session_of_pull(REPOSITORY, 34) == name
+    assert store.session_of_sha(REPOSITORY, "feed") == name
+    assert store.session_of_sha(REPOSITORY, "cafe") == name
+    assert store.session_of_issue(REPOSITORY, 99) is None
+    assert store.session_of_pull("acme/gadgets", 34) is None
+
+
+def test_a_pull_request_that_is_no_longer_the_sessions_is_no_longer_found(
+    room: Room, store: Store
+) -> None:
+    name = room.session(12)
+    for number in (34, 35):
+        pulls = (Pull(number=number, head="feed"),)
+        store.observe([Observed(session=name, pulls=pulls)], room.now)
+    assert store.session_of_pull(REPOSITORY, 34) is None
+    assert store.session_of_pull(REPOSITORY, 35) == name
+
+
+def test_sessions_come_newest_first_and_the_living_apart(room: Room, store: Store) -> None:
+    for number in (1, 2, 3):
+        room.session(number)
+        room.clock.passes(1)
+    room.decides("widgets-2", ended=ended(room), status="killed")
+    assert [s.id for s in store.sessions()] == ["widgets-3", "widgets-2", "widgets-1"]
+    assert [s.id for s in store.sessions(live=True)] == ["widgets-3", "widgets-1"]
+    assert [s.id for s in store.sessions(live=False)] == ["widgets-2"]
+
+
+def test_an_ended_session_lives_on_until_nothing_is_left_to_do(room: Room, store: Store) -> None:
+    name = room.session(12)
+    stop = Stop(key="stop:1", run=1)
+    room.decides(name, stop, ended=ended(room), status="killed", recheck_at=None)
+    assert [row.id for row in store.live()] == [name]
+    store.mark_done(store.due_actions(room.now)[0].seq, "", room.now)
+    assert [row.id for row in store.live()] == [name], "a visit is due"
+    room.decides(name, ended=ended(room), status="killed", recheck_at=None)
+    assert store.live() == []
+
+
+def test_a_sweep_sees_the_agent_and_the_workspace(room: Room, store: Store) -> None:
+    name = room.session(12)
+    agent, work = Agent(run=0, activity=Activity.READY), Work(path="/somewhere", head="cafe")
+    store.observe([Observed(session=name, agent=agent, work=work)], room.now)
+    (row,) = store.live()
+    assert (row.agent, row.work, row.number, row.agent_type) == (agent, work, 12, "claude")
+
+
+def test_slots_go_to_the_sessions_queued_longest(room: Room, store: Store) -> None:
+    for number in (3, 1, 2):
+        room.session(number)
+        room.clock.passes(1)
+    assert store.take_slots(2) == ["widgets-3", "widgets-1"]
+    assert store.take_slots(2) == []
+    assert store.take_slots(3) == ["widgets-2"]
+
+
+def test_a_freed_slot_goes_to_the_next_and_waits_for_nobody_else(room: Room, store: Store) -> None:
+    for number in (1, 2):
+        room.session(number)
+        room.clock.passes(1)
+    assert store.take_slots(1) == ["widgets-1"]
+    room.decides("widgets-1", frees_slot=True, status="needs_input")
+    assert store.take_slots(5) == ["widgets-2"]
+
+
+def test_a_session_queued_again_stands_at_the_end(room: Room, store: Store) -> None:
+    room.session(1)
+    room.decides("widgets-1", status="needs_input")
+    room.clock.passes(1)
+    room.session(2)
+    room.clock.passes(1)
+    room.decides("widgets-1", status="queued")
+    assert store.take_slots(1) == ["widgets-2"]
+
+
+def test_a_slot_is_a_reason_for_a_visit(room: Room, store: Store) -> None:
+    name = room.session(12)
+    room.decides(name, status="queued", recheck_at=None)
+    assert store.due_visits(room.now) == []
+    store.take_slots(1)
+    assert store.due_visits(room.now) == [name]
+    assert store.facts(name).slot is True
+
+
+def test_a_granted_wish_is_a_fact_and_a_reason_for_a_visit(room: Room, store: Store) -> None:
+    name = room.session(12)
+    room.decides(name, recheck_at=None)
+    store.deliver([room.delivery("a")]).result()
+    store.settle_delivery("a", [], [room.wish(), room.wish()])
+    assert store.due_visits(room.now) == []
+    store.grant_wish("comment:7", name, room.now, head="cafe")
+    assert store.due_visits(room.now) == [name]
+    assert store.new_wishes() == []
+    assert store.facts(name).wishes == (
+        Wish(
+            key="comment:7",
+            kind="tell",
+            actor="ada",
+            at=room.now,
+            text="mind the gap",
+            head="cafe",
+            comment=7,
+        ),
+    )
+
+
+def test_a_wish_is_granted_once(room: Room, store: Store) -> None:
+    name = room.session(12)
+    store.deliver([room.delivery("a")]).result()
+    store.settle_delivery("a", [], [room.wish()])
+    store.grant_wish("comment:7", name, room.now, head="cafe")
+    room.decides(name, recheck_at=None)
+    store.grant_wish("comment:7", name, room.now, head="beef")
+    assert store.facts(name).wishes[0].head == "cafe"
+    assert store.due_visits(room.now) == []
+
+
+def test_a_refused_wish_is_over(room: Room, store: Store) -> None:
+    name = room.session(12)
+    store.deliver([room.delivery("a")]).result()
+    store.settle_delivery("a", [], [room.wish()])
+    store.refuse_wish("comment:7", "ada may not write here")
+    store.grant_wish("comment:7", name, room.now)
+    assert store.new_wishes() == []
+    assert store.facts(name).wishes == ()
+
+
+def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(
+    room: Room, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (12, 13):
+        room.session(number)
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE sessions SET agent = '{\"run\":' WHERE id = 'widgets-12'")
+
+    store.write(spoil)
+    with pytest.raises(BadRow, match="sessions, row 'widgets-12', column 'agent'"):
+        store.session("widgets-12")
+    with pytest.raises(BadRow, match="sessions, row 'widgets-12', column 'agent'"):
+        store.facts("widgets-12")
+    assert [row.id for row in store.live()] == ["widgets-13"], "one bad row stops no other"
+    assert [row.id for row in store.sessions()] == ["widgets-13"]
+    assert "widgets-12" in caplog.text
+
+
+def test_fields_of_a_newer_version_are_skipped(room: Room, store: Store) -> None:
+    name = room.session(12)
+
+    def add_field(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE sessions SET agent = json_insert(agent, '$.mood', 'good')")
+
+    store.write(add_field)
+    assert store.facts(name).agent == Agent()

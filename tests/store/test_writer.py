@@ -1,0 +1,168 @@
+"""What waits is committed together; what fails, fails alone; and the store goes on."""
+
+import resource
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from bot.store import Store, StoreBusy, StoreClosed, StoreFailure, StoreFull
+from tests.store.conftest import Room
+
+LARGE = b"x" * 1_000_000
+
+
+class Gate:
+    """Holds the writer back until it is opened, so that work piles up behind it."""
+
+    def __init__(self, store: Store) -> None:
+        self._reached = threading.Event()
+        self._open = threading.Event()
+        self._thread = threading.Thread(target=store.write, args=(self._wait,))
+        self._thread.start()
+        assert self._reached.wait(10)
+
+    def _wait(self, connection: sqlite3.Connection) -> None:
+        self._reached.set()
+        assert self._open.wait(10)
+
+    def opens(self) -> None:
+        self._open.set()
+        self._thread.join()
+
+
+def limit_pages(store: Store, pages: int) -> None:
+    store.write(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}"))
+
+
+def test_what_waits_is_committed_together(room: Room, store: Store, statements: list[str]) -> None:
+    gate = Gate(store)
+    futures = [store.deliver([room.delivery(str(n))]) for n in range(10)]
+    gate.opens()
+    for future in futures:
+        future.result()
+    assert statements.count("COMMIT") == 2, "one for the gate, one for the rest"
+
+
+def test_work_that_fails_takes_back_its_own_writes_alone(room: Room, store: Store) -> None:
+    def fails(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM deliveries")
+        raise LookupError("as it happens")
+
+    gate = Gate(store)
+    before = store.deliver([room.delivery("before")])
+    failure: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            store.write(fails)
+        except LookupError as error:
+            failure.set_exception(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    after = store.deliver([room.delivery("after")])
+    gate.opens()
+    thread.join()
+    before.result(), after.result()
+    with pytest.raises(LookupError, match="as it happens"):
+        failure.result()
+    assert {row.id for row in store.waiting_deliveries()} == {"before", "after"}
+
+
+def test_a_future_nobody_waits_for_any_more_harms_nobody(room: Room, store: Store) -> None:
+    gate = Gate(store)
+    given_up, wanted = store.deliver([room.delivery("a")]), store.deliver([room.delivery("b")])
+    assert given_up.cancel()
+    gate.opens()
+    wanted.result()
+    assert [row.id for row in store.waiting_deliveries()] == ["b"]
+
+
+def test_a_full_database_refuses_what_does_not_fit_and_goes_on(room: Room, store: Store) -> None:
+    limit_pages(store, 60)
+    gate = Gate(store)
+    small, large = (
+        store.deliver([room.delivery("small")]),
+        store.deliver([room.delivery("large", body=LARGE)]),
+    )
+    gate.opens()
+    with pytest.raises(StoreFull, match=r"mergewright\.db.*free some space"):
+        large.result()
+    small.result()
+    assert [row.id for row in store.waiting_deliveries()] == ["small"]
+    limit_pages(store, 1_000_000)
+    store.deliver([room.delivery("large", body=LARGE)]).result()
+    assert len(store.waiting_deliveries()) == 2
+
+
+def test_a_disk_that_fails_at_the_commit_loses_nothing_and_recovers(
+    room: Room, store: Store, path: Path
+) -> None:
+    store.deliver([room.delivery("kept")]).result()
+    size = path.with_name("mergewright.db-wal").stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20_000, limits[1]))
+    try:
+        with pytest.raises(StoreFailure, match="check the disk"):
+            store.deliver([room.delivery("lost", body=LARGE)]).result()
+        assert [row.id for row in store.waiting_deliveries()] == ["kept"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert store.writable()
+    store.deliver([room.delivery("lost", body=LARGE)]).result()
+    assert len(store.waiting_deliveries()) == 2
+
+
+def test_a_database_another_process_holds_is_named_and_used_again(
+    room: Room, store: Store, path: Path
+) -> None:
+    store.write(lambda connection: connection.execute("PRAGMA busy_timeout = 20"))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(StoreBusy, match="another process holds it"):
+            store.deliver([room.delivery("a")]).result()
+    finally:
+        other.close()
+    assert store.deliver([room.delivery("a")]).result()
+
+
+def test_work_may_not_wait_for_other_work(store: Store) -> None:
+    with pytest.raises(RuntimeError, match="must not wait"):
+        store.write(lambda connection: store.write(lambda inner: None))
+
+
+def test_closing_finishes_what_waits_and_refuses_the_rest(
+    room: Room, path: Path, open_store: Callable[[], Store]
+) -> None:
+    store = open_store()
+    gate = Gate(store)
+    waiting = store.deliver([room.delivery("a")])
+    closing = threading.Thread(target=store.close)
+    closing.start()
+    gate.opens()
+    closing.join()
+    waiting.result()
+    for use in (store.live, store.new_wishes, lambda: store.deliver([room.delivery("b")])):
+        with pytest.raises(StoreClosed):
+            use()
+    assert store.writable() is False
+    store.close()
+
+
+def test_readers_see_only_what_is_committed_and_block_nobody(room: Room, store: Store) -> None:
+    seen: list[int] = []
+
+    def look_while_writing(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO deliveries (id, event, at, body) VALUES ('a', '', 0, x'')")
+        thread = threading.Thread(target=lambda: seen.append(len(store.waiting_deliveries())))
+        thread.start()
+        thread.join()
+
+    store.write(look_while_writing)
+    assert seen == [0]
+    assert len(store.waiting_deliveries()) == 1
