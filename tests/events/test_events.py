@@ -1,0 +1,135 @@
+"""Every event, read from a payload of GitHub's documented shape."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bot.events import EVENTS
+from bot.events.base import Outcome
+
+PAYLOADS = Path(__file__).parent / "payloads"
+SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
+SUBJECTS = {
+    "check_run": ["pull:34"],
+    "check_suite": ["pull:34"],
+    "issue_comment": ["issue:12"],
+    "issues": ["issue:12"],
+    "ping": [],
+    "pull_request": ["pull:34"],
+    "pull_request_review": ["pull:34"],
+    "pull_request_review_comment": ["pull:34"],
+    "pull_request_review_thread": ["pull:34"],
+    "push": ["branch:mergewright/12-retry"],
+    "status": [f"sha:{SHA}"],
+}
+
+
+def payload(event: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((PAYLOADS / f"{event}.json").read_bytes())
+    return loaded
+
+
+def read(event: str, body: Mapping[str, Any]) -> Outcome:
+    return EVENTS[event](json.dumps(body).encode())
+
+
+def subjects(outcome: Outcome) -> list[str]:
+    assert all(touch.repository == "acme/widgets" for touch in outcome.touches)
+    return [touch.subject for touch in outcome.touches]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_an_event_says_where_to_look(event: str) -> None:
+    assert subjects(read(event, payload(event))) == SUBJECTS[event]
+
+
+def test_every_payload_is_of_an_event_that_is_read() -> None:
+    assert {path.stem for path in PAYLOADS.iterdir()} == set(EVENTS)
+
+
+@pytest.mark.parametrize(
+    "action", ["opened", "edited", "labeled", "unlabeled", "closed", "reopened", "deleted"]
+)
+def test_what_happens_to_an_issue_touches_it(action: str) -> None:
+    assert subjects(read("issues", payload("issues") | {"action": action})) == ["issue:12"]
+
+
+def test_what_concerns_no_session_about_an_issue_touches_nothing() -> None:
+    assert subjects(read("issues", payload("issues") | {"action": "assigned"})) == []
+
+
+def test_a_label_on_a_pull_request_touches_the_pull_request() -> None:
+    assert subjects(read("pull_request", payload("pull_request") | {"action": "labeled"})) == [
+        "pull:34"
+    ]
+
+
+def test_a_comment_on_a_pull_request_touches_the_pull_request() -> None:
+    body = payload("issue_comment")
+    body["issue"] |= {"number": 34, "pull_request": {"url": "https://api.github.com/x"}}
+    assert subjects(read("issue_comment", body)) == ["pull:34"]
+
+
+def test_an_issue_whose_pull_request_is_null_is_an_issue() -> None:
+    body = payload("issue_comment")
+    body["issue"]["pull_request"] = None
+    assert subjects(read("issue_comment", body)) == ["issue:12"]
+
+
+def test_a_new_comment_is_handed_on_for_its_commands() -> None:
+    comment = read("issue_comment", payload("issue_comment")).command
+    assert comment is not None
+    assert (comment.id, comment.number, comment.repository) == (99, 12, "acme/widgets")
+    assert (comment.author, comment.author_type, comment.body) == (
+        "mara",
+        "User",
+        "/mergewright stop",
+    )
+    assert comment.at.isoformat() == "2026-11-20T10:00:00+00:00"
+
+
+@pytest.mark.parametrize("action", ["edited", "deleted"])
+def test_an_edited_or_deleted_comment_holds_no_command(action: str) -> None:
+    outcome = read("issue_comment", payload("issue_comment") | {"action": action})
+    assert outcome.command is None
+    assert subjects(outcome) == ["issue:12"]
+
+
+def test_a_comment_of_a_deleted_account_holds_no_command() -> None:
+    body = payload("issue_comment")
+    body["comment"]["user"] = None
+    assert read("issue_comment", body).command is None
+
+
+@pytest.mark.parametrize("event", ["check_run", "check_suite"])
+def test_a_check_without_pull_requests_touches_its_commit(event: str) -> None:
+    body = payload(event)
+    body[event]["pull_requests"] = []
+    assert subjects(read(event, body)) == [f"sha:{SHA}"]
+
+
+@pytest.mark.parametrize("event", ["check_run", "check_suite"])
+def test_a_check_never_touches_a_pull_request_of_another_repository(event: str) -> None:
+    body = payload(event)
+    body[event]["pull_requests"][0]["base"]["repo"]["id"] = 4
+    assert subjects(read(event, body)) == [f"sha:{SHA}"]
+
+
+def test_a_pushed_tag_touches_nothing() -> None:
+    assert subjects(read("push", payload("push") | {"ref": "refs/tags/v1"})) == []
+
+
+@pytest.mark.parametrize("event", sorted(set(EVENTS) - {"ping"}))
+@pytest.mark.parametrize("body", [b"", b'{"action": "crea', b"[]", b"{}", b"\xff\xfe", b"null"])
+def test_what_is_not_the_event_is_refused(event: str, body: bytes) -> None:
+    with pytest.raises((msgspec.DecodeError, UnicodeError)):
+        EVENTS[event](body)
+
+
+def test_endless_nesting_is_refused() -> None:
+    with pytest.raises(RecursionError):
+        EVENTS["issues"](b'{"x":' + b"[" * 100_000)

@@ -1,0 +1,205 @@
+"""From a delivery on disk to touches and wishes, on a real store."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.inbox import Inbox
+from bot.store import Accepted, Delivery, NewWish, Store, StoreClosed
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+SUBJECTS = ("issue:", "pull:", "branch:", "sha:")
+REPOSITORY = {"id": 1, "full_name": "Acme/Widgets"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "store.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def kicked() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def inbox(store: Store, kicked: threading.Event) -> Inbox:
+    return Inbox(store, frozenset({"acme/widgets"}), kicked.set)
+
+
+def delivery(id: str, event: str, body: bytes | dict[str, Any]) -> Delivery:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Delivery(id=id, event=event, at=NOW, body=raw)
+
+
+def labelled(repository: str = "acme/widgets") -> dict[str, Any]:
+    return {
+        "action": "labeled",
+        "issue": {"number": 12},
+        "repository": {"id": 1, "full_name": repository},
+    }
+
+
+def comment(body: str, type: str = "User", number: int = 12) -> dict[str, Any]:
+    return {
+        "action": "created",
+        "issue": {"number": number},
+        "comment": {
+            "id": 99,
+            "created_at": "2026-11-20T10:00:00Z",
+            "body": body,
+            "user": {"login": "mara", "type": type},
+        },
+        "repository": REPOSITORY,
+    }
+
+
+def touched(store: Store) -> list[tuple[str, str]]:
+    due = store.due_touches(datetime.now(UTC), SUBJECTS)
+    return [(touch.repository, touch.subject) for touch in due]
+
+
+def failure(store: Store, id: str) -> str:
+    with sqlite3.connect(f"file:{store.path}?mode=ro", uri=True) as connection:
+        (row,) = connection.execute("SELECT state, error FROM deliveries WHERE id = ?", (id,))
+    connection.close()
+    assert row[0] == "failed"
+    return str(row[1])
+
+
+def test_a_delivery_is_kept_before_anybody_is_told(
+    store: Store, inbox: Inbox, kicked: threading.Event
+) -> None:
+    assert inbox.accept(delivery("a", "issues", labelled())).result(5) is Accepted.NEW
+    assert kicked.wait(5)
+    assert [waiting.id for waiting in store.waiting_deliveries()] == ["a"]
+
+
+def test_a_delivery_cannot_be_called_off_while_it_is_kept(inbox: Inbox) -> None:
+    assert not inbox.accept(delivery("a", "issues", labelled())).cancel()
+
+
+def test_a_store_that_cannot_keep_it_is_heard_of(store: Store, inbox: Inbox) -> None:
+    store.close()
+    with pytest.raises(StoreClosed):
+        inbox.accept(delivery("a", "issues", labelled()))
+
+
+def test_a_delivery_becomes_touches_once(store: Store, inbox: Inbox) -> None:
+    inbox.accept(delivery("a", "issues", labelled())).result(5)
+    assert inbox.process() == 1
+    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert inbox.process() == 0
+    assert inbox.accept(delivery("a", "issues", labelled())).result(5) is Accepted.DUPLICATE
+    assert inbox.process() == 0
+
+
+def test_a_repository_is_known_in_any_case_and_named_as_configured(
+    store: Store, inbox: Inbox
+) -> None:
+    inbox.accept(delivery("a", "issues", labelled("ACME/Widgets"))).result(5)
+    inbox.process()
+    assert touched(store) == [("acme/widgets", "issue:12")]
+
+
+@pytest.mark.parametrize(
+    ("event", "body"),
+    [
+        ("issues", labelled("other/repository")),
+        ("deployment", b"\x00 not even JSON"),
+        ("ping", b""),
+    ],
+)
+def test_what_concerns_nobody_here_is_settled_without_effect(
+    store: Store, inbox: Inbox, event: str, body: bytes | dict[str, Any]
+) -> None:
+    inbox.accept(delivery("a", event, body)).result(5)
+    assert inbox.process() == 1
+    assert store.waiting_deliveries() == []
+    assert touched(store) == []
+    assert inbox.accept(delivery("a", event, body)).result(5) is Accepted.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"action": "labe', "DecodeError: "),
+        (b'{"action": "labeled"}', "ValidationError: "),
+        (b'{"x":' + b"[" * 100_000, "RecursionError: "),
+    ],
+)
+def test_one_that_cannot_be_read_stops_no_other(
+    store: Store, inbox: Inbox, body: bytes, reason: str
+) -> None:
+    inbox.accept(delivery("bad", "issues", body)).result(5)
+    inbox.accept(delivery("good", "issues", labelled())).result(5)
+    assert inbox.process() == 2
+    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert failure(store, "bad").startswith(reason)
+
+
+def test_one_that_failed_is_read_again_when_it_is_redelivered(store: Store, inbox: Inbox) -> None:
+    broken = delivery("a", "issues", b"{")
+    inbox.accept(broken).result(5)
+    inbox.process()
+    assert inbox.process() == 0
+    assert inbox.accept(broken).result(5) is Accepted.AGAIN
+    assert inbox.process() == 1
+
+
+def test_a_command_becomes_a_wish_of_its_author(store: Store, inbox: Inbox) -> None:
+    inbox.accept(delivery("a", "issue_comment", comment("/mergewright stop"))).result(5)
+    inbox.process()
+    assert store.new_wishes() == [
+        NewWish(
+            key="comment:99",
+            repository="acme/widgets",
+            number=12,
+            kind="stop",
+            actor="mara",
+            at=NOW,
+            comment=99,
+        )
+    ]
+    assert touched(store) == [("acme/widgets", "issue:12")]
+
+
+def test_each_line_is_a_wish_with_a_key_of_its_own(store: Store, inbox: Inbox) -> None:
+    text = "/mergewright merge\n/mergewright frobnicate"
+    inbox.accept(delivery("a", "issue_comment", comment(text))).result(5)
+    inbox.process()
+    wishes = store.new_wishes()
+    assert [(wish.key, wish.kind) for wish in wishes] == [
+        ("comment:99", "merge"),
+        ("comment:99:1", "help"),
+    ]
+    assert "There is no command `frobnicate`" in wishes[1].text
+
+
+def test_a_replayed_comment_is_one_wish(store: Store, inbox: Inbox) -> None:
+    for name in ("a", "replayed"):
+        inbox.accept(delivery(name, "issue_comment", comment("/mergewright stop"))).result(5)
+    assert inbox.process() == 2
+    assert len(store.new_wishes()) == 1
+
+
+def test_a_bot_asks_for_nothing(store: Store, inbox: Inbox) -> None:
+    inbox.accept(delivery("a", "issue_comment", comment("/mergewright stop", "Bot"))).result(5)
+    inbox.process()
+    assert store.new_wishes() == []
+    assert touched(store) == [("acme/widgets", "issue:12")]
+
+
+def test_a_comment_elsewhere_asks_for_nothing(store: Store, inbox: Inbox) -> None:
+    body = comment("/mergewright stop") | {"repository": {"id": 2, "full_name": "other/one"}}
+    inbox.accept(delivery("a", "issue_comment", body)).result(5)
+    inbox.process()
+    assert store.new_wishes() == []

@@ -1,0 +1,194 @@
+"""A real server on loopback, with a real store, and the knobs a test may turn."""
+
+import hmac
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.inbox import Inbox
+from bot.store import NewSession, Observed, Recorded, Store
+from bot.web.app import build
+from bot.web.health import Health
+from bot.web.live import Watchers
+from bot.web.pages import Terminal
+from bot.web.serve import Server
+from bot.web.webhook import Limits
+from lifecycle.actions import Action
+from lifecycle.facts import Agent, Issue, Pull
+from lifecycle.status import Activity, Status
+
+SECRET = "the webhook's secret"
+OLD_SECRET = "the secret before it"
+TOKEN = "the page's töken"
+#: In an order that leaves no row without the one it refers to.
+TABLES = ("deliveries", "touches", "wishes", "outbox", "history", "session_pulls", "sessions")
+LIMITS = Limits(unverified_bytes=30_000_000, body_seconds=5.0)
+
+
+class Site:
+    """One running web server."""
+
+    def __init__(
+        self,
+        folder: Path,
+        secrets: tuple[str, ...] = (SECRET, OLD_SECRET),
+        token: str = TOKEN,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.store = Store(folder / "store.db")
+        self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
+        self.health = Health(scheduler=True)
+        self.log = ""
+        self.app = build(
+            self.inbox,
+            self.store,
+            webhook_secrets=secrets,
+            page_token=token,
+            health=lambda: self.health,
+            terminal=Terminal(
+                attach=lambda session: f"tmux attach -t ={session}_r1", log=lambda _: self.log
+            ),
+            limits=limits,
+        )
+        self.watchers: Watchers = self.app.state.watchers
+        self.server = Server(self.app, "127.0.0.1", 0)
+        self.server.start()
+        self.url = f"http://127.0.0.1:{self.server.port}"
+        self.http = httpx.Client(base_url=self.url, timeout=20)
+
+    def close(self) -> None:
+        self.http.close()
+        self.server.stop()
+        self.store.close()
+
+    def empty(self) -> None:
+        """Forget everything."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            for table in TABLES:
+                connection.execute(f"DELETE FROM {table}")
+
+        self.store.write(work)
+        self.health = Health(scheduler=True)
+        self.log = ""
+        self.http.cookies.clear()
+
+    def deliver(
+        self, body: bytes = b"{}", *, secret: str = SECRET, **headers: str
+    ) -> httpx.Response:
+        """Send a delivery as GitHub does; keywords replace headers, an empty one removes it."""
+        given = signed(body, secret) | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        kept = {name.encode(): value.encode() for name, value in given.items() if value}
+        return self.http.post("/webhooks/github", content=body, headers=kept)
+
+    def seen(self, path: str) -> httpx.Response:
+        """A page, as its bearer sees it."""
+        return self.http.get(path, headers=bearer())
+
+    def session(
+        self,
+        number: int,
+        *,
+        title: str = "A title",
+        status: Status = Status.WORKING,
+        because: str = "the agent is at work",
+        blockers: tuple[str, ...] = (),
+        actions: tuple[Action, ...] = (),
+        url: str = "https://github.com/acme/widgets/issues/1",
+        pulls: tuple[Pull, ...] = (),
+    ) -> str:
+        """Put a session into the store, with one decision about it."""
+        now = datetime.now(UTC)
+        name = f"widgets-{number}"
+        self.store.create_session(
+            NewSession(
+                id=name,
+                project="widgets",
+                repository="acme/widgets",
+                created=now,
+                issue=Issue(number=number, title=title, url=url),
+                branch=f"mergewright/{number}-x",
+            )
+        )
+        agent = Agent(run=1, activity=Activity.ACTIVE)
+        self.store.observe([Observed(session=name, agent=agent, pulls=pulls)], now)
+        self.decide(name, status, because, blockers, actions)
+        return name
+
+    def decide(
+        self,
+        session: str,
+        status: Status,
+        because: str,
+        blockers: tuple[str, ...] = (),
+        actions: tuple[Action, ...] = (),
+    ) -> None:
+        now = datetime.now(UTC)
+        claim = self.store.claim(session, "test", now, 60)
+        assert claim is not None
+        decision = Recorded(
+            status=status,
+            reason="agent_at_work",
+            because=because,
+            run=1,
+            blockers=blockers,
+            actions=actions,
+        )
+        self.store.record(claim, decision, now)
+
+
+def signed(body: bytes, secret: str = SECRET, delivery: str = "d-1") -> dict[str, str]:
+    """The headers of a genuine delivery."""
+    return {
+        "content-type": "application/json",
+        "x-github-event": "issues",
+        "x-github-delivery": delivery,
+        "x-hub-signature-256": "sha256=" + hmac.digest(secret.encode(), body, "sha256").hex(),
+    }
+
+
+def bearer(token: str = TOKEN) -> dict[bytes, bytes]:
+    return {b"authorization": f"Bearer {token}".encode()}
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Makes sites of other choices; they end with the test."""
+    with ExitStack() as made:
+
+        def make(**choices: Any) -> Site:
+            site = Site(tmp_path, **choices)
+            made.callback(site.close)
+            return site
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def one_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    site = Site(tmp_path_factory.mktemp("site"))
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def site(one_site: Site) -> Site:
+    """The one site most tests share, empty; a test that stops or overloads it makes its own."""
+    one_site.empty()
+    return one_site

@@ -1,0 +1,110 @@
+"""Who gets in: the token as a bearer, the form, the cookie."""
+
+import re
+import time
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from bot.web.access import COOKIE, Access
+from tests.web.conftest import TOKEN, Site, bearer
+
+PRIVATE = ["/", "/sessions/widgets-1", "/api/sessions", "/api/sessions/widgets-1", "/events"]
+
+
+def sign_in(site: Site, token: str = TOKEN, **headers: str) -> httpx.Response:
+    return site.http.post("/login", data={"token": token}, headers=headers)
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+def test_nothing_is_shown_to_strangers(site: Site, path: str) -> None:
+    site.session(1, title="a secret title")
+    for headers in ({}, bearer("wrong"), {b"cookie": f"{COOKIE}=99999999999.00".encode()}):
+        response = site.http.get(path, headers=headers)
+        assert "a secret title" not in response.text
+        if path.startswith(("/api", "/events")):
+            assert response.status_code == 401
+            assert response.headers["www-authenticate"] == "Bearer"
+        else:
+            assert (response.status_code, response.headers["location"]) == (303, "/login")
+
+
+@pytest.mark.parametrize("path", [*PRIVATE, "/login"])
+def test_without_a_token_the_page_is_closed_and_says_how_to_open_it(
+    make_site: Callable[..., Site], path: str
+) -> None:
+    site = make_site(token="")
+    for headers in ({}, {b"authorization": b"Bearer"}, bearer("guess")):
+        response = site.http.get(path, headers=headers)
+        assert response.status_code == 403
+        assert "MERGEWRIGHT_PAGE_TOKEN" in response.text
+    assert sign_in(site, "").status_code == 403
+
+
+def test_the_token_as_a_bearer_is_enough(site: Site) -> None:
+    assert site.seen("/api/sessions").json() == []
+
+
+def test_signing_in_leads_to_the_page(site: Site) -> None:
+    response = sign_in(site)
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    assert site.http.get("/").status_code == 200
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites_and_tells_no_token(site: Site) -> None:
+    cookie = sign_in(site).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert "Secure" not in cookie
+    assert TOKEN not in cookie
+
+
+def test_over_https_the_cookie_stays_there(site: Site) -> None:
+    assert "Secure" in sign_in(site, **{"x-forwarded-proto": "https"}).headers["set-cookie"]
+
+
+def test_a_wrong_token_is_answered_with_the_form(site: Site) -> None:
+    response = sign_in(site, "wrong")
+    assert response.status_code == 401
+    assert "That is not the token" in response.text
+    assert "set-cookie" not in response.headers
+
+
+def test_guessing_is_slowed_down(make_site: Callable[..., Site]) -> None:
+    site = make_site()
+    statuses = [sign_in(site, f"guess {n}").status_code for n in range(25)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+
+
+def test_signing_out_takes_the_cookie_back(site: Site) -> None:
+    sign_in(site)
+    assert site.http.post("/logout").headers["location"] == "/login"
+    assert site.http.get("/").status_code == 303
+
+
+def test_a_cookie_ends(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+    sign_in(site)
+    eight_days_on = time.time() + 8 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: eight_days_on)
+    assert site.http.get(
+        "/", headers={"cookie": f"{COOKIE}={site.http.cookies[COOKIE]}"}
+    ).is_redirect
+
+
+def test_a_cookie_of_another_token_or_another_time_is_void(site: Site) -> None:
+    value = Access("another").cookie(secure=False).value
+    own = Access(TOKEN).cookie(secure=False).value
+    assert value is not None
+    assert own is not None
+    later = re.sub(r"^\d+", lambda until: str(int(until[0]) + 1), own)
+    for cookie in (value, later, own[:-1], own.partition(".")[0], "", ".", "é.é"):
+        headers = {b"cookie": f"{COOKIE}={cookie}".encode()}
+        assert site.http.get("/", headers=headers).status_code == 303
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", f"Basic {TOKEN}", TOKEN])
+def test_only_the_whole_bearer_opens(site: Site, header: str) -> None:
+    response = site.http.get("/api/sessions", headers={b"authorization": header.encode()})
+    assert response.status_code == 401

@@ -1,0 +1,134 @@
+"""The stream of changes, and that it never keeps the server from stopping."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.web.serve import CannotListen, Server
+from lifecycle.status import Status
+from tests.web.conftest import Site, bearer, wait_until
+
+
+@contextmanager
+def watching(site: Site) -> Iterator[Iterator[str]]:
+    """The lines of a stream, which is known to be open."""
+    with site.http.stream("GET", "/events", headers=bearer()) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        lines = response.iter_lines()
+        assert next(lines).startswith(":")
+        yield lines
+
+
+def next_changes(lines: Iterator[str]) -> list[dict[str, Any]]:
+    for line in lines:
+        if line.startswith("data: "):
+            changes: list[dict[str, Any]] = json.loads(line.removeprefix("data: "))
+            return changes
+    raise AssertionError("the stream ended")
+
+
+def streams(site: Site) -> int:
+    return len(site.watchers._streams)
+
+
+def test_a_change_reaches_the_page_as_its_row(site: Site) -> None:
+    session = site.session(1, title="<b>Title</b>")
+    with watching(site) as lines:
+        site.decide(session, Status.NEEDS_INPUT, "it asks: why?")
+        (change,) = next_changes(lines)
+    assert (change["id"], change["group"]) == (session, "people")
+    assert "&lt;b&gt;Title&lt;/b&gt;" in change["html"]
+    assert "It asks: why?" in change["html"]
+
+
+def test_a_new_session_reaches_every_page(site: Site) -> None:
+    with watching(site) as first, watching(site) as second:
+        session = site.session(5)
+        for lines in (first, second):
+            assert session in {change["id"] for change in next_changes(lines)}
+
+
+def test_a_page_that_is_closed_is_forgotten(site: Site) -> None:
+    with watching(site):
+        assert streams(site) == 1
+    site.session(1)  # a dead connection is noticed when something is sent
+    wait_until(lambda: streams(site) == 0)
+
+
+def test_changes_nobody_reads_do_not_pile_up(site: Site) -> None:
+    session = site.session(1)
+    with watching(site) as lines:
+        for _ in range(10_000):
+            site.watchers.changed(session)
+        assert [change["id"] for change in next_changes(lines)] == [session]
+
+
+def test_a_row_that_cannot_be_read_breaks_no_stream(site: Site) -> None:
+    bad, good = site.session(1), site.session(2)
+    site.store.write(
+        lambda connection: connection.execute(
+            "UPDATE sessions SET issue = '{}' WHERE id = ?", (bad,)
+        )
+    )
+    with watching(site) as lines:
+        site.watchers.changed(bad)
+        site.decide(good, Status.STUCK, "no progress")
+        seen: list[str] = []
+        while not seen:
+            seen = [change["id"] for change in next_changes(lines)]
+        assert seen == [good]
+
+
+def test_open_streams_do_not_hold_up_the_end(make_site: Callable[..., Site]) -> None:
+    site = make_site()
+    with watching(site) as lines:
+        stopper = threading.Thread(target=site.server.stop)
+        stopper.start()
+        stopper.join(4)  # uvicorn would wait longer, and then cut the stream off
+        assert not stopper.is_alive()
+        assert "data" not in "".join(lines)  # ended in order: nothing is raised
+
+
+def test_a_change_after_the_end_is_told_to_nobody(make_site: Callable[..., Site]) -> None:
+    site = make_site()
+    site.server.stop()
+    site.session(1)
+    site.server.stop()
+
+
+def test_a_request_under_way_is_finished_before_the_end(make_site: Callable[..., Site]) -> None:
+    site = make_site()
+    started = threading.Event()
+
+    def slow() -> bool:
+        started.set()
+        time.sleep(0.2)
+        return True
+
+    site.store.writable = slow  # type: ignore[method-assign]
+    answers: list[int] = []
+    asker = threading.Thread(
+        target=lambda: answers.append(httpx.get(f"{site.url}/readyz").status_code)
+    )
+    asker.start()
+    assert started.wait(5)
+    site.server.stop()
+    asker.join()
+    assert answers == [200]
+
+
+def test_an_address_in_use_is_said_plainly_before_anything_runs(site: Site) -> None:
+    with pytest.raises(CannotListen, match=rf"port {site.server.port}: .* set another `port`"):
+        Server(site.app, "127.0.0.1", site.server.port)
+
+
+@pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "check `host`"), ("no host", "`host`")])
+def test_an_address_that_is_not_ours_is_said_plainly(site: Site, host: str, said: str) -> None:
+    with pytest.raises(CannotListen, match=said):
+        Server(site.app, host, 0)

@@ -1,0 +1,183 @@
+"""What the page and its JSON show, above all of what strangers wrote."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.store import Session
+from bot.web.health import Health
+from bot.web.rows import GROUPS
+from lifecycle.actions import Comment, React
+from lifecycle.facts import Pull
+from lifecycle.status import Reason, Status
+from tests.web.conftest import Site
+
+HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"
+SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt; &#34;&#39;&amp; red back 🚀 second line"
+
+
+def test_every_status_has_its_place() -> None:
+    placed = [status for group in GROUPS for status in group.statuses]
+    assert sorted(placed) == sorted(Status)
+
+
+def test_an_empty_board_says_what_to_do(site: Site) -> None:
+    assert "Put the label on an issue" in site.seen("/").text
+
+
+def test_the_board_shows_sessions_in_their_groups(site: Site) -> None:
+    site.session(1, title="Needs an answer", status=Status.NEEDS_INPUT, because="it asks: why?")
+    site.session(2, title="Busy", pulls=(Pull(number=34, url="https://github.com/x/34"),))
+    page = site.seen("/").text
+    people = page[page.index('id="group-people"') : page.index('id="group-review"')]
+    work = page[page.index('id="group-work"') : page.index('id="group-over"')]
+    assert "Needs an answer" in people
+    assert "It asks: why?" in people
+    assert "Busy" in work
+    assert '<a href="https://github.com/x/34" rel="noopener">pull request #34</a>' in work
+    assert re.search(r'<span class="activity active">active</span>', work)
+    assert re.search(r'<time datetime="[\d:+T-]+">[\d-]{10} [\d:]{5} UTC</time>', work)
+
+
+def test_a_hostile_title_is_shown_as_text(site: Site) -> None:
+    session = site.session(1, title=HOSTILE, because=HOSTILE)
+    for path in ("/", f"/sessions/{session}"):
+        page = site.seen(path).text
+        assert "<script>alert" not in page
+        assert SHOWN in page
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", page)
+
+
+def test_an_address_that_would_run_a_script_is_no_link(site: Site) -> None:
+    session = site.session(1, url="javascript:alert(1)")
+    for path in ("/", f"/sessions/{session}"):
+        assert "javascript:" not in site.seen(path).text
+
+
+def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
+    session = site.session(
+        7,
+        status=Status.CI_FAILED,
+        because="unit failed on 3f2a91c",
+        blockers=("ci_failing: checks fail: unit", "review_required: a review is needed"),
+        actions=(
+            Comment(key="comment:ready", number=7, topic="ready"),
+            React(key="react:1", comment=1, content="eyes"),
+        ),
+    )
+    now = datetime.now(UTC)
+    (comment,) = site.store.due_actions(now)
+    site.store.mark_dead(comment.seq, Reason.ACTION_FAILED, "GitHub said <403>", now)
+    site.log = "line 1\r\n10%\r20%\r\x1b[1mdone\x1b[0m <b>\n"
+    page = site.seen(f"/sessions/{session}").text
+    for words in (
+        "Unit failed on 3f2a91c",
+        "Checks fail: unit",
+        "A review is needed",
+        "tmux attach -t =widgets-7_r1",
+        "mergewright/7-x",
+        "line 1\ndone &lt;b&gt;",
+        "GitHub said &lt;403&gt;",
+        "comment:ready",
+        "react:1",
+        "given up",
+        "waiting",
+    ):
+        assert words in page, words
+
+
+def test_programs_read_the_same(site: Site) -> None:
+    session = site.session(7, title=HOSTILE, blockers=("draft: it is a draft",))
+    (row,) = site.seen("/api/sessions").json()
+    assert row["id"] == session
+    assert row["title"] == "<script>alert(1)</script> \"'& red back 🚀 second line"
+    assert (row["status"], row["activity"], row["blockers"]) == (
+        "working",
+        "active",
+        ["it is a draft"],
+    )
+    detail = site.seen(f"/api/sessions/{session}").json()
+    assert detail["session"] == row
+    assert detail["history"][0]["status"] == "working"
+    assert detail["attach"] == "tmux attach -t =widgets-7_r1"
+
+
+def test_an_unknown_session_is_not_found(site: Site) -> None:
+    page = site.seen("/sessions/<b>")
+    assert page.status_code == 404
+    assert "There is no session &lt;b&gt;." in page.text
+    assert site.seen("/api/sessions/nope").status_code == 404
+
+
+def test_a_decision_without_words_is_no_trouble(site: Site) -> None:
+    session = site.session(1)
+    site.store.note(session, "wish", "mara", {"kind": "stop"}, datetime.now(UTC))
+    page = site.seen(f"/sessions/{session}").text
+    assert "by mara" in page
+    assert "Kind: stop" in page
+
+
+@pytest.mark.parametrize("path", ["/", "/login", "/healthz", "/static/page.js", "/nowhere"])
+def test_nothing_from_elsewhere_can_run_on_the_page(site: Site, path: str) -> None:
+    response = site.seen(path)
+    assert "default-src 'self'" in response.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["cache-control"] == "no-store"
+    assert "server" not in response.headers
+
+
+def test_the_pages_name_no_outside_resource_and_no_inline_script(site: Site) -> None:
+    session = site.session(1)
+    for path in ("/", "/login", f"/sessions/{session}"):
+        page = site.seen(path).text
+        for address in re.findall(r'(?:src|<link[^>]*href)="([^"]*)"', page):
+            assert address.startswith("/static/")
+            assert site.http.get(address).status_code == 200
+        assert not re.search(r"<script(?! src=)|<style|\sstyle=|\son\w+=", page)
+
+
+def test_health_needs_no_token(site: Site) -> None:
+    assert site.http.get("/healthz").json() == {"alive": True}
+    response = site.http.get("/readyz")
+    assert response.status_code == 200
+    assert response.json() == {
+        "ready": True,
+        "store_writable": True,
+        "scheduler_running": True,
+        "standing_by": "",
+    }
+
+
+@pytest.mark.parametrize(
+    "health", [Health(scheduler=False), Health(scheduler=True, standing_by="another one leads")]
+)
+def test_who_cannot_work_is_not_ready_and_says_so_on_the_page(site: Site, health: Health) -> None:
+    site.health = health
+    response = site.http.get("/readyz")
+    assert response.status_code == 503
+    assert not response.json()["ready"]
+    assert response.json()["standing_by"] == health.standing_by
+    assert 'class="notice"' in site.seen("/").text
+
+
+def test_a_store_that_cannot_write_is_not_ready(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site.store, "writable", lambda: False)
+    response = site.http.get("/readyz")
+    assert (response.status_code, response.json()["store_writable"]) == (503, False)
+
+
+def test_what_breaks_is_logged_and_not_shown(
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> list[Session]:
+        raise RuntimeError("a secret detail")
+
+    monkeypatch.setattr(site.store, "sessions", broken)
+    response = site.seen("/")
+    assert response.status_code == 500
+    assert "a secret detail" not in response.text
+    assert "/ failed" in caplog.text

@@ -1,0 +1,52 @@
+"""Foreign text made fit for a page."""
+
+import pytest
+
+from bot.web import plain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ümlaut 🏳️‍🌈 👩‍🚀", "plain ümlaut 🏳️‍🌈 👩‍🚀"),
+        ("two\nlines\tand\r\nmore", "two lines and more"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;a window's title\x07rest", "rest"),
+        ("\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPdevice\x1b\\rest", "rest"),
+        ("a\x00b\x7fc\x9bd\u202ee", "a b c d e"),
+        ("\x1b", ""),
+        ("\x1b(Btext", "text"),
+    ],
+)
+def test_a_line_holds_words_only(text: str, shown: str) -> None:
+    assert plain.line(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\n\ttwo\n", "one\n\ttwo\n"),
+        ("one\r\ntwo\r\n", "one\ntwo\n"),
+        ("10%\r50%\r100%\nnext", "100%\nnext"),
+        ("\x1b[2K\x1b[1Gdone\x07", "done"),
+    ],
+)
+def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
+    assert plain.block(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [
+        ("https://github.com/a/b", "https://github.com/a/b"),
+        ("http://ghes.local/a", "http://ghes.local/a"),
+        ("javascript:alert(1)", ""),
+        (" https://x", ""),
+        ("data:text/html,x", ""),
+        ("//evil.example", ""),
+        ("", ""),
+    ],
+)
+def test_only_web_addresses_are_followed(address: str, safe: str) -> None:
+    assert plain.link(address) == safe

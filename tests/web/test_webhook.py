@@ -1,0 +1,249 @@
+"""The webhook's door, over real sockets: what is taken in, and what is answered to the rest."""
+
+import contextlib
+import hmac
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bot.store import StoreFailure
+from bot.web.health import Health
+from bot.web.webhook import Limits
+from tests.web.conftest import OLD_SECRET, SECRET, Site, signed, wait_until
+
+MIB = 1024 * 1024
+
+
+def kept(site: Site) -> list[str]:
+    return [delivery.id for delivery in site.store.waiting_deliveries()]
+
+
+@contextlib.contextmanager
+def connected(site: Site) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", site.server.port), timeout=20) as connection:
+        yield connection
+
+
+def head(**headers: str | int) -> bytes:
+    """The head of a request to the webhook."""
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(
+        ["POST /webhooks/github HTTP/1.1", "host: loopback", *lines, "", ""]
+    ).encode()
+
+
+def answer(connection: socket.socket) -> bytes:
+    """All that is answered up to the end of its one line of text."""
+    received = b""
+    while not (b"\r\n\r\n" in received and received.endswith(b"\n")):
+        part = connection.recv(65536)
+        if not part:
+            break
+        received += part
+    return received
+
+
+def test_a_genuine_delivery_is_on_disk_when_it_is_answered(site: Site) -> None:
+    response = site.deliver(b'{"action": "labeled"}')
+    assert response.status_code == 202
+    (delivery,) = site.store.waiting_deliveries()
+    assert (delivery.id, delivery.event, delivery.body) == (
+        "d-1",
+        "issues",
+        b'{"action": "labeled"}',
+    )
+
+
+def test_a_repeated_delivery_is_kept_once(site: Site) -> None:
+    assert site.deliver().status_code == 202
+    assert site.deliver().status_code == 200
+    assert kept(site) == ["d-1"]
+
+
+def test_one_that_failed_here_is_taken_again(site: Site) -> None:
+    assert site.deliver(b"{").status_code == 202
+    site.inbox.process()
+    assert kept(site) == []
+    assert site.deliver(b"{").status_code == 202
+    assert kept(site) == ["d-1"]
+
+
+def test_either_secret_is_good_while_they_are_changed(site: Site) -> None:
+    assert site.deliver(secret=SECRET).status_code == 202
+    assert site.deliver(secret=OLD_SECRET, x_github_delivery="d-2").status_code == 202
+    assert site.deliver(secret="another", x_github_delivery="d-3").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["", "sha256=", "sha256=" + "0" * 64, "sha1=" + "0" * 40, "sha256=" + "é" * 64, "0" * 64],
+)
+def test_without_the_right_signature_nothing_is_taken(site: Site, signature: str) -> None:
+    response = site.deliver(b"[" * 100_000, x_hub_signature_256=signature)
+    assert response.status_code == 401
+    assert "signature" in response.text
+    assert kept(site) == []
+
+
+def test_a_signature_of_another_body_is_wrong(site: Site) -> None:
+    good = signed(b"{}")["x-hub-signature-256"]
+    assert site.deliver(b"{ }", x_hub_signature_256=good).status_code == 401
+
+
+def test_without_a_secret_everything_is_refused(make_site: Callable[..., Site]) -> None:
+    site = make_site(secrets=())
+    response = site.deliver(secret="")
+    assert response.status_code == 401
+    assert "MERGEWRIGHT_WEBHOOK_SECRET" in response.text
+
+
+def test_an_empty_secret_is_no_secret(make_site: Callable[..., Site]) -> None:
+    site = make_site(secrets=(SECRET, ""))
+    assert site.deliver(secret="").status_code == 401
+
+
+@pytest.mark.parametrize("body", [b'{"action": "labe', b"[" * 100_000, b"\x00\xff", b""])
+def test_a_genuine_body_is_kept_whatever_it_holds(site: Site, body: bytes) -> None:
+    assert site.deliver(body).status_code == 202
+    assert site.store.waiting_deliveries()[0].body == body
+
+
+def test_the_old_form_encoding_is_refused_with_the_remedy(site: Site) -> None:
+    response = site.deliver(content_type="application/x-www-form-urlencoded")
+    assert response.status_code == 415
+    assert "application/json" in response.text
+
+
+def test_a_content_type_may_name_its_charset(site: Site) -> None:
+    assert site.deliver(content_type="Application/JSON; charset=utf-8").status_code == 202
+
+
+@pytest.mark.parametrize("header", ["x_github_event", "x_github_delivery"])
+@pytest.mark.parametrize("value", ["", "a b", "x" * 101, "é", "<b>"])
+def test_a_missing_or_odd_header_is_a_bad_request(site: Site, header: str, value: str) -> None:
+    response = site.deliver(b"{}", secret=SECRET, **{header: value})
+    assert response.status_code == 400
+    assert header.replace("_", "-") in response.text.lower()
+    assert kept(site) == []
+
+
+def test_only_posts_are_deliveries(site: Site) -> None:
+    response = site.http.get("/webhooks/github")
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"
+
+
+def test_a_declared_26_mib_are_refused_before_they_are_sent(site: Site) -> None:
+    with connected(site) as connection:
+        connection.sendall(head(content_length=26 * MIB, **signed(b"")))
+        assert answer(connection).startswith(b"HTTP/1.1 413 ")
+
+
+def test_26_mib_in_one_piece_are_refused_and_the_client_hears_why(site: Site) -> None:
+    assert site.deliver(b"x" * 26 * MIB).status_code == 413
+
+
+def test_26_mib_in_chunks_are_refused_while_they_come(site: Site) -> None:
+    chunk = b"%x\r\n" % MIB + b"x" * MIB + b"\r\n"
+    with connected(site) as connection:
+        connection.sendall(head(transfer_encoding="chunked", **signed(b"")))
+        for _ in range(26):
+            connection.sendall(chunk)
+        assert answer(connection).startswith(b"HTTP/1.1 413 ")
+    assert kept(site) == []
+
+
+def test_25_mib_are_taken(site: Site) -> None:
+    assert site.deliver(b"x" * 25 * MIB).status_code == 202
+
+
+def test_a_chunked_delivery_is_taken(site: Site) -> None:
+    with connected(site) as connection:
+        connection.sendall(head(transfer_encoding="chunked", **signed(b"{}")))
+        connection.sendall(b"1\r\n{\r\n")
+        connection.sendall(b"1\r\n}\r\n0\r\n\r\n")
+        assert answer(connection).startswith(b"HTTP/1.1 202 ")
+    assert site.store.waiting_deliveries()[0].body == b"{}"
+
+
+def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..., Site]) -> None:
+    site = make_site(limits=Limits(unverified_bytes=MIB))
+    with connected(site) as first, connected(site) as second:
+        body = b"x" * MIB
+        first.sendall(head(content_length=MIB, **signed(body)) + body[:-1])
+        second.sendall(head(content_length=MIB, **signed(body, delivery="d-2")) + body[:-1])
+        refused = answer(second)
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after" in refused
+        first.sendall(body[-1:])
+        assert answer(first).startswith(b"HTTP/1.1 202 ")
+    assert kept(site) == ["d-1"]
+
+
+@pytest.mark.parametrize("secret", [SECRET, "a wrong one"])
+def test_bytes_are_given_back_whatever_became_of_them(
+    make_site: Callable[..., Site], secret: str
+) -> None:
+    site = make_site(limits=Limits(unverified_bytes=3 * MIB))
+    with connected(site) as hangs_up:
+        hangs_up.sendall(head(content_length=2 * MIB, **signed(b"")) + b"x" * MIB)
+    statuses = {
+        site.deliver(b"x" * 2 * MIB, secret=secret, x_github_delivery=f"d-{n}").status_code
+        for n in range(4)
+    }
+    assert statuses <= {202, 401}
+
+
+def test_a_body_that_never_comes_is_not_waited_for(make_site: Callable[..., Site]) -> None:
+    site = make_site(limits=Limits(body_seconds=0.05))
+    with connected(site) as connection:
+        connection.sendall(head(content_length=10, **signed(b"")) + b"x")
+        assert answer(connection).startswith(b"HTTP/1.1 408 ")
+        assert connection.recv(1) == b""
+
+
+def test_an_instance_that_stands_by_takes_nothing_and_says_why(site: Site) -> None:
+    site.health = Health(scheduler=True, standing_by="another one leads")
+    response = site.deliver()
+    assert response.status_code == 503
+    assert "another one leads" in response.text
+    assert kept(site) == []
+
+
+def test_a_store_that_fails_makes_github_show_a_failure(
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise StoreFailure("no space")
+
+    monkeypatch.setattr(site.store, "deliver", full)
+    response = site.deliver(b"the body")
+    assert response.status_code == 503
+    assert "retry-after" in response.headers
+    assert "delivery d-1 could not be kept" in caplog.text
+    assert "no space" not in response.text
+    assert "the body" not in caplog.text
+
+
+def test_many_at_once_are_all_kept(site: Site) -> None:
+    def send(number: int) -> int:
+        return site.deliver(x_github_delivery=f"d-{number}").status_code
+
+    with ThreadPoolExecutor(16) as pool:
+        assert set(pool.map(send, range(200))) == {202}
+    assert len(site.store.waiting_deliveries(limit=1000)) == 200
+
+
+def test_a_client_that_hangs_up_while_it_is_kept_loses_nothing(site: Site) -> None:
+    body = b"{}"
+    with connected(site) as connection:
+        connection.sendall(head(content_length=len(body), **signed(body)) + body)
+    wait_until(lambda: kept(site) == ["d-1"])
+
+
+def test_the_signature_is_of_the_raw_bytes(site: Site) -> None:
+    body = '{"title": "ünïcödé 🚀"}'.encode()
+    proof = hmac.digest(SECRET.encode(), body, "sha256").hex()
+    assert site.deliver(body, x_hub_signature_256=f"sha256={proof}").status_code == 202
