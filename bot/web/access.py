@@ -50,7 +50,11 @@ class Access:
         shown.
         """
         self.check_configured()
-        scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+        # Headers are read as Latin-1; a token with other letters was sent as UTF-8.
+        shown = (
+            connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
+        )
+        scheme, _, token = shown.partition(" ")
         if scheme.lower() == "bearer" and self.opens(token.strip()):
             return
         if not self._admitted(connection.cookies.get(COOKIE, "")):
