@@ -82,7 +82,8 @@ class App:
                 private_key=secrets.private_key,
             ),
         )
-        runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
+        path = os.environ.get("PATH", os.defpath)
+        runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime, path=path))
         self.sites = Sites(
             layout,
             settings.projects,

@@ -32,7 +32,7 @@ class Layout(Struct, frozen=True):
 
     def run(self, session: str, run: int) -> Path:
         """The folder of one run: prompt, hooks, output, supervisor files."""
-        return self.data / "runs" / run_name(session, run)
+        return self.data / "sessions" / run_name(session, run)
 
 
 def run_name(session: str, run: int) -> str:

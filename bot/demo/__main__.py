@@ -1,0 +1,268 @@
+"""`scripts/demo`: the whole way of an issue, for real, on a GitHub of this machine alone."""
+
+import argparse
+import contextlib
+import json
+import random
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct, to_builtins
+
+from bot.demo import agent as scripted_agent
+from bot.demo.audit import left_over, problems
+from bot.demo.bot_process import BotProcess
+from bot.demo.github import GitHubServer
+from bot.demo.scene import REPOSITORY, Scene
+from bot.layout import Layout, run_name
+from runtimes import RUNTIMES
+from runtimes.base import Options
+
+SESSION = "greetings-1"
+_PATIENCE = {"scripted": 120.0, "claude": 1200.0}
+
+_CONFIG = """
+[server]
+port = PORT
+data = "{data}"
+
+[github]
+api-url = "{url}api/v3/"
+
+[projects.greetings]
+repository = "{repository}"
+agent = "{agent}"
+
+[agent-types.scripted]
+program = "shell"
+command = ["{python}", "-I", "{script}"]
+env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
+
+[agent-types.claude]
+program = "claude"
+pass-env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "IS_SANDBOX"]
+
+[runtime]
+sandbox = "none"
+
+[policy]
+mode = "merge"
+# Shorter than for people: here everybody answers at once.
+settle-seconds = 1
+review-debounce-seconds = 0.5
+merged-grace-seconds = 2
+hearing-seconds = 3
+
+[timing]
+sweep-seconds = 0.25
+reconcile-seconds = 5
+pull-stale-seconds = 5
+lease-seconds = 3
+action-retry-seconds = 0.25
+action-tries = 20
+"""
+
+
+class Summary(Struct, kw_only=True):
+    """What one way came to."""
+
+    merged: bool = False
+    clean: bool = False
+    seconds: float = 0.0
+    kills: int = 0
+    problems: list[str] = []
+    steps: list[dict[str, str | float]] = []
+
+
+class Telling:
+    """Prints each thing as it happens, with the time it took and where to look."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._begun = self._last = time.monotonic()
+        self._quiet = quiet
+        self.steps: list[dict[str, str | float]] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, what: str, where: str = "") -> None:
+        with self._lock:
+            now = time.monotonic()
+            at, took, self._last = now - self._begun, now - self._last, now
+            self.steps.append({"at": round(at, 2), "took": round(took, 2), "what": what})
+            if not self._quiet:
+                print(f"{at:6.2f} s  +{took:5.2f}  {what}")
+                if where:
+                    print(f"{'':18}{where}")
+                sys.stdout.flush()
+
+
+class Killer(threading.Thread):
+    """Kills the bot at random moments and starts it again, until its kills are used up."""
+
+    def __init__(self, bot: BotProcess, kills: int, tell: Callable[[str], None]) -> None:
+        super().__init__(name="killer", daemon=True)
+        self._bot = bot
+        self._kills = kills
+        self._tell = tell
+        self._over = threading.Event()
+        self.done = 0
+
+    def run(self) -> None:
+        while self.done < self._kills:
+            # From the middle of its start to long after it: every moment has its turn.
+            if self._over.wait(random.uniform(0.3, 3.5)):
+                return
+            self._bot.kill()
+            self.done += 1
+            self._tell(f"the bot is killed ({self.done})")
+            self._bot.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def play(agent: str, kills: int, tell: Telling) -> Summary:
+    """One whole way: from the label to an issue that is closed and a machine that is clean."""
+    summary = Summary()
+    begun = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
+    agent_log = folder / "agent.log"
+    with contextlib.ExitStack() as stack:
+        github = stack.enter_context(GitHubServer(folder / "github"))
+        scene = Scene(github, tell)
+        bot = _bot(folder, github.url, scene, agent, agent_log)
+        stack.callback(_end_everything, bot)
+        bot.start()
+        bot.wait_until_ready()
+        scene.repo.webhook(f"{bot.url}webhooks/github", scene.secret)
+        tell("the bot is ready", f"page: {bot.url}  token: {bot.page_token}")
+        killer = Killer(bot, kills, tell)
+        if kills:
+            killer.start()
+        issue = scene.open_issue()
+        deadline = time.monotonic() + _PATIENCE[agent] + 5 * kills
+        for status in _statuses(bot, lambda: time.monotonic() > deadline):
+            tell(status, _where(bot) if status.startswith("spawning") else "")
+        if kills:
+            killer.stop()
+            summary.kills = killer.done
+            bot.wait_until_ready()
+        summary.problems += problems(scene, issue, agent_log) if agent == "scripted" else []
+        summary.merged = any(pull.merged for pull in scene.repo.pulls)
+    summary.problems += left_over(bot, SESSION)
+    summary.clean = not summary.problems
+    summary.seconds = round(time.monotonic() - begun, 2)
+    summary.steps = tell.steps
+    if summary.merged and summary.clean:
+        shutil.rmtree(folder)
+    else:
+        print(f"kept for a look: {folder}; the bot's last words:\n{bot.tail()}", file=sys.stderr)
+    return summary
+
+
+def _bot(folder: Path, url: str, scene: Scene, agent: str, agent_log: Path) -> BotProcess:
+    config = _CONFIG.format(
+        data=folder / "data",
+        url=url,
+        repository=REPOSITORY,
+        agent=agent,
+        python=sys.executable,
+        script=scripted_agent.__file__,
+        agent_log=agent_log,
+    )
+    given = {
+        "MERGEWRIGHT_GITHUB_TOKEN": scene.token,
+        "MERGEWRIGHT_WEBHOOK_SECRET": scene.secret,
+        "MERGEWRIGHT_PAGE_TOKEN": secrets.token_urlsafe(12),
+    }
+    return BotProcess(folder, config, given)
+
+
+def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
+    """Each new status of the session with its reason, until its place is given back."""
+    last = ""
+    while not too_long():
+        row = bot.session(SESSION).get("session", {})
+        now = f"{row['status']}: {row['because']}" if row else last
+        if now != last:
+            last = now
+            yield now
+        if row and row["status"] == "merged" and not _workspace(bot).exists():
+            return
+        time.sleep(0.05)
+    yield "it takes too long"
+
+
+def _workspace(bot: BotProcess) -> Path:
+    return Layout(bot.folder / "data").workspaces / SESSION
+
+
+def _where(bot: BotProcess) -> str:
+    runtime = RUNTIMES["tmux"](Options(data=bot.folder / "data"))
+    return " ".join(runtime.attach(runtime.handle(run_name(SESSION, 1))))
+
+
+def _end_everything(bot: BotProcess) -> None:
+    """Stop what was started: the bot, and the terminals that outlive it on purpose."""
+    bot.stop()
+    runtime = RUNTIMES["tmux"](Options(data=bot.folder / "data"))
+    for handle in runtime.look():
+        runtime.stop(handle)
+
+
+def main() -> int:
+    """Play it once, or, with `--kill-random`, again and again under fire."""
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the summary as the last line")
+    parser.add_argument("--agent", choices=sorted(_PATIENCE), default="scripted")
+    parser.add_argument(
+        "--kill-random",
+        type=int,
+        default=0,
+        metavar="N",
+        help="kill the bot with SIGKILL at N random moments, over as many runs as that takes",
+    )
+    options = parser.parse_args()
+    if options.agent == "claude" and shutil.which("claude") is None:
+        print("claude is not installed: npm install -g @anthropic-ai/claude-code", file=sys.stderr)
+        return 1
+    print(f"thresholds of this demo:{_CONFIG[_CONFIG.index('[policy]') + 8 :]}")
+    left = options.kill_random
+    summaries: list[Summary] = []
+    while left > 0 or not summaries:
+        tell = Telling(quiet=False)
+        summaries.append(play(options.agent, left, tell))
+        left -= summaries[-1].kills
+        if not (summaries[-1].merged and summaries[-1].clean):
+            break
+        if options.kill_random:
+            print(f"-- run {len(summaries)} merged and clean; {max(0, left)} kills to go")
+    return _report(summaries, as_json=options.json)
+
+
+def _report(summaries: list[Summary], *, as_json: bool) -> int:
+    merged = all(summary.merged for summary in summaries)
+    clean = all(summary.clean for summary in summaries)
+    kills = sum(summary.kills for summary in summaries)
+    for problem in (problem for summary in summaries for problem in summary.problems):
+        print(f"PROBLEM: {problem}")
+    seconds = sum(summary.seconds for summary in summaries)
+    print(
+        f"{'merged and clean' if merged and clean else 'NOT merged and clean'}: "
+        f"{len(summaries)} run(s), {kills} kill(s), {seconds:.1f} s"
+    )
+    if as_json:
+        runs = [to_builtins(summary) for summary in summaries]
+        total = {"merged": merged, "clean": clean, "kills": kills, "seconds": seconds}
+        print(json.dumps({**total, "runs": runs}))
+    return 0 if merged and clean else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

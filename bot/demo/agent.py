@@ -1,0 +1,109 @@
+"""The demo's agent: a small program in a terminal that does as a coding agent does, by a script.
+
+It reads its prompt from a file, works in its worktree, commits, and takes messages as they are
+pasted into its terminal. What it commits depends on words that stand only in the messages, so a
+message that did not arrive cannot be answered. Every prompt and message it gets is written to the
+file in DEMO_AGENT_LOG, so that somebody else can count them.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+WORK_SECONDS = 0.2  # Long enough to be seen at work.
+GREETING = Path("greeting.txt")
+_MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
+_WORD = re.compile(r'the word "([a-z]+)"')
+_PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
+
+
+def main() -> None:
+    """Work on the prompt, then on every message, until the terminal is closed."""
+    prepare_terminal()
+    prompt = Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text()
+    note("prompt", prompt)
+    say("active reading the issue")
+    if not GREETING.exists():
+        write("Hello.\n", "Add the greeting")
+    say("ready I wrote a greeting and committed it.")
+    for message in messages():
+        note("message", message)
+        mark = _MARK.search(message)
+        say(f"received {mark[1] if mark else '?'}")
+        words = [word for word in _WORD.findall(message) if word not in GREETING.read_text()]
+        if words:
+            write(GREETING.read_text() + "".join(f"{w}\n" for w in words), f"Say {words[0]}")
+            say(f"ready I added {', '.join(words)} to the greeting.")
+        else:
+            say("ready There was nothing left to do.")
+
+
+def write(text: str, subject: str) -> None:
+    """Change the file and commit it, taking the time a change takes."""
+    time.sleep(WORK_SECONDS)
+    GREETING.write_text(text)
+    subprocess.run(["git", "add", str(GREETING)], check=True)
+    subprocess.run(["git", "commit", "--quiet", "--message", subject], check=True)
+
+
+def say(line: str) -> None:
+    """Tell whoever reads the terminal what is going on."""
+    sys.stdout.write(f"mergewright: {line}\r\n")
+    sys.stdout.flush()
+
+
+def note(kind: str, text: str) -> None:
+    """Write down what arrived, where it can be counted."""
+    mark = _MARK.search(text)
+    entry = {
+        "session": os.environ["MERGEWRIGHT_SESSION"],
+        "run": int(os.environ["MERGEWRIGHT_RUN"]),
+        "kind": kind,
+        "mark": mark[1] if mark else "",
+        "words": _WORD.findall(text),
+    }
+    with Path(os.environ["DEMO_AGENT_LOG"]).open("a", encoding="utf-8") as log:
+        log.write(json.dumps(entry) + "\n")
+
+
+def prepare_terminal() -> None:
+    """Take input as it is typed, and ask the terminal to mark what is pasted."""
+    attributes = termios.tcgetattr(sys.stdin)
+    attributes[0] &= ~termios.ICRNL
+    attributes[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, attributes)
+    sys.stdout.write("\x1b[?2004h")
+    sys.stdout.flush()
+
+
+def messages() -> Iterator[str]:
+    """What is submitted: a paste or typed text, followed by Enter."""
+    typed = b""
+    while chunk := os.read(sys.stdin.fileno(), 65536):
+        typed += chunk
+        while (end := _submitted(typed)) is not None:
+            text, typed = typed[:end], typed[end + 1 :]
+            text = text.replace(_PASTE, b"").replace(_PASTED, b"").replace(b"\r", b"\n")
+            if text.strip():
+                yield text.decode(errors="replace")
+
+
+def _submitted(typed: bytes) -> int | None:
+    """Where the Enter is that submits; one inside a paste is part of the text."""
+    begin, over = typed.find(_PASTE), typed.find(_PASTED)
+    enter = typed.find(b"\r")
+    if begin != -1 and (enter == -1 or begin < enter):
+        if over == -1:
+            return None
+        enter = typed.find(b"\r", over)
+    return None if enter == -1 else enter
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The world of the demo: a repository, a checker, a reviewer, and two words nobody can guess."""
+
+import io
+import os
+import random
+import secrets
+import string
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.issues import Issue
+from bot.demo.github.pulls import Pull
+
+REPOSITORY = "acme/greetings"
+BOT, PERSON, REVIEWER = "mergewright-bot", "alice", "rob"
+
+_FILES = {
+    "README.md": "# Greetings\n\nA file that greets. `sh check` says whether it does.\n",
+    "check": """#!/bin/sh
+# The repository's own check. WANTED is the word that today's greeting has to hold.
+echo "checking greeting.txt"
+test -f greeting.txt || { echo "greeting.txt is missing"; exit 1; }
+grep -qx "$WANTED" greeting.txt && { echo "all good"; exit 0; }
+echo "the greeting must hold the word \\"$WANTED\\" on a line of its own"
+exit 1
+""",
+}
+_ISSUE = """The repository has no greeting yet. Please add `greeting.txt`.
+
+- It says hello.
+- `sh check` passes. It wants a word that only its output tells.
+"""
+
+
+class Scene:
+    """Sets the stand-in up, and plays the checker and the reviewer as heads move."""
+
+    def __init__(self, github: GitHubServer, tell: Callable[[str, str], None]) -> None:
+        """`tell` is given each thing that happens, with where to look at it."""
+        self._github = github
+        self._tell = tell
+        self.check_word, self.review_word = _word(), _word()
+        self.token, self.secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        github.bot_account(BOT, token=self.token)
+        self.repo = github.repository(REPOSITORY, files=_FILES)
+        self.repo.permission(BOT, "write")
+        for login in (PERSON, REVIEWER):
+            github.user(login)
+            self.repo.permission(login, "write")
+        github.on_head(self._head_moved)
+
+    def open_issue(self) -> Issue:
+        """Have the person open an issue and ask for an agent."""
+        issue = self.repo.open_issue("Add a greeting", _ISSUE, by=PERSON)
+        issue.label("mergewright", by=PERSON)
+        self._tell(f'@{PERSON} labels issue #{issue.number} "{issue.title}"', issue.url)
+        return issue
+
+    def _head_moved(self, pull: Pull) -> None:
+        """A commit arrives: check it as the repository says, then look at it as a person would."""
+        head = pull.head
+        self._tell(f"pull request #{pull.number} is at {head[:7]}", pull.url)
+        passed, log = self._check(head)
+        if pull.head != head or pull.merged:
+            return
+        conclusion = "success" if passed else "failure"
+        pull.check("greeting", conclusion=conclusion, log=log, suite="ci")
+        self._tell(f"the check of {head[:7]} ends in {conclusion}", pull.url)
+        if passed:
+            self._review(pull, head)
+
+    def _check(self, sha: str) -> tuple[bool, str]:
+        """Run the repository's own check on a checkout of this commit."""
+        archive = subprocess.run(
+            ["git", "archive", sha], cwd=self.repo.git.path, capture_output=True, check=True
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+                files.extractall(folder, filter="data")
+            ran = subprocess.run(
+                ["sh", "check"],
+                check=False,
+                cwd=folder,
+                env={"PATH": os.environ.get("PATH", os.defpath), "WANTED": self.check_word},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        return ran.returncode == 0, ran.stdout
+
+    def _review(self, pull: Pull, head: str) -> None:
+        greeting = self.repo.git.run("show", f"{head}:greeting.txt")
+        if self.review_word not in greeting.split():
+            if not pull.reviews:
+                words = f'Friendlier, please: add the word "{self.review_word}" on its own line.'
+                pull.review(
+                    by=REVIEWER,
+                    state="CHANGES_REQUESTED",
+                    body="Almost there.",
+                    threads=[("greeting.txt", 1, words)],
+                )
+                self._tell(f"@{REVIEWER} asks for a change", pull.url)
+            return
+        for thread in pull.threads:
+            thread.resolve(by=REVIEWER)
+        pull.review(by=REVIEWER, state="APPROVED", body="Thank you!")
+        self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
+
+
+def _word() -> str:
+    """A fresh word that is in no prompt, so that whoever knows it has read where it stands."""
+    return "".join(random.choices(string.ascii_lowercase, k=12))
