@@ -16,6 +16,9 @@ LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
 TEXT_LIMIT = 300
 
+#: What msgspec raises at bytes that are no JSON of the wanted shape.
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 REMEDIES = {
     301: "The repository was renamed or moved: put its new name into the configuration.",
     307: "The repository was renamed or moved: put its new name into the configuration.",
@@ -91,7 +94,7 @@ def complaint(body: bytes) -> str:
     """What GitHub's error body says, in one short line; empty where it is no such body."""
     try:
         said = msgspec.json.decode(body, type=Complaint)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return ""
     details = (
         error if isinstance(error, str) else error.message or f"{error.field} {error.code}"

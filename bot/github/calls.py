@@ -17,7 +17,7 @@ import msgspec
 from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Raw, Struct
 
-from bot.github.answers import Problem, failure, graphql_failure
+from bot.github.answers import UNDECODABLE, Problem, failure, graphql_failure
 from bot.github.auth import Credentials, InstallationToken, Tokens
 from bot.github.errors import Refused, TryLater
 from bot.github.kit import Kit
@@ -257,5 +257,5 @@ def _decode(asked: str, answer: httpx.Response, shape: type[T]) -> T:
 def _decode_bytes(asked: str, content: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=shape)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise TryLater(f"{asked}: GitHub's answer cannot be read: {error}.") from error

@@ -1,5 +1,6 @@
 """All the bot reads of GitHub."""
 
+import re
 from collections.abc import Mapping
 from threading import Lock
 from urllib.parse import quote
@@ -19,6 +20,8 @@ __all__ = ["Edit", "IssueReading", "Labeling", "PullReading", "Reads", "Reposito
 
 #: Words of GitHub that let an account push. Anything else, also a new word, does not.
 WRITERS = {"write", "maintain", "admin"}
+#: The time GitHub writes before each line of a job's log.
+STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 #: A pull request with more pages of anything is read as incomplete.
 PULL_PAGES = 10
 
@@ -182,7 +185,7 @@ class Reads:
         run = self._calls.get(repo, f"check-runs/{run_id}", CheckRun)
         if run.app and run.app.slug == "github-actions":
             try:
-                return tail(self._calls.log(repo, f"actions/jobs/{run_id}/logs"))
+                return tail(STAMP.sub("", self._calls.log(repo, f"actions/jobs/{run_id}/logs")))
             except Refused as refusal:
                 # GitHub has not written the log yet, has thrown it away, or hides it from us.
                 if refusal.status not in (403, 404, 410):

@@ -1,0 +1,141 @@
+"""Parts of a pull request as GraphQL answers them, each with what a test does not care about."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bot.github.shapes import (
+    Actor,
+    App,
+    CheckSuite,
+    Comment,
+    Commit,
+    Context,
+    Count,
+    HeadCommit,
+    HeadNode,
+    Named,
+    Nodes,
+    Page,
+    Paged,
+    PullRequest,
+    RepositoryName,
+    Review,
+    ReviewThread,
+    Rollup,
+    WorkflowRun,
+)
+
+HEAD = "a" * 40
+START = datetime(2026, 11, 21, 11, 0, tzinfo=UTC)
+
+
+def user(login: str) -> Actor:
+    return Actor(typename="User", login=login)
+
+
+def bot(login: str) -> Actor:
+    return Actor(typename="Bot", login=login)
+
+
+def listed(*nodes: Any, more: bool = False, cursor: str | None = None) -> Paged[Any]:
+    return Paged(page_info=Page(has_next_page=more, end_cursor=cursor), nodes=nodes)
+
+
+def run(id: int, name: str, conclusion: str | None = "SUCCESS", **changes: Any) -> Context:
+    """A job of GitHub Actions, of the workflow `CI`, started by `event`."""
+    event = changes.pop("event", "push")
+    started = WorkflowRun(event=event, workflow=Named(name=changes.pop("workflow", "CI")))
+    fields: dict[str, Any] = {
+        "typename": "CheckRun",
+        "database_id": id,
+        "name": name,
+        "status": "COMPLETED" if conclusion else "IN_PROGRESS",
+        "conclusion": conclusion,
+        "is_required": False,
+        "check_suite": CheckSuite(app=App(slug="github-actions"), workflow_run=started),
+    }
+    return Context(**{**fields, **changes})
+
+
+def status(context: str, state: str, minute: int = 0) -> Context:
+    return Context(
+        typename="StatusContext",
+        context=context,
+        state=state,
+        is_required=False,
+        created_at=START + timedelta(minutes=minute),
+    )
+
+
+def checks(*contexts: Context | None, oid: str = HEAD, more: bool = False) -> Nodes[HeadNode]:
+    rollup = Rollup(contexts=listed(*contexts, more=more))
+    return Nodes(nodes=(HeadNode(commit=HeadCommit(oid=oid, status_check_rollup=rollup)),))
+
+
+def comment(id: int, login: str = "ann", body: str = "words", **changes: Any) -> Comment:
+    fields: dict[str, Any] = {
+        "full_database_id": str(id),
+        "body": body,
+        "created_at": START + timedelta(minutes=id),
+        "last_edited_at": None,
+        "author": user(login),
+        "editor": None,
+    }
+    return Comment(**{**fields, **changes})
+
+
+def review(login: str, state: str, id: int = 1, body: str = "", writer: bool = True) -> Review:
+    return Review(
+        full_database_id=str(id),
+        state=state,
+        body=body,
+        submitted_at=START + timedelta(minutes=id),
+        last_edited_at=None,
+        author_can_push_to_repository=writer,
+        commit=Commit(oid=HEAD),
+        author=user(login),
+        editor=None,
+    )
+
+
+def thread(id: str, *comments: Comment, **changes: Any) -> ReviewThread:
+    fields: dict[str, Any] = {
+        "id": id,
+        "path": "src/retry.py",
+        "line": 7,
+        "original_line": 5,
+        "is_resolved": False,
+        "is_outdated": False,
+        "comments": Nodes(nodes=comments),
+    }
+    return ReviewThread(**{**fields, **changes})
+
+
+def page(**changes: Any) -> PullRequest:
+    """An open pull request of this very repository, with nothing on it."""
+    fields: dict[str, Any] = {
+        "number": 34,
+        "title": "Retry",
+        "body": "Closes #12",
+        "url": "https://github.example/acme/widgets/pull/34",
+        "state": "OPEN",
+        "is_draft": False,
+        "mergeable": "MERGEABLE",
+        "merge_state_status": "CLEAN",
+        "review_decision": None,
+        "author": bot("mergewright"),
+        "merged_by": None,
+        "head_ref_name": "mergewright/12-retry",
+        "head_ref_oid": HEAD,
+        "head_repository": RepositoryName(name_with_owner="acme/widgets"),
+        "base_ref_name": "main",
+        "base_ref_oid": "b" * 40,
+        "base_ref": None,
+        "review_requests": Count(total_count=0),
+        "latest_opinionated_reviews": Nodes(nodes=()),
+        "reviews": listed(),
+        "comments": listed(),
+        "review_threads": listed(),
+        "commits": checks(),
+    }
+    return PullRequest(**{**fields, **changes})

@@ -1,0 +1,227 @@
+"""Who we are at GitHub, and that nobody gets to see it."""
+
+import json
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+import respx
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from bot.github.auth import RENEW_EARLY, Credentials
+from bot.github.client import GitHub
+from bot.github.errors import Refused, TryLater
+from tests.github.conftest import API, GRAPHQL, NOW, REPO
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+PEM = KEY.private_bytes(
+    serialization.Encoding.PEM,
+    serialization.PrivateFormat.TraditionalOpenSSL,
+    serialization.NoEncryption(),
+).decode()
+SETTINGS = {"default_branch": "main", "private": False, "clone_url": "there"}
+
+
+class Clock:
+    """A time that moves when told."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def app(clock: Clock) -> Iterator[GitHub]:
+    """A client that is an App."""
+    client = GitHub(API, Credentials(app_id="7", private_key=PEM), clock=clock)
+    yield client
+    client.close()
+
+
+def installed(mock: respx.MockRouter, clock: Clock) -> respx.Route:
+    """Let the App be installed; each of its tokens has a number and lives an hour."""
+    mock.get(f"{REPO}/installation").respond(json={"id": 99})
+    made = iter(range(1, 1000))
+
+    def token(_: httpx.Request) -> httpx.Response:
+        ends = (clock.now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return httpx.Response(201, json={"token": f"ghs_{next(made)}", "expires_at": ends})
+
+    return mock.post(f"{API}/app/installations/99/access_tokens").mock(side_effect=token)
+
+
+def test_a_token_goes_with_every_call(github: GitHub, respx_mock: respx.MockRouter) -> None:
+    respx_mock.get(REPO, headers={"Authorization": "Bearer s3cret"}).respond(json=SETTINGS)
+    respx_mock.post(GRAPHQL, headers={"Authorization": "Bearer s3cret"}).respond(
+        json={"data": {"viewer": {"login": "wright"}}}
+    )
+    github.read.repository("acme/widgets")
+    assert github.read.me() == "wright"
+
+
+@pytest.mark.parametrize(
+    ("api_url", "graphql"),
+    [
+        ("https://api.github.com", "https://api.github.com/graphql"),
+        ("https://api.github.com/", "https://api.github.com/graphql"),
+        ("https://ghes.example/api/v3", "https://ghes.example/api/graphql"),
+        ("https://ghes.example/api/v3/", "https://ghes.example/api/graphql"),
+        ("http://127.0.0.1:9", "http://127.0.0.1:9/graphql"),
+        ("http://127.0.0.1:9/api/v3", "http://127.0.0.1:9/api/graphql"),
+    ],
+)
+def test_graphql_is_beside_rest(respx_mock: respx.MockRouter, api_url: str, graphql: str) -> None:
+    respx_mock.post(graphql).respond(json={"data": {"viewer": {"login": "wright"}}})
+    client = GitHub(api_url, Credentials(token="s3cret"))
+    assert client.read.me() == "wright"
+    client.close()
+
+
+def test_who_we_are_is_asked_once(github: GitHub, respx_mock: respx.MockRouter) -> None:
+    route = respx_mock.post(GRAPHQL).respond(json={"data": {"viewer": {"login": "wright"}}})
+    assert [github.read.me() for _ in range(3)] == ["wright"] * 3
+    assert route.call_count == 1
+
+
+def test_an_app_is_known_by_its_slug(app: GitHub, respx_mock: respx.MockRouter) -> None:
+    route = respx_mock.get(f"{API}/app").respond(json={"slug": "mergewright"})
+    assert app.read.me() == "mergewright[bot]"
+    _, _, signed = route.calls[0].request.headers["Authorization"].partition(" ")
+    assert jwt.decode(signed, KEY.public_key(), ["RS256"])["iss"] == "7"
+
+
+def test_an_apps_token_is_good_for_one_repository_only(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    route = installed(respx_mock, clock)
+    respx_mock.get(REPO, headers={"Authorization": "Bearer ghs_1"}).respond(json=SETTINGS)
+    app.read.repository("acme/widgets")
+    assert json.loads(route.calls[0].request.content) == {"repositories": ["widgets"]}
+
+
+def test_git_gets_the_same_token_in_its_own_way(
+    app: GitHub, github: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    installed(respx_mock, clock)
+    assert header("ghs_1") == app.git_header("acme/widgets")
+    assert header("s3cret") == github.git_header("acme/widgets")
+
+
+def test_a_token_is_renewed_before_it_ends(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    installed(respx_mock, clock)
+    assert app.git_header("acme/widgets") == header("ghs_1")
+    clock.now += timedelta(hours=1) - RENEW_EARLY - timedelta(seconds=1)
+    assert app.git_header("acme/widgets") == header("ghs_1")
+    clock.now += timedelta(seconds=1)
+    assert app.git_header("acme/widgets") == header("ghs_2")
+
+
+def test_many_who_wait_for_a_token_share_one(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    route = installed(respx_mock, clock)
+    together = threading.Barrier(8)
+
+    def ask(_: int) -> str:
+        together.wait(10)
+        return app.git_header("acme/widgets")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(ask, range(8))) == {header("ghs_1")}
+    assert route.call_count == 1
+
+
+def test_a_token_that_ended_early_is_replaced_once(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    installed(respx_mock, clock)
+    respx_mock.get(REPO, headers={"Authorization": "Bearer ghs_1"}).respond(401)
+    respx_mock.get(REPO, headers={"Authorization": "Bearer ghs_2"}).respond(json=SETTINGS)
+    assert app.read.repository("acme/widgets").clone_url == "there"
+
+
+def test_an_app_that_is_not_let_in_at_all_gives_up(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    route = installed(respx_mock, clock)
+    respx_mock.get(REPO).respond(401)
+    with pytest.raises(Refused):
+        app.read.repository("acme/widgets")
+    assert route.call_count == 2
+
+
+def test_a_repository_the_app_is_not_installed_on_is_refused(
+    app: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
+    with pytest.raises(Refused, match="installation"):
+        app.git_header("acme/widgets")
+
+
+def test_an_outage_while_getting_a_token_is_tried_again_later(
+    app: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    respx_mock.get(f"{REPO}/installation").respond(503)
+    with pytest.raises(TryLater):
+        app.git_header("acme/widgets")
+
+
+def test_a_key_nobody_can_read_is_refused_without_showing_it() -> None:
+    client = GitHub(API, Credentials(app_id="7", private_key="not-a-key"))
+    with pytest.raises(Refused, match="PEM") as refusal:
+        client.git_header("acme/widgets")
+    assert "not-a-key" not in str(refusal.value)
+    client.close()
+
+
+def test_each_client_remembers_its_own_signature(respx_mock: respx.MockRouter) -> None:
+    hosts = ["https://one.example/api/v3", "https://two.example/api/v3"]
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    other_pem = other.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    ).decode()
+    for host, pem, key in zip(hosts, (PEM, other_pem), (KEY, other), strict=True):
+        route = respx_mock.get(f"{host}/app").respond(json={"slug": "mergewright"})
+        client = GitHub(host, Credentials(app_id="7", private_key=pem))
+        client.read.me()
+        signed = route.calls[0].request.headers["Authorization"].removeprefix("Bearer ")
+        assert jwt.decode(signed, key.public_key(), ["RS256"])
+        client.close()
+
+
+@pytest.mark.parametrize("secret", ["ghp_1\n", "ghp 1", "gh\u00e9", "ghp\x00"])
+def test_a_token_no_header_can_carry_is_refused_without_showing_it(secret: str) -> None:
+    with pytest.raises(ValueError, match="paste it again") as refusal:
+        Credentials(token=secret)
+    assert secret not in str(refusal.value)
+
+
+@pytest.mark.parametrize("show", [repr, str, "{}".format])
+def test_credentials_never_show_themselves(show: Any) -> None:
+    shown = show(Credentials(token="ghp_1", app_id="7", private_key=PEM))
+    assert "ghp_1" not in shown
+    assert "KEY" not in shown
+    assert show(Credentials(app_id="7", private_key=PEM)) == "Credentials(app 7)"
+    assert show(Credentials()) == "Credentials(none)"
+
+
+def header(token: str) -> str:
+    return f"Authorization: Basic {b64encode(f'x-access-token:{token}'.encode()).decode()}"

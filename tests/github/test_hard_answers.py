@@ -1,0 +1,381 @@
+"""What GitHub answers on a bad day, and which of three failures each is."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+import respx
+
+from bot.github.answers import LIMIT_PAUSE
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.github.errors import Refused, TryLater
+from tests.github.conftest import API, GRAPHQL, NOW, REPO
+
+RESET = int((NOW + timedelta(minutes=9)).timestamp())
+PAST = int((NOW - timedelta(minutes=9)).timestamp())
+LATER = {
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": str(RESET),
+}
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "at"),
+    [
+        (500, {}, b"", None),
+        (502, {}, b"<html>Unicorn!</html>", None),
+        (503, {}, b"<html>Unicorn!</html>", None),
+        (503, {"retry-after": "30"}, b"", NOW + timedelta(seconds=30)),
+        (503, {"retry-after": "Sat, 21 Nov 2026 12:00:30 GMT"}, b"", None),
+        (504, {}, b"", None),
+        (408, {}, b"", None),
+        (429, {}, b"", None),
+        (429, {"retry-after": "7"}, b"", NOW + timedelta(seconds=7)),
+        (403, {"retry-after": "60"}, b"{}", NOW + timedelta(seconds=60)),
+        (403, {"retry-after": "soon"}, b"{}", NOW + LIMIT_PAUSE),
+        (403, {"retry-after": "²"}, b"{}", NOW + LIMIT_PAUSE),
+        (403, {"retry-after": "9" * 40}, b"{}", NOW + LIMIT_PAUSE),
+        (403, LATER, b"{}", datetime.fromtimestamp(RESET, UTC)),
+        (429, LATER, b"{}", datetime.fromtimestamp(RESET, UTC)),
+        (403, {**LATER, "x-ratelimit-reset": str(PAST)}, b"{}", NOW),
+        (429, {**LATER, "x-ratelimit-reset": str(PAST)}, b"", NOW),
+        (403, {"x-ratelimit-remaining": "0"}, b"{}", NOW + LIMIT_PAUSE),
+        (403, {}, json.dumps({"message": SECONDARY}).encode(), NOW + LIMIT_PAUSE),
+        (
+            403,
+            {},
+            b'{"message":"You have triggered an abuse detection mechanism."}',
+            NOW + LIMIT_PAUSE,
+        ),
+        (200, {}, b"", None),
+        (200, {}, b"not JSON", None),
+        (200, {}, b'{"default_branch": "main", "private": fal', None),
+        (200, {}, b'{"default_branch": null, "private": false, "clone_url": ""}', None),
+        (200, {}, b"[" * 100_000, None),
+        (200, {}, b'{"default_branch": "\xff"}', None),
+    ],
+)
+def test_these_are_asked_again_later(
+    github: GitHub,
+    respx_mock: respx.MockRouter,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    at: datetime | None,
+) -> None:
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    respx_mock.get(REPO).respond(status, headers=encoded, content=body)
+    with pytest.raises(TryLater) as failure:
+        github.read.repository("acme/widgets")
+    assert failure.value.at == at
+    assert "repos/acme/widgets" in str(failure.value)
+    assert len(respx_mock.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (401, b'{"message":"Bad credentials"}', "Bad credentials. Check that the token"),
+        (403, b'{"message":"Resource not accessible by integration"}', "permission it lacks"),
+        (404, b'{"message":"Not Found"}', "Not Found. Check that it exists"),
+        (410, b'{"message":"Issues are disabled"}', "Issues are disabled"),
+        (422, b'{"message":"Validation Failed","errors":["a","b"]}', "Validation Failed; a; b"),
+        (451, b"<html>", "legal"),
+        (400, b"", "400"),
+        (304, b"", "304"),
+    ],
+)
+def test_these_are_never_asked_again(
+    github: GitHub, respx_mock: respx.MockRouter, status: int, body: bytes, says: str
+) -> None:
+    respx_mock.get(REPO).respond(status, content=body)
+    with pytest.raises(Refused, match=says) as refusal:
+        github.read.repository("acme/widgets")
+    assert refusal.value.status == status
+
+
+def test_githubs_own_words_stay_short_and_on_one_line(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    respx_mock.get(REPO).respond(422, json={"message": "\x1b[31mno\n" + "x" * 5000})
+    with pytest.raises(Refused) as refusal:
+        github.read.repository("acme/widgets")
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "kind", [httpx.ConnectTimeout, httpx.ReadTimeout, httpx.PoolTimeout, httpx.ReadError]
+)
+def test_a_broken_way_is_tried_again_later(
+    github: GitHub, respx_mock: respx.MockRouter, kind: type[Exception]
+) -> None:
+    respx_mock.get(REPO).mock(side_effect=kind)
+    with pytest.raises(TryLater) as failure:
+        github.read.repository("acme/widgets")
+    assert failure.value.at is None
+
+
+def test_a_mistake_of_ours_is_not_taken_for_a_bad_day(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    respx_mock.get(REPO).mock(side_effect=KeyError("ours"))
+    with pytest.raises(Exception, match="ours") as failure:
+        github.read.repository("acme/widgets")
+    assert not isinstance(failure.value, TryLater | Refused)
+
+
+# On real sockets
+
+
+Talk = Callable[[socket.socket, threading.Event], None]
+
+
+@contextmanager
+def server(talk: Talk) -> Iterator[str]:
+    """A server that reads one request and does as it is told, until the event is set."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    over = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            talk(connection, over)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    finally:
+        over.set()
+        thread.join(10)
+        listening.close()
+
+
+@contextmanager
+def client(url: str, seconds: float = 5.0) -> Iterator[GitHub]:
+    github = GitHub(url, Credentials(token="s3cret"), timeout_seconds=seconds)
+    try:
+        yield github
+    finally:
+        github.close()
+
+
+def test_nobody_listening_is_tried_again_later() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
+    with client(url) as github, pytest.raises(TryLater, match="cannot be reached"):
+        github.read.repository("acme/widgets")
+
+
+def test_a_server_that_says_nothing_is_left() -> None:
+    def wait(_: socket.socket, over: threading.Event) -> None:
+        over.wait(10)
+
+    with server(wait) as url, client(url, 0.2) as github, pytest.raises(TryLater, match="in time"):
+        github.read.repository("acme/widgets")
+
+
+@pytest.mark.parametrize("status", [200, 502])
+def test_a_body_that_drips_for_ever_is_left(status: int) -> None:
+    def drip(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 %d So\r\nContent-Length: 100000\r\n\r\n" % status)
+        with suppress(OSError):
+            while not over.wait(0.02):
+                connection.sendall(b" ")
+
+    with server(drip) as url, client(url, 0.2) as github, pytest.raises(TryLater, match="in time"):
+        github.read.repository("acme/widgets")
+
+
+def test_a_body_that_is_cut_off_is_no_answer() -> None:
+    def cut(connection: socket.socket, _: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}")
+
+    with server(cut) as url, client(url) as github, pytest.raises(TryLater, match="be reached"):
+        github.read.repository("acme/widgets")
+
+
+# GraphQL
+
+
+def problem(kind: str | None, *path: str | int, message: str = "No.") -> dict[str, Any]:
+    return {"type": kind, "path": list(path), "message": message} if kind else {"message": message}
+
+
+def answer(*problems: dict[str, Any], data: object = None) -> dict[str, Any]:
+    return {"data": data, "errors": list(problems)}
+
+
+@pytest.mark.parametrize("kind", ["RATE_LIMITED", "RATE_LIMIT"])
+@pytest.mark.parametrize(
+    ("headers", "at"),
+    [
+        ({"x-ratelimit-reset": str(RESET)}, datetime.fromtimestamp(RESET, UTC)),
+        ({"x-ratelimit-reset": str(PAST)}, NOW),
+        ({}, NOW + LIMIT_PAUSE),
+    ],
+)
+def test_a_rate_limit_in_graphql_says_when_to_come_back(
+    github: GitHub,
+    respx_mock: respx.MockRouter,
+    kind: str,
+    headers: dict[str, str],
+    at: datetime,
+) -> None:
+    respx_mock.post(GRAPHQL).respond(headers=headers, json=answer(problem(kind)))
+    with pytest.raises(TryLater) as failure:
+        github.read.pull("acme/widgets", 34)
+    assert failure.value.at == at
+
+
+@pytest.mark.parametrize(
+    ("read", "field"), [("pull", "pullRequest"), ("issue", "issueOrPullRequest")]
+)
+def test_what_does_not_exist_reads_as_none(
+    github: GitHub, respx_mock: respx.MockRouter, read: str, field: str
+) -> None:
+    missing = answer(problem("NOT_FOUND", "repository", field), data={"repository": {field: None}})
+    respx_mock.post(GRAPHQL).respond(json=missing)
+    assert getattr(github.read, read)("acme/widgets", 34) is None
+
+
+def test_a_repository_that_cannot_be_seen_hides_nothing(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    missing = answer(problem("NOT_FOUND", "repository"), data={"repository": None})
+    respx_mock.post(GRAPHQL).respond(json=missing)
+    with pytest.raises(Refused) as refusal:
+        github.read.pull("acme/widgets", 34)
+    assert refusal.value.status == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("FORBIDDEN", 403), ("INSUFFICIENT_SCOPES", 403), ("UNPROCESSABLE", 422)],
+)
+def test_graphql_refuses_too(
+    github: GitHub, respx_mock: respx.MockRouter, kind: str, status: int
+) -> None:
+    respx_mock.post(GRAPHQL).respond(json=answer(problem(kind, "repository", "pullRequest")))
+    with pytest.raises(Refused) as refusal:
+        github.read.pull("acme/widgets", 34)
+    assert refusal.value.status == status
+
+
+def test_a_field_this_github_does_not_know_is_no_bad_day(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    unknown = {"message": "Field 'rules' doesn't exist", "extensions": {"code": "undefinedField"}}
+    respx_mock.post(GRAPHQL).respond(json={"errors": [unknown]})
+    with pytest.raises(Refused, match="too old"):
+        github.read.pull("acme/widgets", 34)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer(problem(None, message="Something went wrong while executing your query.")),
+        answer(problem("SERVICE_UNAVAILABLE")),
+        answer(problem("NOT_FOUND", "repository", "pullRequest", "reviews", "nodes", 0, "author")),
+        answer(problem("NOT_FOUND", "repository", "pullRequest"), problem(None)),
+        {"data": None},
+        {"data": {"repository": None}},
+        {"data": {"repository": {"pullRequest": None}}},
+        {"data": {"repository": {"pullRequest": {"number": 34}}}},
+        {},
+        [],
+    ],
+)
+def test_data_in_part_is_never_fine(
+    github: GitHub, respx_mock: respx.MockRouter, said: object
+) -> None:
+    respx_mock.post(GRAPHQL).respond(json=said)
+    with pytest.raises((TryLater, Refused)):
+        github.read.pull("acme/widgets", 34)
+
+
+# Redirects and logs
+
+
+class Broken(httpx.SyncByteStream):
+    """A body whose connection ends in its midst."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"line 1"
+        raise httpx.RemoteProtocolError("gone")
+
+
+def test_a_renamed_repository_is_read_where_it_is_now(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    respx_mock.get(REPO).respond(301, headers={"Location": f"{API}/repositories/7"})
+    moved = respx_mock.get(f"{API}/repositories/7", headers={"Authorization": "Bearer s3cret"})
+    moved.respond(json={"default_branch": "main", "private": False, "clone_url": "there"})
+    assert github.read.repository("acme/widgets").clone_url == "there"
+
+
+def test_a_change_follows_no_redirect(github: GitHub, respx_mock: respx.MockRouter) -> None:
+    route = respx_mock.post(f"{REPO}/issues/comments/5/reactions")
+    route.respond(307, headers={"Location": f"{API}/repositories/7/issues/comments/5/reactions"})
+    with pytest.raises(Refused, match="renamed"):
+        github.write.react("acme/widgets", 5, "eyes")
+    assert len(respx_mock.calls) == 1
+
+
+def test_a_circle_of_redirects_ends(github: GitHub, respx_mock: respx.MockRouter) -> None:
+    respx_mock.get(REPO).respond(302, headers={"Location": REPO})
+    with pytest.raises(TryLater, match="redirected"):
+        github.read.repository("acme/widgets")
+
+
+def test_a_log_on_another_host_is_fetched_without_our_credentials(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    job = {"output": {"title": None, "summary": None, "text": None}}
+    respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
+    respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(
+        302, headers={"Location": "https://logs.example/9?sig=x"}
+    )
+    store = respx_mock.get("https://logs.example/9")
+    store.respond(text="2026-11-21T12:00:00.1234567Z \x1b[31mexpected 2, got 3\x1b[0m\n")
+    assert github.read.check_log("acme/widgets", 9) == "expected 2, got 3"
+    assert "authorization" not in store.calls[0].request.headers
+
+
+def test_another_hosts_log_that_breaks_off_is_tried_again_later(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    job = {"output": {"title": None, "summary": None, "text": None}}
+    respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
+    respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(stream=Broken())
+    with pytest.raises(TryLater, match="broke off"):
+        github.read.check_log("acme/widgets", 9)
+
+
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_without_a_log_the_checks_own_words_are_shown(
+    github: GitHub, respx_mock: respx.MockRouter, status: int
+) -> None:
+    job = {"output": {"title": "Failed", "summary": "2 of 9", "text": None}}
+    respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
+    respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(status)
+    assert github.read.check_log("acme/widgets", 9) == "2 of 9"
+
+
+def test_a_long_log_is_read_to_its_end(github: GitHub, respx_mock: respx.MockRouter) -> None:
+    respx_mock.get(f"{REPO}/check-runs/9").respond(
+        json={"output": {}, "app": {"slug": "github-actions"}}
+    )
+    lines = b"".join(b"line %d\n" % number for number in range(200_000))
+    respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(content=lines)
+    assert github.read.check_log("acme/widgets", 9).endswith("line 199998\nline 199999")

@@ -1,0 +1,133 @@
+"""GitHub's words against ours, every one of them."""
+
+import pytest
+
+from bot.github.mapping import check_state, merge_state, review_state
+from bot.github.pulls import login_of
+from bot.github.shapes import Actor, Context, Count, Nodes, Review
+from lifecycle.status import CheckState, Merge
+from lifecycle.status import Review as ReviewState
+from tests.github.pages import page, review
+
+MERGEABLE = {
+    "CLEAN": Merge.CLEAN,
+    "HAS_HOOKS": Merge.CLEAN,
+    "UNSTABLE": Merge.CLEAN,
+    "DRAFT": Merge.CLEAN,
+    "BEHIND": Merge.BEHIND,
+    "BLOCKED": Merge.PROTECTED,
+    "DIRTY": Merge.CONFLICT,
+    "UNKNOWN": Merge.UNKNOWN,
+    "A_WORD_OF_TOMORROW": Merge.UNKNOWN,
+}
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "state"),
+    [
+        ("SUCCESS", CheckState.PASSED),
+        ("FAILURE", CheckState.FAILED),
+        ("TIMED_OUT", CheckState.FAILED),
+        ("STARTUP_FAILURE", CheckState.FAILED),
+        ("ACTION_REQUIRED", CheckState.ACTION_REQUIRED),
+        ("CANCELLED", CheckState.CANCELLED),
+        ("SKIPPED", CheckState.SKIPPED),
+        ("NEUTRAL", CheckState.SKIPPED),
+        ("STALE", CheckState.STALE),
+        ("A_WORD_OF_TOMORROW", CheckState.PENDING),
+        (None, CheckState.PENDING),
+    ],
+)
+def test_a_finished_check_run_says_what_it_concluded(
+    conclusion: str | None, state: CheckState
+) -> None:
+    run = Context(typename="CheckRun", is_required=False, status="COMPLETED", conclusion=conclusion)
+    assert check_state(run) is state
+
+
+@pytest.mark.parametrize(
+    "status", ["QUEUED", "IN_PROGRESS", "PENDING", "REQUESTED", "WAITING", "A_WORD_OF_TOMORROW"]
+)
+def test_an_unfinished_check_run_is_pending_whatever_it_concluded_before(status: str) -> None:
+    run = Context(typename="CheckRun", is_required=False, status=status, conclusion="SUCCESS")
+    assert check_state(run) is CheckState.PENDING
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("SUCCESS", CheckState.PASSED),
+        ("FAILURE", CheckState.FAILED),
+        ("ERROR", CheckState.FAILED),
+        ("PENDING", CheckState.PENDING),
+        ("EXPECTED", CheckState.PENDING),
+        ("A_WORD_OF_TOMORROW", CheckState.PENDING),
+    ],
+)
+def test_a_commit_status_counts_like_a_check_run(said: str, state: CheckState) -> None:
+    status = Context(typename="StatusContext", is_required=False, context="ci", state=said)
+    assert check_state(status) is state
+
+
+@pytest.mark.parametrize(("said", "state"), MERGEABLE.items())
+def test_a_mergeable_pull_request_is_what_its_merge_state_says(said: str, state: Merge) -> None:
+    assert merge_state("MERGEABLE", said) is state
+
+
+@pytest.mark.parametrize("said", MERGEABLE)
+def test_a_conflict_is_a_conflict_whatever_the_merge_state(said: str) -> None:
+    assert merge_state("CONFLICTING", said) is Merge.CONFLICT
+
+
+@pytest.mark.parametrize("said", ["CLEAN", "HAS_HOOKS", "UNSTABLE", "DRAFT", "UNKNOWN"])
+def test_nothing_is_clean_before_github_has_tried_the_merge(said: str) -> None:
+    assert merge_state("UNKNOWN", said) is Merge.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("decision", "state"),
+    [
+        ("APPROVED", ReviewState.APPROVED),
+        ("CHANGES_REQUESTED", ReviewState.CHANGES_REQUESTED),
+        ("REVIEW_REQUIRED", ReviewState.PENDING),
+        ("A_WORD_OF_TOMORROW", ReviewState.NONE),
+    ],
+)
+def test_githubs_review_decision_stands(decision: str, state: ReviewState) -> None:
+    contrary = Nodes(nodes=(review("ann", "APPROVED"), review("ben", "CHANGES_REQUESTED")))
+    said = page(review_decision=decision, latest_opinionated_reviews=contrary)
+    assert review_state(said) is state
+
+
+@pytest.mark.parametrize(
+    ("reviews", "requested", "state"),
+    [
+        ([], 0, ReviewState.NONE),
+        ([], 1, ReviewState.PENDING),
+        ([review("ann", "APPROVED")], 0, ReviewState.APPROVED),
+        ([review("ann", "APPROVED")], 1, ReviewState.APPROVED),
+        ([review("ann", "DISMISSED")], 0, ReviewState.NONE),
+        (
+            [review("ann", "APPROVED"), review("ben", "CHANGES_REQUESTED")],
+            0,
+            ReviewState.CHANGES_REQUESTED,
+        ),
+        ([review("eve", "APPROVED", writer=False)], 0, ReviewState.NONE),
+        ([review("eve", "CHANGES_REQUESTED", writer=False)], 1, ReviewState.PENDING),
+    ],
+)
+def test_without_a_decision_the_writers_latest_reviews_decide(
+    reviews: list[Review], requested: int, state: ReviewState
+) -> None:
+    said = page(
+        latest_opinionated_reviews=Nodes(nodes=tuple(reviews)),
+        review_requests=Count(total_count=requested),
+    )
+    assert review_state(said) is state
+
+
+def test_an_app_is_named_as_rest_names_it() -> None:
+    assert login_of(Actor(typename="Bot", login="dependabot")) == "dependabot[bot]"
+    assert login_of(Actor(typename="Bot", login="dependabot[bot]")) == "dependabot[bot]"
+    assert login_of(Actor(typename="User", login="dependabot")) == "dependabot"
+    assert login_of(None) == ""

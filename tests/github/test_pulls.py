@@ -1,0 +1,263 @@
+"""What is made of a pull request's pages."""
+
+from typing import Any
+
+import pytest
+
+from bot.github.pulls import reading_of
+from bot.github.readings import PullReading
+from bot.github.shapes import (
+    BaseRef,
+    Commit,
+    Nodes,
+    Parameters,
+    Protection,
+    PullRequest,
+    RequiredCheck,
+    Rule,
+)
+from lifecycle.facts import Check
+from lifecycle.status import CheckState, PullState
+from tests.github.conftest import NOW
+from tests.github.pages import (
+    START,
+    bot,
+    checks,
+    comment,
+    listed,
+    page,
+    review,
+    run,
+    status,
+    thread,
+    user,
+)
+
+ME = "mergewright[bot]"
+OLD = "c" * 40
+
+
+def read(*pages: PullRequest, **changes: Any) -> PullReading:
+    return reading_of(pages or (page(**changes),), ME, NOW)
+
+
+def base(protection: Protection | None = None, *rules: Rule) -> BaseRef:
+    return BaseRef(
+        target=Commit(oid="d" * 40), branch_protection_rule=protection, rules=Nodes(nodes=rules)
+    )
+
+
+def test_the_plain_fields_are_taken_over() -> None:
+    reading = read(is_draft=True, merged_by=user("ann"), base_ref=base())
+    pull = reading.pull
+    assert (pull.number, pull.title, pull.draft, pull.state) == (34, "Retry", True, PullState.OPEN)
+    assert (pull.base, pull.base_branch) == ("d" * 40, "main")
+    assert pull.read_at == NOW
+    assert (reading.author, reading.merged_by) == (ME, "ann")
+    assert (reading.head_repository, reading.head_branch) == (
+        "acme/widgets",
+        "mergewright/12-retry",
+    )
+
+
+@pytest.mark.parametrize("state", PullState)
+def test_every_state_has_its_word(state: PullState) -> None:
+    assert read(state=state.name).pull.state is state
+
+
+def test_a_fork_that_is_gone_is_no_repository_of_ours() -> None:
+    assert read(head_repository=None).head_repository == ""
+
+
+def test_the_newest_run_of_one_identity_counts_whatever_the_order() -> None:
+    runs = [run(2, "unit", "SUCCESS"), run(3, "unit", None), run(1, "unit", "FAILURE")]
+    assert states(read(commits=checks(*runs)).pull.checks) == [CheckState.PENDING]
+
+
+def test_a_name_alone_is_no_identity() -> None:
+    found = read(
+        commits=checks(
+            run(1, "unit", "FAILURE"),
+            run(2, "unit", event="pull_request"),
+            run(3, "unit", workflow="Nightly"),
+            run(4, "unit", check_suite=None),
+            status("unit", "SUCCESS"),
+        )
+    ).pull.checks
+    assert [check.id for check in found] == [
+        "github-actions / CI / pull_request / unit",
+        "github-actions / CI / push / unit",
+        "github-actions / Nightly / push / unit",
+        "status / unit",
+        "unit",
+    ]
+    assert CheckState.FAILED in states(found)
+
+
+def test_the_newest_commit_status_of_a_context_counts() -> None:
+    found = read(
+        commits=checks(status("ci", "FAILURE", minute=2), status("ci", "SUCCESS", minute=1))
+    ).pull.checks
+    assert states(found) == [CheckState.FAILED]
+    assert found[0].run_id is None
+
+
+def test_checks_of_every_page_count() -> None:
+    first = page(commits=checks(run(1, "unit", "FAILURE"), more=True))
+    second = page(commits=checks(run(2, "lint")))
+    reading = read(first, second)
+    assert [check.name for check in reading.pull.checks] == ["lint", "unit"]
+    assert reading.pull.checks_complete
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param({"commits": checks(run(1, "unit"), more=True)}, id="checks"),
+        pytest.param({"commits": checks(run(1, "unit"), None)}, id="a check that may not be seen"),
+        pytest.param({"commits": checks(run(1, "unit"), oid=OLD)}, id="checks of an older head"),
+        pytest.param({"commits": Nodes(nodes=())}, id="the head commit"),
+        pytest.param({"reviews": listed(more=True)}, id="reviews"),
+        pytest.param({"comments": listed(more=True)}, id="comments"),
+        pytest.param({"review_threads": listed(more=True)}, id="threads"),
+    ],
+)
+def test_a_reading_says_when_something_is_missing(missing: dict[str, Any]) -> None:
+    assert not read(**missing).pull.checks_complete
+
+
+def test_no_checks_at_all_is_a_complete_reading() -> None:
+    pull = read().pull
+    assert pull.checks_complete
+    assert pull.checks == ()
+    assert not pull.checks_expected
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(
+            base(Protection(requires_status_checks=True, required_status_check_contexts=("unit",))),
+            id="branch protection",
+        ),
+        pytest.param(
+            base(
+                None,
+                Rule(type="DELETION", parameters=None),
+                Rule(
+                    type="REQUIRED_STATUS_CHECKS",
+                    parameters=Parameters(required_status_checks=(RequiredCheck(context="unit"),)),
+                ),
+            ),
+            id="a ruleset",
+        ),
+    ],
+)
+def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None:
+    pull = read(base_ref=rules, commits=checks(run(1, "lint"))).pull
+    assert pull.checks_expected
+    assert pull.checks[-1] == Check(
+        id="required / unit", name="unit", state=CheckState.PENDING, required=True
+    )
+    reported = read(base_ref=rules, commits=checks(run(1, "unit", is_required=True))).pull
+    assert [check.required for check in reported.checks] == [True]
+
+
+def test_rules_that_may_not_be_read_expect_nothing() -> None:
+    hidden = BaseRef(target=None, branch_protection_rule=None, rules=None)
+    pull = read(base_ref=hidden).pull
+    assert not pull.checks_expected
+    assert pull.base == "b" * 40
+
+
+def test_protection_without_status_checks_expects_none() -> None:
+    rule = Protection(requires_status_checks=False, required_status_check_contexts=("unit",))
+    pull = read(base_ref=base(rule)).pull
+    assert not pull.checks_expected
+    assert pull.checks == ()
+
+
+def test_remarks_are_stable_and_tell_people_bots_and_ourselves_apart() -> None:
+    found = read(
+        comments=listed(
+            comment(2, author=bot("renovate")),
+            comment(1, "ann"),
+            comment(3, author=bot("mergewright")),
+            comment(4, author=None),
+            comment(5, author=user("mergewright")),
+        )
+    ).pull.comments
+    assert [(each.id, each.author, each.bot, each.own) for each in found] == [
+        ("comment:1", "ann", False, False),
+        ("comment:2", "renovate[bot]", True, False),
+        ("comment:3", ME, True, True),
+        ("comment:4", "", False, False),
+        ("comment:5", "mergewright", False, False),
+    ]
+    assert not any(each.allowed for each in found)
+
+
+def test_a_review_speaks_once_in_its_verdict_or_among_the_comments() -> None:
+    latest = review("ann", "CHANGES_REQUESTED", id=3, body="Still no.")
+    reading = read(
+        latest_opinionated_reviews=Nodes(nodes=(latest, review("ben", "DISMISSED", id=4))),
+        reviews=listed(
+            review("ann", "CHANGES_REQUESTED", id=1, body="No."),
+            review("cid", "COMMENTED", id=2, body="Have you thought of time-outs?"),
+            latest,
+            review("ben", "DISMISSED", id=4, body="Never mind."),
+            review("dan", "COMMENTED", id=5),
+        ),
+    )
+    (verdict,) = reading.pull.verdicts
+    assert (verdict.author, verdict.approved, verdict.allowed) == ("ann", False, False)
+    assert verdict.remark is not None
+    assert verdict.remark.id == "review:3"
+    assert [each.id for each in reading.pull.comments] == ["review:1", "review:2", "review:4"]
+
+
+def test_a_verdict_carries_the_commit_it_was_given_on() -> None:
+    latest = Nodes(nodes=(review("ann", "APPROVED"),))
+    (verdict,) = read(latest_opinionated_reviews=latest).pull.verdicts
+    assert verdict.approved
+    assert verdict.sha == "a" * 40
+    assert verdict.remark is None
+
+
+def test_a_thread_comes_with_its_place_and_all_its_comments() -> None:
+    (found,) = read(
+        review_threads=listed(
+            thread(
+                "T1",
+                comment(8, diff_hunk="@@ -1 +1 @@"),
+                comment(9, author=bot("mergewright")),
+                line=None,
+                is_resolved=True,
+                is_outdated=True,
+            )
+        )
+    ).pull.threads
+    assert (found.id, found.path, found.line) == ("T1", "src/retry.py", 5)
+    assert (found.diff, found.resolved, found.outdated) == ("@@ -1 +1 @@", True, True)
+    assert [(each.id, each.own) for each in found.remarks] == [
+        ("thread-comment:8", False),
+        ("thread-comment:9", True),
+    ]
+
+
+def test_text_changed_by_another_hand_is_told_apart() -> None:
+    edited = {"last_edited_at": START}
+    reading = read(
+        comments=listed(
+            comment(1, "ann", editor=user("ann"), **edited),
+            comment(2, "ann", editor=user("eve"), **edited),
+            comment(3, "ann", editor=None, **edited),
+            comment(4, "ann"),
+        ),
+        review_threads=listed(thread("T1", comment(5, "ann", editor=user("eve"), **edited))),
+    )
+    assert reading.edited_by == {"comment:2": "eve", "comment:3": "", "thread-comment:5": "eve"}
+
+
+def states(found: tuple[Check, ...]) -> list[CheckState]:
+    return [check.state for check in found]
