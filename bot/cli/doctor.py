@@ -77,9 +77,8 @@ def machine_of(config: Path | None, environ: Mapping[str, str]) -> Machine:
     try:
         settings, secrets = given.everything(config)
     except Refused as refusal:
-        first, *more = str(refusal).splitlines()
-        hint = "\n".join(more) if "\n\n" not in str(refusal) else "copy config/example.toml"
-        finding = Finding(Verdict.FAIL, first, hint or "see config/default.toml")
+        says, _, hint = str(refusal).partition("\n")
+        finding = Finding(Verdict.FAIL, says, hint or "config/default.toml documents every key")
         return Machine(settings=Settings(), secrets=Secrets(), environ=environ, configured=finding)
     projects = ", ".join(settings.projects)
     finding = (
@@ -95,38 +94,38 @@ def configuration(machine: Machine) -> Finding:
 
 
 def git(machine: Machine) -> Finding:
-    said = _version_of("git", "--version")
-    if said < (2, 31):  # The first that takes credentials from variables, off disk and argv.
-        return Finding(Verdict.FAIL, _named(said), "install git 2.31 or newer")
-    return Finding(Verdict.OK, _named(said))
+    said = _answer("git", "--version")
+    if _numbers(said) < (2, 31):  # The first that takes settings from variables, off disk and argv.
+        return Finding(Verdict.FAIL, said or "not found", "install git 2.31 or newer")
+    return Finding(Verdict.OK, said)
 
 
 def tmux(machine: Machine) -> Finding:
     if machine.settings.runtime.kind != "tmux":
         return Finding(Verdict.OK, "not used")
-    said = _version_of("tmux", "-V")
-    if not said:
-        return Finding(Verdict.FAIL, _named(said), "install tmux 3.2 or newer")
-    if said < (3, 5):
+    said = _answer("tmux", "-V")
+    if _numbers(said) < (3, 2):  # The first that takes a session's variables from its caller.
+        return Finding(Verdict.FAIL, said or "not found", "install tmux 3.2 or newer")
+    if _numbers(said) < (3, 5):
         return Finding(
             Verdict.WARN,
-            f"{_named(said)}: before 3.5 it can lose how a program ended",
+            f"{said}: before 3.5 it can lose how a program ended",
             "nothing to do: Mergewright keeps its own record; 3.5 has the fix",
         )
-    return Finding(Verdict.OK, _named(said))
+    return Finding(Verdict.OK, said)
 
 
 def sqlite(machine: Machine) -> Finding:
-    said = sqlite3.sqlite_version_info
-    if said < (3, 37):  # The first with STRICT tables.
-        return Finding(Verdict.FAIL, _named(said), "use a Python with SQLite 3.37 or newer")
-    if said < (3, 51, 3):
+    said = sqlite3.sqlite_version
+    if _numbers(said) < (3, 37):  # The first with STRICT tables.
+        return Finding(Verdict.FAIL, said, "use a Python with SQLite 3.37 or newer")
+    if _numbers(said) < (3, 51, 3):
         return Finding(
             Verdict.WARN,
-            f"{_named(said)}: before 3.51.3 two writers at once can damage a database",
+            f"{said}: before 3.51.3 two writers at once can damage a database",
             "nothing to do: Mergewright writes by one connection; let nothing else write",
         )
-    return Finding(Verdict.OK, _named(said))
+    return Finding(Verdict.OK, said)
 
 
 def data(machine: Machine) -> Finding:
@@ -253,14 +252,14 @@ def _strength(secret: str) -> Finding:
     return Finding(Verdict.OK, "set")
 
 
-def _version_of(program: str, option: str) -> tuple[int, ...]:
-    """The numbers of a program's version; empty where it is missing or does not say."""
+def _answer(program: str, option: str) -> str:
+    """What a program says its version is; empty where it is missing."""
     if not shutil.which(program):
-        return ()
-    said = subprocess.run([program, option], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"\d+(?:\.\d+)+", said)
-    return tuple(int(number) for number in found[0].split(".")) if found else ()
+        return ""
+    said = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    return said.stdout.strip()
 
 
-def _named(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version)) or "not found"
+def _numbers(version: str) -> tuple[int, ...]:
+    found = re.search(r"\d+(?:\.\d+)+", version)
+    return tuple(map(int, found[0].split("."))) if found else ()

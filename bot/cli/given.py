@@ -1,10 +1,9 @@
 """What a command starts from: the configuration, the store, a session; or a refusal that helps."""
 
+import difflib
 import os
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 
 from bot.cli.refused import PROBLEM, Refused
@@ -26,15 +25,9 @@ def file(config: Path | None) -> Path:
     if config:
         raise Refused(f"{config}: there is no such file")
     raise Refused(
-        f"no configuration: there is no {FILE} here, and neither --config nor"
-        f" MERGEWRIGHT_CONFIG names one\nto begin, put these lines into {FILE}:\n\n"
-        f"{example()}"
+        f"no configuration: {FILE} is not here, and --config or MERGEWRIGHT_CONFIG name none\n"
+        f"to begin: mergewright config example > {FILE}"
     )
-
-
-def example() -> str:
-    """The shipped example, indented."""
-    return textwrap.indent(files("config").joinpath("example.toml").read_text("utf-8"), "    ")
 
 
 def settings(config: Path | None) -> Settings:
@@ -91,5 +84,7 @@ def session(opened: Store, id: str) -> Session:
     found = opened.session(id)
     if found is None:
         ids = [one.id for one in opened.sessions()]
-        raise Refused(f"no session {id!r}; {nearest(id, ids)}")
+        near = " or ".join(difflib.get_close_matches(id, ids))
+        hint = f"did you mean {near}?" if near else "`mergewright ls --all` lists them"
+        raise Refused(f"no session {id!r}; {hint}")
     return found

@@ -1,6 +1,5 @@
 """What a program printed, for people: the last lines, going on while it runs."""
 
-import re
 import sys
 import time
 from collections import deque
@@ -8,21 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from lifecycle.text import plain
+
 _POLL_SECONDS = 0.2
-
-# In this order: control sequences, strings to the terminal (titles, the clipboard), other escapes,
-# then whatever control character is left.
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"
-    r"|\x1b[ -/]*[0-~]"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]",
-)
-
-
-def plain(text: str) -> str:
-    """Text that cannot move the cursor, change the terminal, or hide itself."""
-    return _ESCAPES.sub("", text)
 
 
 def tail(path: Path, lines: int, *, follow: bool, ansi: bool) -> None:

@@ -36,10 +36,9 @@ Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 def main() -> None:
     """Run the command line. Exit codes: 0 fine, 1 found a problem, 2 usage or configuration."""
     try:
-        app()
+        app(prog_name="mergewright")
     except Refused as refusal:
-        for line in str(refusal).splitlines():
-            print(f"mergewright: {line}", file=sys.stderr)
+        print(f"mergewright: {refusal}", file=sys.stderr)
         sys.exit(refusal.code)
 
 
@@ -155,7 +154,7 @@ def logs(
     config: Config = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more comes.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many, at most.")] = 200,
-    run: Annotated[int, typer.Option(min=1, help="An earlier run.", show_default="the last")] = 0,
+    run: Annotated[int | None, typer.Option(min=1, help="An earlier run than the last.")] = None,
     ansi: Annotated[
         bool, typer.Option("--ansi", help="Leave escape sequences in; they reach your terminal.")
     ] = False,
@@ -167,9 +166,10 @@ def logs(
     settings = given.settings(config)
     with given.store(settings) as store:
         session = given.session(store, session_id)
-    path = Layout(settings.data).run(session.id, run or session.run) / "output.log"
+    wanted = run or session.run
+    path = Layout(settings.data).run(session.id, wanted) / "output.log"
     if not path.exists():
-        raise Refused(f"{session.id} has printed nothing yet in run {run or session.run}", PROBLEM)
+        raise Refused(f"{session.id} has printed nothing in run {wanted}", PROBLEM)
     output.tail(path, lines, follow=follow, ansi=ansi)
 
 
@@ -181,6 +181,14 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
     settings = given.settings(file)
     projects = ", ".join(settings.projects) or "none yet"
     print(f"{file} is fine. Projects: {projects}.")
+
+
+@config_app.command()
+def example() -> None:
+    """Print a small configuration to begin with."""
+    from importlib.resources import files
+
+    print(files("config").joinpath("example.toml").read_text("utf-8"), end="")
 
 
 @app.command()

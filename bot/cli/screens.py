@@ -11,13 +11,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli.output import plain
 from bot.store import HistoryRow, Session
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
 from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import ADVICE
 from lifecycle.status import TERMINAL, CheckState, Reason, Status
+from lifecycle.text import plain
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
 _GOOD = frozenset({Status.MERGED, Status.MERGEABLE, Status.APPROVED, Status.DONE})
@@ -111,7 +111,9 @@ def verdict(facts: Facts, decision: Decision, policy: Policy, now: datetime) -> 
     add(rows, "work", work_line(facts.work, facts.branch))
     for pull in facts.pulls:
         add(rows, "pull", pull_line(pull))
-    add(rows, "done", f"{len(facts.done)} actions; the last: {_last_done(facts)}")
+    if facts.done:
+        last = max(facts.done, key=lambda key: facts.done[key].at)
+        add(rows, "done", f"{len(facts.done)} actions, at last {last}")
     for key in sorted(facts.pending):
         add(rows, "to do", key)
     for key, failure in facts.failures.items():
@@ -199,8 +201,8 @@ def _headline(name: str, status: str, because: str) -> Text:
     return Text.assemble((name, "bold"), " ", (status, colour(status)), f"  {plain(because)}")
 
 
-def _remedy(status: str, reason: str) -> RenderableType:
-    advice = ADVICE.get(Reason(reason)) if status in _ATTENTION and reason else None
+def _remedy(status: str, reason: str) -> Text:
+    advice = ADVICE.get(Reason(reason)) if status in _ATTENTION else None
     return Text(f"{advice.remedy}\n" if advice else "")
 
 
@@ -224,10 +226,6 @@ def _happened(row: HistoryRow) -> str:
         return f"{row.kind}{who}: " + ", ".join(f"{k} {v}" for k, v in row.data.items())
     actions = ", ".join(row.data["actions"])
     return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
-
-
-def _last_done(facts: Facts) -> str:
-    return max(facts.done, key=lambda key: facts.done[key].at, default="none")
 
 
 def _action(action: Any) -> str:

@@ -1,0 +1,153 @@
+"""A configured installation with its database, and the command line run in this very process."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bot.cli import main
+from bot.layout import Layout
+from bot.store import NewSession, Observed, Recorded, Store
+from lifecycle.actions import Comment
+from lifecycle.facts import Agent, Check, Issue, Pull, Work
+from lifecycle.status import Activity, CheckState, Probe, Reason, Status
+
+CONFIGURATION = """
+[server]
+data = "{data}"
+[projects.widgets]
+repository = "acme/widgets"
+agent = "shell"
+[agent-types.shell]
+program = "shell"
+command = ["cat", "{{prompt}}"]
+"""
+
+
+#: The command as it is installed.
+MERGEWRIGHT = str(Path(sys.executable).with_name("mergewright"))
+
+
+class Result(NamedTuple):
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class House:
+    """An installation: its file, its data folder, its database."""
+
+    def __init__(self, root: Path) -> None:
+        self.file = root / "mergewright.toml"
+        self.layout = Layout(root / "data")
+        self.layout.data.mkdir(mode=0o700)
+        self.file.write_text(CONFIGURATION.format(data=self.layout.data))
+        self.now = datetime.now(UTC)
+
+    def has_session(self, number: int = 12, title: str = "It breaks", slot: bool = False) -> str:
+        """A session whose agent has been at work for five minutes."""
+        started = self.now - timedelta(minutes=5)
+        store = Store(self.layout.database, clock=lambda: started)
+        new = NewSession(
+            id=f"widgets-{number}",
+            project="widgets",
+            repository="acme/widgets",
+            created=started,
+            issue=Issue(number=number, title=title, url=f"https://example.com/issues/{number}"),
+            branch=f"mergewright/{number}-it-breaks",
+            requester="ada",
+            agent_type="shell",
+        )
+        store.create_session(new)
+        if slot:
+            assert store.take_slots(9) == [new.id]
+        self._decide(store, new.id, "working", Reason.AGENT_AT_WORK, "The agent is at work")
+        agent = Agent(
+            run=1,
+            activity=Activity.ACTIVE,
+            since=started,
+            seen=self.now,
+            evidence="it printed",
+            runtime=Probe.ALIVE,
+            program=Probe.ALIVE,
+        )
+        work = Work(path="/somewhere", branch=new.branch, base="b" * 40, head="c" * 40)
+        store.observe([Observed(session=new.id, run=1, agent=agent, work=work)], self.now)
+        store.close()
+        return new.id
+
+    def has_a_red_check(self, session: str) -> None:
+        """Its pull request, and a decision about it."""
+        pull = Pull(
+            number=34,
+            url="https://example.com/pull/34",
+            head="c" * 40,
+            checks=(
+                Check(id="unit", name="unit", state=CheckState.FAILED),
+                Check(id="lint", name="lint", state=CheckState.PASSED),
+            ),
+        )
+        store = Store(self.layout.database, clock=lambda: self.now)
+        store.observe([Observed(session=session, pulls=(pull,))], self.now)
+        because = "a check that counts failed on ccccccc: unit"
+        self._decide(store, session, "ci_failed", Reason.PULL_REQUEST, because)
+        store.close()
+
+    def has_ended(self, session: str) -> None:
+        """A person stopped it."""
+        store = Store(self.layout.database, clock=lambda: self.now)
+        self._decide(store, session, Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it")
+        store.close()
+
+    def printed(self, session: str, text: str, run: int = 1) -> Path:
+        """What the session's program printed."""
+        folder = self.layout.run(session, run)
+        folder.mkdir(parents=True)
+        path = folder / "output.log"
+        path.write_bytes(text.encode())
+        return path
+
+    def _decide(
+        self, store: Store, session: str, status: str, reason: Reason, because: str
+    ) -> None:
+        claim = store.claim(session, "tests", self.now, 60)
+        assert claim
+        action = Comment(key=f"comment:{status}", number=12, topic="started")
+        decision = Recorded(status=status, reason=reason, because=because, run=1, actions=(action,))
+        store.record(claim, decision, self.now)
+
+
+class CommandLine:
+    """`mergewright`, as if it were started in the installation's folder."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Result:
+        self._monkeypatch.setattr("sys.argv", ["mergewright", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capsys.readouterr()
+        code = ended.value.code
+        assert isinstance(code, int | None)
+        return Result(code or 0, out, err)
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERGEWRIGHT_CONFIG", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    return House(tmp_path)
+
+
+@pytest.fixture
+def mergewright(
+    house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)

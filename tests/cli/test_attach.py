@@ -1,0 +1,28 @@
+"""Attaching hands the terminal over to the runtime's own command."""
+
+import os
+
+import pytest
+
+from tests.cli.conftest import CommandLine, House
+
+
+def test_attaching_becomes_the_runtimes_command(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    became: list[tuple[str, ...]] = []
+    monkeypatch.setattr(os, "execvp", lambda _, argv: became.append(argv))
+    session = house.has_session()
+    assert mergewright("attach", session).code == 0
+    ((program, *words),) = became
+    assert program == "tmux"
+    assert str(house.layout.runtime / "tmux.sock") in words
+    assert words[-1] == "=widgets-12_r1"
+
+
+def test_what_does_not_run_cannot_be_attached_to(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session()
+    house.has_ended(session)
+    result = mergewright("attach", session)
+    assert result.code == 1
+    assert "widgets-12 is killed: no program of it runs; `mergewright logs" in result.err

@@ -1,0 +1,65 @@
+"""A program's output can be read while it runs, and afterwards."""
+
+import subprocess
+import threading
+
+from lifecycle.text import plain
+from tests.cli.conftest import MERGEWRIGHT, CommandLine, House
+
+
+def test_the_last_lines_are_printed(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session()
+    house.printed(session, "".join(f"line {number}\n" for number in range(1, 11)))
+    assert mergewright("logs", session, "-n", "2").out == "line 9\nline 10\n"
+
+
+def test_an_earlier_run_can_be_asked_for(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session()
+    house.printed(session, "second\n", run=2)
+    assert mergewright("logs", session, "--run", "2").out == "second\n"
+    result = mergewright("logs", session)
+    assert result.code == 1
+    assert result.err == "mergewright: widgets-12 has printed nothing in run 1\n"
+
+
+def test_escape_sequences_are_taken_out_unless_asked_for(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session()
+    house.printed(session, "\x1b[31mred\x1b[0m\r\n\x1b]52;c;c3RvbGVu\x07end\n")
+    assert mergewright("logs", session).out == "red\nend\n"
+    assert mergewright("logs", session, "--ansi").out.startswith("\x1b[31mred")
+
+
+def test_output_that_is_no_text_is_printed_all_the_same(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session()
+    house.printed(session, "").write_bytes(b"\xff\xfe ok\n")
+    assert mergewright("logs", session).out == "\ufffd\ufffd ok\n"
+
+
+def test_following_prints_what_comes_until_interrupted(house: House) -> None:
+    session = house.has_session()
+    path = house.printed(session, "first\n")
+    command = [MERGEWRIGHT, "logs", session, "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+        watchdog = threading.Timer(20, following.kill)
+        watchdog.start()
+        assert following.stdout
+        assert following.stdout.readline() == "first\n"
+        with path.open("a") as file:
+            file.write("half a ")
+            file.flush()
+            file.write("line\n")
+        assert following.stdout.readline() == "half a line\n"
+        following.send_signal(2)
+        assert following.wait() == 0
+        watchdog.cancel()
+
+
+def test_text_keeps_newlines_and_tabs_and_nothing_else_that_controls() -> None:
+    assert plain("a\tb\n\x1b[1;31mc\x1b[0m\x00\x7f\x9b2Jd") == "a\tb\ncd"
+    assert plain("\x1b]0;title\x07a\x1b]8;;x\x1b\\b\x1bPq\x1b\\c") == "abc"
+    assert plain("\x1b]0;never ends\nnext") == "\nnext"
+    assert plain("\x1b(Bplain \u202eesrever") == "plain esrever"

@@ -1,0 +1,157 @@
+"""The frame of the command line: what it needs, how it ends, how it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from config.load import VARIABLES
+from tests.cli.conftest import MERGEWRIGHT, CommandLine, House
+
+HEAVY = ("asyncio", "githubkit", "httpx", "libtmux", "litestar", "msgspec", "rich", "sqlite3")
+
+
+def test_help_imports_nothing_it_does_not_need() -> None:
+    script = f"""
+import sys
+from bot.cli import main
+sys.argv = ["mergewright", "--help"]
+try:
+    main()
+except SystemExit as ended:
+    assert ended.code == 0
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_installed_command_says_its_version() -> None:
+    said = subprocess.run([MERGEWRIGHT, "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("mergewright 0.")
+
+
+@pytest.mark.parametrize("words", [("lss",), ("show",), ("ls", "--wat"), ("logs", "x", "-n", "0")])
+def test_wrong_usage_ends_with_2(mergewright: CommandLine, words: tuple[str, ...]) -> None:
+    result = mergewright(*words)
+    assert result.code == 2
+    assert "Usage: mergewright" in result.err
+
+
+def test_without_a_configuration_it_says_how_to_make_one(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.file.unlink()
+    result = mergewright("ls")
+    assert (result.code, result.out) == (2, "")
+    assert "mergewright config example > mergewright.toml" in result.err
+
+    house.file.write_text(mergewright("config", "example").out)
+    assert mergewright("config", "check", str(house.file)).code == 0
+
+
+def test_a_configuration_that_is_named_must_be_there(
+    mergewright: CommandLine, house: House
+) -> None:
+    result = mergewright("ls", "--config", "elsewhere.toml")
+    assert (result.code, result.err) == (2, "mergewright: elsewhere.toml: there is no such file\n")
+
+
+def test_the_configuration_may_be_named_by_a_variable(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = house.file.rename(house.file.with_name("other.toml"))
+    house.has_session()
+    monkeypatch.setenv("MERGEWRIGHT_CONFIG", str(moved))
+    assert mergewright("ls").code == 0
+
+
+def test_a_configuration_is_checked(mergewright: CommandLine, house: House) -> None:
+    result = mergewright("config", "check", str(house.file))
+    assert (result.code, result.out) == (0, f"{house.file} is fine. Projects: widgets.\n")
+
+
+def test_every_mistake_of_a_configuration_is_printed(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.file.write_text("[server]\nprt = 1\n[limits]\nsessions = 0\n")
+    result = mergewright("config", "check", str(house.file))
+    assert result.code == 2
+    assert "server.prt: unknown key; did you mean 'port'?" in result.err
+    assert "limits.sessions = 0: expected int >= 1" in result.err
+
+
+def test_names_of_programs_and_runtimes_are_held_against_what_there_is(
+    mergewright: CommandLine, house: House
+) -> None:
+    wrong = house.file.read_text().replace('program = "shell"', 'program = "shel"')
+    house.file.write_text(f'{wrong}\n[runtime]\nkind = "tmx"\n')
+    result = mergewright("config", "check", str(house.file))
+    assert result.code == 2
+    assert "agent-types.shell.program = 'shel': did you mean 'shell'? known: " in result.err
+    assert "runtime.kind = 'tmx': did you mean 'tmux'? known: " in result.err
+
+
+def test_before_the_first_start_there_is_no_database(mergewright: CommandLine) -> None:
+    result = mergewright("ls")
+    assert result.code == 1
+    assert "no database yet; `mergewright serve` makes it" in result.err
+
+
+def test_serving_without_secrets_is_refused_with_what_is_missing(
+    mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in VARIABLES.values():
+        monkeypatch.delenv(variable, raising=False)
+    result = mergewright("serve")
+    assert result.code == 2
+    assert "MERGEWRIGHT_GITHUB_TOKEN" in result.err
+    assert "MERGEWRIGHT_WEBHOOK_SECRET" in result.err
+
+
+@pytest.mark.parametrize("command", ["show", "why", "attach", "logs"])
+def test_an_unknown_session_is_answered_with_the_nearest(
+    mergewright: CommandLine, house: House, command: str
+) -> None:
+    house.has_session(12)
+    result = mergewright(command, "widget-12")
+    expected = "mergewright: no session 'widget-12'; did you mean widgets-12?\n"
+    assert (result.code, result.err) == (2, expected)
+
+
+def test_a_session_like_no_other_is_answered_with_where_they_are_listed(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session(12)
+    assert "`mergewright ls --all` lists them" in mergewright("show", "x").err
+
+
+def test_colours_are_for_terminals(house: House) -> None:
+    house.has_session()
+    command = [MERGEWRIGHT, "ls"]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    terminal, inner = os.openpty()
+    subprocess.run(command, stdout=inner, check=True, env={**os.environ, "TERM": "xterm"})
+    shown = os.read(terminal, 10_000).decode()
+    os.close(inner)
+    os.close(terminal)
+    assert "\x1b[" in shown
+    assert "\x1b[" not in piped
+
+
+def test_programs_get_json(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session()
+    house.has_a_red_check(session)
+    (row,) = json.loads(mergewright("ls", "--json").out)
+    assert (row["id"], row["status"], row["activity"]) == (session, "ci_failed", "active")
+    assert row["pulls"] == [{"number": 34, "url": "https://example.com/pull/34"}]
+    shown = json.loads(mergewright("show", session, "--json").out)
+    assert shown["session"]["id"] == session
+    assert shown["history"][0]["data"]["status"] == "ci_failed"
+    explained = json.loads(mergewright("why", session, "--json").out)
+    assert explained["decision"]["status"] == "queued"
+    assert explained["facts"]["session"] == session

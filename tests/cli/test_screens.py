@@ -1,0 +1,86 @@
+"""What people read fits 80 columns, says what matters, and cannot touch their terminal."""
+
+from bot.store import Store
+from tests.cli.conftest import CommandLine, House
+
+HOSTILE = "It breaks \x1b]0;owned\x07\x1b[2J\u202e" + "very " * 30 + "much"
+
+
+def test_sessions_are_listed_with_status_pull_age_and_reason(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session(7)
+    house.has_a_red_check(house.has_session(12, title="The parser drops a line"))
+    result = mergewright("ls")
+    assert result.code == 0
+    assert [line.split() for line in result.out.splitlines() if not line.startswith(" ")] == [
+        ["SESSION", "STATUS", "AGENT", "PULL", "SINCE"],
+        ["widgets-7", "working", "active", "-", "0s"],
+        ["widgets-12", "ci_failed", "active", "#34", "0s"],
+    ]
+    assert "  The parser drops a line\n  a check that counts failed on ccccccc: unit" in result.out
+
+
+def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
+    house.has_session()
+    house.layout.database.unlink()
+    Store(house.layout.database).close()
+    assert mergewright("ls").out == "No live sessions; --all shows ended ones.\n"
+    assert mergewright("ls", "--all").out == "No sessions yet.\n"
+
+
+def test_a_session_is_shown_with_all_that_is_known(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session(12, title="The parser drops a line")
+    house.has_a_red_check(session)
+    result = mergewright("show", session)
+    assert result.code == 0
+    shown = " ".join(result.out.split())
+    for words in (
+        "widgets-12 ci_failed a check that counts failed on ccccccc: unit",
+        "#12 The parser drops a line",
+        "https://example.com/issues/12",
+        "asked by ada",
+        "shell, run 1, active since 5m: it printed",
+        "mergewright/12-it-breaks at ccccccc",
+        "checks: 1 passed, 1 failed (unit)",
+        "to do comment:ci_failed",
+        "working: The agent is at work -> comment:working",
+    ):
+        assert words in shown
+
+
+def test_why_goes_from_the_facts_to_the_rule_to_what_follows(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session()
+    before = house.layout.database.read_bytes()
+    result = mergewright("why", session)
+    assert result.code == 0
+    assert result.out.startswith("widgets-12 queued  waits for a free slot")
+    order = ["facts", "in short", "what follows", "judged again"]
+    places = [result.out.index(f"\n{word}") for word in order]
+    assert places == sorted(places)
+    assert house.layout.database.read_bytes() == before
+
+
+def test_why_names_the_actions_that_would_follow(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session(slot=True)
+    assert "Start start:" in mergewright("why", session).out
+
+
+def test_an_observing_house_would_do_nothing(mergewright: CommandLine, house: House) -> None:
+    session = house.has_session(slot=True)
+    with house.file.open("a") as file:
+        file.write('\n[policy]\nmode = "observe"\n')
+    assert "nothing: policy.mode is observe" in mergewright("why", session).out
+
+
+def test_foreign_words_fit_the_screen_and_cannot_command_the_terminal(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session(title=HOSTILE)
+    house.has_a_red_check(session)
+    for words in (("ls",), ("show", session), ("why", session)):
+        out = mergewright(*words).out
+        assert not set(out) & {"\x1b", "\x07", "\u202e"}
+        assert max(map(len, out.splitlines())) <= 80
