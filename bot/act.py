@@ -13,7 +13,7 @@ from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
 from bot.outbox import Impossible, Later, Moot, Outcome
 from bot.sites import Sites
 from bot.store import Due, Session, Store, Touch
-from lifecycle import actions as do
+from lifecycle import actions
 from lifecycle.status import Reason
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
@@ -53,35 +53,35 @@ class Act:
     def _arm(self, session: Session, due: Due) -> Outcome:
         key = f"{session.id}/{due.action.key}"
         match due.action:
-            case do.Start() as start:
+            case actions.Start() as start:
                 return self._agents.start(session, start)
-            case do.Tell() as tell:
+            case actions.Tell() as tell:
                 return self._agents.tell(session, tell, tried=due.attempts)
-            case do.Stop(run=run):
+            case actions.Stop(run=run):
                 return self._agents.stop(session, run)
-            case do.Release(run=run):
+            case actions.Release(run=run):
                 return self._agents.release(session, run)
-            case do.Publish(head=head):
+            case actions.Publish(head=head):
                 return self._publish(session, head)
-            case do.OpenPull(head=head, draft=draft):
+            case actions.OpenPull(head=head, draft=draft):
                 return self._open_pull(session, head, draft=draft)
-            case do.MergePull() as merge:
+            case actions.MergePull() as merge:
                 return self._merge(session, merge)
-            case do.Comment(number=number, topic=topic, values=values):
+            case actions.Comment(number=number, topic=topic, values=values):
                 body = words.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
                 return Outcome(result=f"comment {written}")
-            case do.Reply(number=number, thread=thread, topic=topic, values=values):
+            case actions.Reply(number=number, thread=thread, topic=topic, values=values):
                 body = words.say(topic, values)
                 self._github.write.reply(session.repository, number, thread, body, key)
                 return Outcome(touches=(_pull(session, number),))
-            case do.React(comment=comment, content=content):
+            case actions.React(comment=comment, content=content):
                 self._github.write.react(session.repository, comment, content)
                 return Outcome()
-            case do.CloseIssue(number=number):
+            case actions.CloseIssue(number=number):
                 self._github.write.close_issue(session.repository, number)
                 return Outcome()
-            case do.DeleteBranch(branch=branch, sha=sha):
+            case actions.DeleteBranch(branch=branch, sha=sha):
                 self._github.write.delete_branch(session.repository, branch, sha)
                 return Outcome()
             case _ as never:
@@ -123,7 +123,7 @@ class Act:
         )
         return Outcome(result=str(number), touches=(_pull(session, number),))
 
-    def _merge(self, session: Session, merge: do.MergePull) -> Outcome:
+    def _merge(self, session: Session, merge: actions.MergePull) -> Outcome:
         """Merge the judged commit. What moved in between makes the judgement moot."""
         commits = self._sites.mirror(session.project).subjects(session.work.base, merge.sha)
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)

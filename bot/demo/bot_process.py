@@ -20,7 +20,7 @@ class BotProcess:
 
     def __init__(self, folder: Path, config: str, secrets: Mapping[str, str]) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.page_token = secrets["MERGEWRIGHT_PAGE_TOKEN"]
         self.config = folder / "mergewright.toml"
@@ -90,7 +90,8 @@ class BotProcess:
             self._process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,0 +1,40 @@
+"""From a label to a merged pull request: read this first."""
+
+from tests.world.waiting import eventually
+from tests.world.world import World
+
+
+def test_a_labelled_issue_becomes_a_merged_pull_request(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+
+    issue.agent.starts()
+    assert "Add widgets" in issue.agent.hears("We need more.")["text"]
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+
+    pull = issue.pull
+    first = pull.pull.head
+    issue.becomes("review_pending")
+    pull.ci_fails("unit", log="the widget must be xyzzy")
+    issue.becomes("ci_failed")
+    issue.agent.hears("xyzzy")
+    issue.agent.commits({"widgets.txt": "xyzzy\n"}, "Make it xyzzy").ends_its_turn()
+
+    second = pull.moves_on_from(first)
+    pull.ci_passes("unit").reviewer_asks_for("plugh, please")
+    issue.agent.hears("plugh, please")
+    issue.agent.commits({"widgets.txt": "xyzzy plugh\n"}, "Say plugh").ends_its_turn()
+
+    pull.moves_on_from(second)
+    pull.ci_passes("unit").reviewer_approves()
+    issue.becomes("merged")
+
+    eventually(lambda: issue.issue.state == "closed", "the issue is closed")
+    eventually(lambda: pull.pull.head_branch not in world.repo.heads, "the branch is deleted")
+    workspace = world.folder / "data" / "workspaces" / issue.id
+    eventually(lambda: not workspace.exists(), "the worktree is removed")
+    assert pull.pull.merged
+    assert len(issue.said()) == 1
+    assert len(pull.said()) == 1
+    assert "Done in" in pull.said()[0]
+    assert [entry["kind"] for entry in issue.agent.heard] == ["prompt", "message", "message"]

@@ -1,0 +1,91 @@
+"""An agent that does what a test tells it, in a real terminal.
+
+It carries out the lines of the file `orders` in its folder, one JSON object each, and writes every
+prompt and message it gets to the file `heard`. Both files live as long as the session, so a new run
+goes on after the last order that was carried out.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import termios
+import time
+import traceback
+from pathlib import Path
+
+FOLDER = Path(os.environ["PUPPET"]) / os.environ["MERGEWRIGHT_SESSION"]
+_MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    attributes = termios.tcgetattr(sys.stdin)
+    attributes[0] &= ~termios.ICRNL
+    attributes[3] &= ~(termios.ICANON | termios.ECHO)
+    attributes[6][termios.VMIN], attributes[6][termios.VTIME] = 0, 0
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, attributes)
+    say("\x1b[?2004h")
+    heard("prompt", Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text())
+    typed = b""
+    while True:
+        typed = listen(typed + os.read(sys.stdin.fileno(), 65536))
+        obey()
+        time.sleep(0.01)
+
+
+def listen(typed: bytes) -> bytes:
+    """Take whole messages off what was typed; return the rest."""
+    while b"\x1b[201~\r" in typed:
+        message, _, typed = typed.partition(b"\x1b[201~\r")
+        text = message.replace(b"\x1b[200~", b"").replace(b"\r", b"\n").decode(errors="replace")
+        mark = _MARK.search(text)
+        say(f"mergewright: received {mark[1] if mark else '?'}\r\n")
+        heard("message", text)
+    return typed
+
+
+def heard(kind: str, text: str) -> None:
+    mark = _MARK.search(text)
+    entry = {
+        "kind": kind,
+        "run": int(os.environ["MERGEWRIGHT_RUN"]),
+        "mark": mark[1] if mark else "",
+        "text": text,
+    }
+    with (FOLDER / "heard").open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def obey() -> None:
+    """Carry out the next order that was not carried out yet."""
+    orders, done = FOLDER / "orders", FOLDER / "done"
+    lines = orders.read_text().splitlines() if orders.exists() else []
+    count = len(done.read_text()) if done.exists() else 0
+    for line in lines[count:]:
+        with done.open("a") as file:
+            file.write(".")
+        order = json.loads(line)
+        for path, text in order.get("write", {}).items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text)
+        for command in order.get("run", []):
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        if "say" in order:
+            say(f"mergewright: {order['say']}\r\n")
+        if "exit" in order:
+            raise SystemExit(order["exit"])
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Exception:
+        traceback.print_exc()
+        raise

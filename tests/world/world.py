@@ -1,0 +1,260 @@
+"""A small universe: a GitHub, people, a bot, and agents that do what the story says."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bot.app import App
+from bot.demo.bot_process import free_port
+from bot.demo.github import GitHubServer
+from bot.demo.github.issues import Issue
+from bot.demo.github.pulls import Pull
+from bot.store import Session, Store
+from config.load import Secrets, load_settings
+from config.settings import Settings
+from runtimes import RUNTIMES
+from runtimes.base import Options
+from tests.world.waiting import eventually
+
+BOT, ALICE, ROB, MALLORY = "mergewright-bot", "alice", "rob", "mallory"
+SECRET, TOKEN = "the-secret-of-the-webhook", "the-token-of-the-bot"
+_CONFIG = """
+[server]
+port = {port}
+data = "{data}"
+[github]
+api-url = "{url}api/v3/"
+[projects.widgets]
+repository = "acme/widgets"
+agent = "puppet"
+[agent-types.puppet]
+program = "shell"
+command = ["{python}", "-I", "{puppet}"]
+env = {{ PUPPET = "{puppets}" }}
+[runtime]
+sandbox = "none"
+[policy]
+mode = "merge"
+settle-seconds = 0.2
+review-debounce-seconds = 0.2
+merged-grace-seconds = 1
+hearing-seconds = 2
+restart-seconds = 0.1
+{policy}
+[timing]
+sweep-seconds = 0.1
+reconcile-seconds = 600
+pull-stale-seconds = 600
+lease-seconds = 2
+action-retry-seconds = 0.1
+{timing}
+"""
+
+
+class World:
+    """Everything a story needs. Close it, and nothing of it is left."""
+
+    def __init__(self, folder: Path, github: GitHubServer) -> None:
+        self.folder = folder
+        self.github = github
+        self.puppets = folder / "puppets"
+        self.secrets = Secrets(token=TOKEN, webhook_secret=SECRET, page_token="the page's token")
+        github.bot_account(BOT, token=TOKEN)
+        self.repo = github.repository("acme/widgets", files={"README.md": "# Widgets\n"})
+        self.repo.permission(BOT, "write")
+        for login in (ALICE, ROB):
+            github.user(login)
+            self.repo.permission(login, "write")
+        github.user(MALLORY)
+        self.port = free_port()
+        self.repo.webhook(f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
+        self.app: App | None = None
+
+    # -- the bot
+
+    def settings(self, policy: str = "", timing: str = "") -> Settings:
+        """The configuration of a story, with further lines under [policy] and [timing]."""
+        path = self.folder / "mergewright.toml"
+        path.write_text(
+            _CONFIG.format(
+                port=self.port,
+                data=self.folder / "data",
+                url=self.github.url,
+                python=sys.executable,
+                puppet=Path(__file__).with_name("puppet.py"),
+                puppets=self.puppets,
+                policy=policy,
+                timing=timing,
+            )
+        )
+        return load_settings(path)
+
+    def bot_starts(self, policy: str = "", timing: str = "") -> App:
+        """Start a bot in this process."""
+        self.app = App(self.settings(policy, timing), self.secrets)
+        self.app.start()
+        eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
+        return self.app
+
+    def bot_stops(self) -> None:
+        if self.app is not None:
+            self.app.stop()
+            self.app = None
+
+    @property
+    def store(self) -> Store:
+        assert self.app is not None
+        return self.app.store
+
+    def close(self) -> None:
+        self.bot_stops()
+        runtime = RUNTIMES["tmux"](Options(data=self.folder / "data"))
+        for handle in runtime.look():
+            runtime.stop(handle, grace_seconds=0.1)
+
+    # -- people
+
+    def issue(self, title: str = "More widgets", body: str = "We need more.") -> "IssueStory":
+        return IssueStory(self, self.repo.open_issue(title, body, by=ALICE))
+
+    def loses_the_next_webhook(self) -> None:
+        self.github.lose_next(1)
+
+
+class IssueStory:
+    """An issue, and the session it may get."""
+
+    def __init__(self, world: World, issue: Issue) -> None:
+        self.world = world
+        self.issue = issue
+        self.id = f"widgets-{issue.number}"
+
+    def is_labelled(self, by: str = ALICE) -> "IssueStory":
+        self.issue.label("mergewright", by=by)
+        return self
+
+    @property
+    def session(self) -> Session | None:
+        return self.world.store.session(self.id)
+
+    def becomes(self, status: str) -> Session:
+        """Wait until the session has this status."""
+
+        def there() -> Session | None:
+            session = self.session
+            self._last = f"{session.status}: {session.because}" if session else "no session"
+            return session if session and session.status == status else None
+
+        try:
+            return eventually(there, f"{self.id} becomes {status}")
+        except AssertionError as failure:
+            raise AssertionError(f"{failure} ({self._last})") from None
+
+    @property
+    def agent(self) -> "AgentStory":
+        return AgentStory(self)
+
+    @property
+    def pull(self) -> "PullStory":
+        """Its pull request, once there is one."""
+
+        def opened() -> Pull | None:
+            session = self.session
+            branch = session.branch if session else ""
+            found = [pull for pull in self.world.repo.pulls if pull.head_branch == branch]
+            return found[0] if found else None
+
+        return PullStory(self.world, eventually(opened, f"{self.id} has a pull request"))
+
+    def said(self, by: str = BOT) -> list[str]:
+        """What somebody wrote on the issue."""
+        return [c.body for c in self.issue.comments if c.user.login == by]
+
+
+class AgentStory:
+    """The puppet of a session: what it does, and what it heard."""
+
+    def __init__(self, story: IssueStory) -> None:
+        self._story = story
+        self._folder = story.world.puppets / story.id
+
+    def _order(self, **order: Any) -> "AgentStory":
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "orders").open("a") as file:
+            file.write(json.dumps(order) + "\n")
+        return self
+
+    def commits(self, files: Mapping[str, str], subject: str = "Make more widgets") -> "AgentStory":
+        add, commit = ["git", "add", "--all"], ["git", "commit", "-q", "-m", subject]
+        return self._order(say="active working", write=dict(files), run=[add, commit])
+
+    def writes(self, files: Mapping[str, str]) -> "AgentStory":
+        return self._order(say="active working", write=dict(files))
+
+    def runs(self, *commands: Sequence[str]) -> "AgentStory":
+        return self._order(run=[list(command) for command in commands])
+
+    def ends_its_turn(self, summary: str = "Done.") -> "AgentStory":
+        return self._order(say=f"ready {summary}")
+
+    def asks(self, question: str) -> "AgentStory":
+        return self._order(say=f"waiting {question}")
+
+    def exits(self, code: int = 0) -> "AgentStory":
+        return self._order(exit=code)
+
+    @property
+    def heard(self) -> list[dict[str, Any]]:
+        """Every prompt and message that reached it, in order."""
+        path = self._folder / "heard"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def hears(self, text: str) -> dict[str, Any]:
+        """Wait until something that holds `text` reaches it."""
+
+        def found() -> dict[str, Any] | None:
+            return next((entry for entry in self.heard if text in entry["text"]), None)
+
+        return eventually(found, f"the agent of {self._story.id} hears {text!r}")
+
+    def starts(self) -> dict[str, Any]:
+        """Wait for its first prompt."""
+        return eventually(lambda: self.heard, f"the agent of {self._story.id} starts")[0]
+
+
+class PullStory:
+    """A pull request, its checks and its reviewers."""
+
+    def __init__(self, world: World, pull: Pull) -> None:
+        self.world = world
+        self.pull = pull
+
+    def ci_fails(self, name: str = "unit", log: str = "it broke") -> "PullStory":
+        self.pull.check(name, conclusion="failure", log=log, suite="ci")
+        return self
+
+    def ci_passes(self, name: str = "unit") -> "PullStory":
+        self.pull.check(name, conclusion="success", suite="ci")
+        return self
+
+    def moves_on_from(self, head: str) -> str:
+        """Wait for another head."""
+        return eventually(lambda: self.pull.head if self.pull.head != head else "", "a new head")
+
+    def reviewer_asks_for(self, what: str, path: str = "widgets.txt", by: str = ROB) -> "PullStory":
+        self.pull.review(by=by, state="CHANGES_REQUESTED", threads=[(path, 1, what)])
+        return self
+
+    def reviewer_approves(self, by: str = ROB) -> "PullStory":
+        for thread in self.pull.threads:
+            thread.resolve(by=by)
+        self.pull.review(by=by, state="APPROVED")
+        return self
+
+    def said(self, by: str = BOT) -> list[str]:
+        """What somebody wrote on it, threads included."""
+        comments = [*self.pull.comments, *(c for t in self.pull.threads for c in t.comments)]
+        return [c.body for c in comments if c.user.login == by]
