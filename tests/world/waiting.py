@@ -10,7 +10,7 @@ T = TypeVar("T")
 PATIENCE = 20.0
 
 
-def eventually(condition: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
+def eventually(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """The first true value of `condition`. Fails with `what` and the last value otherwise."""
     deadline = time.monotonic() + seconds
     while True:

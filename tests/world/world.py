@@ -16,7 +16,7 @@ from config.load import Secrets, load_settings
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.base import Options
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 
 BOT, ALICE, ROB, MALLORY = "mergewright-bot", "alice", "rob", "mallory"
 SECRET, TOKEN = "the-secret-of-the-webhook", "the-token-of-the-bot"
@@ -45,11 +45,10 @@ restart-seconds = 0.1
 {policy}
 [timing]
 sweep-seconds = 0.1
-reconcile-seconds = 600
-pull-stale-seconds = 600
+reconcile-seconds = {reconcile}
+pull-stale-seconds = {reconcile}
 lease-seconds = 2
 action-retry-seconds = 0.1
-{timing}
 """
 
 
@@ -74,8 +73,8 @@ class World:
 
     # -- the bot
 
-    def settings(self, policy: str = "", timing: str = "") -> Settings:
-        """The configuration of a story, with further lines under [policy] and [timing]."""
+    def settings(self, policy: str = "", reconcile_seconds: float = 600) -> Settings:
+        """The configuration of a story, with further lines under [policy]."""
         path = self.folder / "mergewright.toml"
         path.write_text(
             _CONFIG.format(
@@ -86,14 +85,14 @@ class World:
                 puppet=Path(__file__).with_name("puppet.py"),
                 puppets=self.puppets,
                 policy=policy,
-                timing=timing,
+                reconcile=reconcile_seconds,
             )
         )
         return load_settings(path)
 
-    def bot_starts(self, policy: str = "", timing: str = "") -> App:
+    def bot_starts(self, policy: str = "", reconcile_seconds: float = 600) -> App:
         """Start a bot in this process."""
-        self.app = App(self.settings(policy, timing), self.secrets)
+        self.app = App(self.settings(policy, reconcile_seconds), self.secrets)
         self.app.start()
         eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
         return self.app
@@ -212,13 +211,13 @@ class AgentStory:
         lines = path.read_text().splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]
 
-    def hears(self, text: str) -> dict[str, Any]:
+    def hears(self, text: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """Wait until something that holds `text` reaches it."""
 
         def found() -> dict[str, Any] | None:
             return next((entry for entry in self.heard if text in entry["text"]), None)
 
-        return eventually(found, f"the agent of {self._story.id} hears {text!r}")
+        return eventually(found, f"the agent of {self._story.id} hears {text!r}", seconds)
 
     def starts(self) -> dict[str, Any]:
         """Wait for its first prompt."""
@@ -240,9 +239,11 @@ class PullStory:
         self.pull.check(name, conclusion="success", suite="ci")
         return self
 
-    def moves_on_from(self, head: str) -> str:
+    def moves_on_from(self, head: str, seconds: float = PATIENCE) -> str:
         """Wait for another head."""
-        return eventually(lambda: self.pull.head if self.pull.head != head else "", "a new head")
+        return eventually(
+            lambda: self.pull.head if self.pull.head != head else "", "a new head", seconds
+        )
 
     def reviewer_asks_for(self, what: str, path: str = "widgets.txt", by: str = ROB) -> "PullStory":
         self.pull.review(by=by, state="CHANGES_REQUESTED", threads=[(path, 1, what)])

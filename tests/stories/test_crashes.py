@@ -1,0 +1,83 @@
+"""The bot dies at every boundary between recording, doing and marking; the world ends the same."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from bot.store import Store
+from tests.world.waiting import eventually
+from tests.world.world import BOT, SECRET, TOKEN, PullStory, World
+
+PATIENCE = 90.0
+
+
+def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> None:
+    world.settings(reconcile_seconds=2)
+    crossed = world.folder / "crossed"
+    log = (world.folder / "bot.log").open("wb")
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
+    bot = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tests.world.mortal_bot"),
+            *(str(world.folder / "mergewright.toml"), str(crossed)),
+        ],
+        env={**os.environ, **secrets},
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        issue = world.issue("Add widgets").is_labelled()
+        agent = issue.agent
+        agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+        eventually(lambda: world.repo.pulls, "a pull request", PATIENCE)
+        pull = PullStory(world, world.repo.pulls[0])
+        first = pull.pull.head
+        pull.ci_fails("unit", log="the widget must be xyzzy")
+        agent.hears("xyzzy", PATIENCE)
+        agent.commits({"widgets.txt": "xyzzy\n"}, "Make it xyzzy").ends_its_turn()
+        second = pull.moves_on_from(first, PATIENCE)
+        pull.ci_passes("unit").reviewer_asks_for("plugh, please")
+        agent.hears("plugh, please", PATIENCE)
+        agent.commits({"widgets.txt": "plugh\n"}, "Say plugh").ends_its_turn()
+        pull.moves_on_from(second, PATIENCE)
+        pull.ci_passes("unit")
+        eventually(pull.said, "an answer in the thread", PATIENCE)
+        pull.reviewer_approves()
+        eventually(lambda: pull.pull.merged, "the merge", PATIENCE)
+        workspace = world.folder / "data" / "workspaces" / issue.id
+        eventually(lambda: not workspace.exists(), "the worktree is gone", PATIENCE)
+        eventually(lambda: issue.issue.state == "closed", "the issue is closed", PATIENCE)
+        branch = pull.pull.head_branch
+        eventually(lambda: branch not in world.repo.heads, "the branch is gone", PATIENCE)
+        database = world.folder / "data" / "mergewright.db"
+        eventually(lambda: _nothing_left(database, issue.id), "the outbox is empty", PATIENCE)
+    finally:
+        assert bot.stdin is not None
+        bot.stdin.close()
+        bot.wait(30)
+        log.close()
+
+    boundaries = crossed.read_text().splitlines()
+    kinds = Counter(line.split()[0] for line in boundaries)
+    assert {"delivered", "sorted", "observed", "recorded", "taken", "done", "marked"} == set(kinds)
+    assert kinds["done"] == kinds["taken"] == kinds["marked"] >= 12, boundaries
+
+    assert len(world.repo.pulls) == 1
+    heads = [move.after for move in world.repo.moves if move.branch == branch and move.after]
+    assert len(heads) == len(set(heads)) == 3
+    merges = [m for m in world.repo.moves if m.branch == "main" and m.user == BOT]
+    assert len(merges) == 1
+    assert len(issue.said()) == 1
+    assert len(pull.said()) == 1
+    assert [entry["kind"] for entry in agent.heard] == ["prompt", "message", "message"]
+
+
+def _nothing_left(database: Path, session: str) -> bool:
+    store = Store.reading(database)
+    facts = store.facts(session)
+    found = store.session(session)
+    store.close()
+    return found is not None and found.status == "merged" and not facts.pending

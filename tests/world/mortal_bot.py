@@ -1,0 +1,73 @@
+"""A bot that is killed at every boundary it crosses, once each, and started again.
+
+    python -m tests.world.mortal_bot CONFIG CROSSED
+
+Each step the journal announces is written to the file CROSSED before the bot kills itself there, as
+`step about`; one that is in the file already is passed. The parent has everything imported and
+forks, so that a new life begins in a moment. It ends when its standard input is closed.
+"""
+
+import os
+import re
+import select
+import signal
+import sys
+from pathlib import Path
+
+from bot import log as logs
+from bot.app import App
+from bot.journal import Step
+from config.load import load
+
+#: Commits and times differ from run to run; what is left names the kind of boundary.
+_CHANGING = re.compile(r"[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[^:\s]*:[^:\s]*:[^:\s]*")
+#: Of steps that name nothing in particular, the first few are boundaries of their own.
+_UNNAMED = {Step.DELIVERED: 4, Step.SORTED: 4, Step.OBSERVED: 8}
+
+
+class Mortal:
+    """A journal that ends the process at each boundary it has not seen."""
+
+    def __init__(self, crossed: Path) -> None:
+        self._path = crossed
+        self._crossed = crossed.read_text().splitlines() if crossed.exists() else []
+
+    def __call__(self, step: Step, about: str) -> None:
+        line = f"{step} {_CHANGING.sub('*', about)}" if step not in _UNNAMED else step.value
+        if self._crossed.count(line) < _UNNAMED.get(step, 1):
+            self._crossed.append(line)
+            with self._path.open("a") as file:
+                file.write(line + "\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def live(config: Path, crossed: Path) -> None:
+    """One life: act until killed, or until told to end."""
+    settings, secrets = load(config, os.environ)
+    logs.set_up("info", as_json=False, secrets=[])
+    app = App(settings, secrets, journal=Mortal(crossed))
+    signal.signal(signal.SIGTERM, lambda *_: app.end())
+    app.start()
+    app.wait()
+    app.stop()
+    os._exit(0)
+
+
+def main() -> None:
+    config, crossed = Path(sys.argv[1]), Path(sys.argv[2])
+    while True:
+        child = os.fork()
+        if child == 0:
+            live(config, crossed)
+        ended = os.pidfd_open(child)
+        ready, _, _ = select.select([ended, sys.stdin], [], [])
+        if ended not in ready:
+            os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        os.close(ended)
+        if os.WTERMSIG(status) != signal.SIGKILL or sys.stdin in ready:
+            return
+
+
+if __name__ == "__main__":
+    main()
