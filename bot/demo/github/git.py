@@ -1,0 +1,260 @@
+"""Git on one bare repository: what GitHub does to commits when people push, merge and compare."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+#: GitHub lets a client fetch any commit by its name, and in part.
+_SERVED = {
+    "http.receivepack": "true",
+    "uploadpack.allowReachableSHA1InWant": "true",
+    "uploadpack.allowTipSHA1InWant": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "uploadpack.allowFilter": "true",
+    "receive.hideRefs": "refs/pull",
+    "gc.auto": "0",
+    "core.quotePath": "false",
+}
+#: Refuses pushes to protected branches, whose names stand in the file `protected` beside it.
+_UPDATE_HOOK = """#!/bin/sh
+grep -qxF "$1" "$GIT_DIR/protected" 2>/dev/null || exit 0
+echo "error: GH006: Protected branch update failed for $1." >&2
+exit 1
+"""
+
+
+class GitFailure(Exception):
+    """A git command failed; the message holds the command and what git said."""
+
+
+class Conflict(GitFailure):
+    """Two commits cannot be merged by git alone."""
+
+
+class Signature(Struct, frozen=True):
+    """Who a commit is by."""
+
+    name: str
+    email: str
+
+
+class CommitInfo(Struct, frozen=True, kw_only=True):
+    """One commit as git has it; dates are ISO 8601."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    authored: str
+    committer: Signature
+    committed: str
+    message: str
+
+
+def environment() -> dict[str, str]:
+    """The environment for every git of this server: nothing of the user's configuration."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+class Git:
+    """One bare repository."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def init(self, default_branch: str) -> None:
+        self.path.mkdir(parents=True)
+        self.run("init", "--quiet", "--bare", f"--initial-branch={default_branch}", ".")
+        self._configure()
+
+    def init_from(self, source: Path) -> None:
+        """Make this a full copy of another bare repository, as a fork is."""
+        self.path.mkdir(parents=True)
+        self.run("clone", "--quiet", "--bare", str(source), ".")
+        self._configure()
+
+    def _configure(self) -> None:
+        with (self.path / "config").open("a") as config:
+            for key, value in _SERVED.items():
+                section, name = key.split(".")
+                config.write(f"[{section}]\n\t{name} = {value}\n")
+        hook = self.path / "hooks" / "update"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(_UPDATE_HOOK)
+        hook.chmod(0o755)
+
+    def run(self, *args: str, stdin: bytes | None = None, env: Mapping[str, str] = {}) -> str:
+        done = self._call(args, stdin, env)
+        if done.returncode:
+            raise GitFailure(f"git {' '.join(args)}: {done.stderr.decode(errors='replace')}")
+        return done.stdout.decode(errors="replace")
+
+    def _call(
+        self, args: tuple[str, ...], stdin: bytes | None = None, env: Mapping[str, str] = {}
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            ["git", *args],
+            check=False,
+            cwd=self.path,
+            env={**environment(), **env},
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+        )
+
+    # -- refs
+
+    def heads(self) -> dict[str, str]:
+        """Every branch and its commit."""
+        lines = self.run("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
+        pairs = (line.split(" ", 1) for line in lines.splitlines())
+        return {name.removeprefix("refs/heads/"): sha for name, sha in pairs}
+
+    def set_ref(self, ref: str, sha: str) -> None:
+        self.run("update-ref", ref, sha)
+
+    def delete_ref(self, ref: str) -> None:
+        self.run("update-ref", "-d", ref)
+
+    def fetch(self, source: Path, ref: str, into: str) -> None:
+        self.run("fetch", "--quiet", str(source), f"+{ref}:{into}")
+
+    def refuse_pushes(self, branches: list[str]) -> None:
+        """Let pushes to these branches be refused as GitHub does for protected ones."""
+        (self.path / "protected").write_text("".join(f"refs/heads/{b}\n" for b in branches))
+
+    # -- reading
+
+    def resolve(self, revision: str) -> str | None:
+        """The commit a branch, tag or commit name stands for."""
+        found = self._call(
+            ("rev-parse", "--quiet", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+        )
+        return found.stdout.decode().strip() or None
+
+    def commit(self, sha: str) -> CommitInfo:
+        return next(self.log(sha, "--no-walk"))
+
+    def log(self, *revisions: str) -> Iterator[CommitInfo]:
+        """Commits, newest first; takes what `git log` takes."""
+        form = "%x1e%H%x1f%T%x1f%P%x1f%an%x1f%ae%x1f%aI%x1f%cn%x1f%ce%x1f%cI%x1f%B"
+        for record in self.run("log", f"--format={form}", *revisions).split("\x1e")[1:]:
+            sha, tree, parents, an, ae, at, cn, ce, ct, message = record.split("\x1f", 9)
+            yield CommitInfo(
+                sha=sha,
+                tree=tree,
+                parents=tuple(parents.split()),
+                author=Signature(an, ae),
+                authored=at,
+                committer=Signature(cn, ce),
+                committed=ct,
+                message=message.strip("\n"),
+            )
+
+    def contains(self, descendant: str, ancestor: str) -> bool:
+        return self._call(("merge-base", "--is-ancestor", ancestor, descendant)).returncode == 0
+
+    def count(self, base: str, head: str) -> int:
+        """How many commits `head` has that `base` has not."""
+        return int(self.run("rev-list", "--count", f"{base}..{head}"))
+
+    def changed(self, old: str, new: str) -> dict[str, str]:
+        """Paths that differ between two commits, each with git's letter (A, M, D, ...)."""
+        lines = self.run("diff", "--name-status", "--no-renames", old, new).splitlines()
+        return {path: letter for letter, path in (line.split("\t", 1) for line in lines)}
+
+    def diffstat(self, base: str, head: str) -> tuple[int, int, int]:
+        """Added lines, removed lines and changed files of a pull request."""
+        lines = self.run("diff", "--numstat", f"{base}...{head}").splitlines()
+        counts = [line.split("\t")[:2] for line in lines]
+        added, removed = (sum(int(c[i]) for c in counts if c[i] != "-") for i in (0, 1))
+        return added, removed, len(lines)
+
+    def hunk(self, base: str, head: str, path: str, line: int) -> str:
+        """The hunk of a pull request's diff up to `line` of the new file; empty: not in it."""
+        diff = self.run("diff", f"{base}...{head}", "--", path)
+        kept: list[str] = []
+        at = 0
+        for text in diff.splitlines():
+            if text.startswith("@@"):
+                kept = [text]
+                at = int(text.split("+")[1].split(" ")[0].split(",")[0]) - 1
+            elif kept:
+                kept.append(text)
+                at += not text.startswith("-")
+                if at == line and not text.startswith("-"):
+                    return "\n".join(kept)
+        return ""
+
+    # -- writing
+
+    def commit_files(
+        self,
+        branch: str,
+        files: Mapping[str, str | None],
+        message: str,
+        by: Signature,
+        start: str | None,
+    ) -> str:
+        """Commit files (None removes one) on a branch, which begins at `start` if it is new."""
+        parent = self.resolve(f"refs/heads/{branch}") or start
+        stream = [
+            f"commit refs/heads/{branch}",
+            f"committer {by.name} <{by.email}> now",
+            *_data(message),
+            *([f"from {parent}"] if parent else []),
+        ]
+        for path, content in files.items():
+            if content is None:
+                stream.append(f"D {path}")
+                continue
+            mode = "100755" if content.startswith("#!") else "100644"
+            stream += [f"M {mode} inline {path}", *_data(content)]
+        self.run(
+            "fast-import", "--quiet", "--date-format=now", stdin="\n".join([*stream, ""]).encode()
+        )
+        return self.run("rev-parse", f"refs/heads/{branch}").strip()
+
+    def merge_tree(self, ours: str, theirs: str) -> str:
+        """The tree of a merge. Raises `Conflict`."""
+        done = self._call(("merge-tree", "--write-tree", ours, theirs))
+        if done.returncode == 1:
+            raise Conflict(f"{ours} and {theirs} conflict")
+        if done.returncode:
+            raise GitFailure(done.stderr.decode(errors="replace"))
+        return done.stdout.decode().splitlines()[0]
+
+    def commit_tree(
+        self, tree: str, parents: tuple[str, ...], message: str, author: Signature, by: Signature
+    ) -> str:
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        names = {
+            "GIT_AUTHOR_NAME": author.name,
+            "GIT_AUTHOR_EMAIL": author.email,
+            "GIT_COMMITTER_NAME": by.name,
+            "GIT_COMMITTER_EMAIL": by.email,
+        }
+        return self.run("commit-tree", tree, *flags, stdin=message.encode(), env=names).strip()
+
+    def replay(self, onto: str, base: str, head: str, by: Signature) -> str:
+        """Rebase `base..head` onto a commit; answers the new head. Raises `Conflict`."""
+        for commit in self.log("--reverse", "--no-merges", f"{base}..{head}"):
+            # A stand-in with the new parent's tree and the commit's own parent makes merge-tree
+            # take that parent as the merge base, which git can be told directly only from 2.40.
+            stand_in = self.commit_tree(f"{onto}^{{tree}}", commit.parents[:1], "onto", by, by)
+            tree = self.merge_tree(stand_in, commit.sha)
+            onto = self.commit_tree(tree, (onto,), commit.message, commit.author, by)
+        return onto
+
+
+def _data(text: str) -> list[str]:
+    return [f"data {len(text.encode())}", text]

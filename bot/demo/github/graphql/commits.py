@@ -1,0 +1,168 @@
+"""Branches with their rules, commits with their checks, as GraphQL shows them."""
+
+from dataclasses import dataclass
+
+from bot.demo.github.checks import CheckRun, CheckSuite, CommitStatus
+from bot.demo.github.graphql.connections import Json
+from bot.demo.github.graphql.conversations import lazy, pages, thing
+from bot.demo.github.http import Request
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Protection, Repository
+from bot.demo.github.shapes.base import time
+
+
+@dataclass(frozen=True)
+class Branch:
+    repo: Repository
+    name: str
+
+
+@dataclass(frozen=True)
+class Commit:
+    repo: Repository
+    sha: str
+
+
+def branch_of(repo: Repository, name: str) -> Branch | None:
+    return Branch(repo, name) if name in repo.heads else None
+
+
+def branch(known: Branch, asking: Request) -> Json:
+    repo = known.repo
+    rules = repo.protections.get(known.name)
+    # Only an administrator is shown the rule itself; everybody sees what it demands.
+    shown = rules and repo.allows(asking.login, "admin")
+    return {
+        "__typename": "Ref",
+        "id": f"REF_{repo.id}_{known.name}",
+        "name": known.name,
+        "prefix": "refs/heads/",
+        "target": Commit(repo, repo.heads[known.name]),
+        "branchProtectionRule": _protection(known.name, rules) if rules and shown else None,
+        "rules": pages(lambda: _rules(known.name, rules) if rules else []),
+    }
+
+
+def _protection(pattern: str, rules: Protection) -> Json:
+    return {
+        "id": f"BPR_{pattern}",
+        "pattern": pattern,
+        "requiredApprovingReviewCount": rules.required_reviews or None,
+        "requiredStatusCheckContexts": rules.required_checks,
+        "requiresApprovingReviews": bool(rules.required_reviews),
+        "requiresStatusChecks": bool(rules.required_checks),
+        "requiresStrictStatusChecks": rules.strict,
+    }
+
+
+def _rules(name: str, rules: Protection) -> list[Json]:
+    reviews = {
+        "__typename": "PullRequestParameters",
+        "requiredApprovingReviewCount": rules.required_reviews,
+    }
+    checks = {
+        "__typename": "RequiredStatusChecksParameters",
+        "requiredStatusChecks": [{"context": check} for check in rules.required_checks],
+        "strictRequiredStatusChecksPolicy": rules.strict,
+    }
+    found = []
+    if rules.required_reviews:
+        found.append({"id": f"RRU_{name}_1", "type": "PULL_REQUEST", "parameters": reviews})
+    if rules.required_checks:
+        found.append(
+            {"id": f"RRU_{name}_2", "type": "REQUIRED_STATUS_CHECKS", "parameters": checks}
+        )
+    return found
+
+
+def commit(known: Commit, asking: Request) -> Json:
+    repo, sha = known.repo, known.sha
+    return {
+        "__typename": "Commit",
+        "id": f"C_{sha}",
+        "oid": sha,
+        "message": lazy(lambda: repo.git.commit(sha).message),
+        "messageHeadline": lazy(lambda: repo.git.commit(sha).message.split("\n", 1)[0]),
+        "committedDate": lazy(lambda: repo.git.commit(sha).committed),
+        "url": f"{repo.url}/commit/{sha}",
+        "status": lazy(lambda: _status(repo, sha)),
+        "statusCheckRollup": lazy(lambda: rollup(repo, sha)),
+        "checkSuites": pages(lambda: repo.checks.suites_of(sha)),
+    }
+
+
+def rollup(repo: Repository, sha: str) -> Json | None:
+    """All checks and statuses of a commit as one; None where there are none."""
+    return (
+        {
+            "id": f"SCR_{sha}",
+            "state": worst,
+            "contexts": pages(lambda: [*repo.checks.runs_of(sha), *repo.checks.statuses_of(sha)]),
+        }
+        if (worst := _worst(set(repo.checks.outcomes(sha).values())))
+        else None
+    )
+
+
+def _status(repo: Repository, sha: str) -> Json | None:
+    """The commit statuses alone."""
+    found = repo.checks.statuses_of(sha)
+    states = {"failure" if status.state == "error" else status.state for status in found}
+    return {"id": f"S_{sha}", "state": _worst(states), "contexts": found} if found else None
+
+
+def _worst(outcomes: set[str]) -> str | None:
+    found = [word for word in ("failure", "pending", "success") if word in outcomes]
+    return found[0].upper() if found else None
+
+
+def check_run(known: CheckRun, asking: Request) -> Json:
+    repo = known.suite.repo
+    page = f"{repo.url}/runs/{known.id}"
+    return {
+        **thing("CheckRun", known),
+        "name": known.name,
+        "status": known.status.upper(),
+        "conclusion": known.conclusion.upper() if known.conclusion else None,
+        "detailsUrl": known.details_url or page,
+        "permalink": page,
+        "startedAt": time(known.started_at),
+        "completedAt": time(known.completed_at),
+        **{name: known.output.get(name) for name in ("title", "summary", "text")},
+        "isRequired": lambda info, **given: _required(repo, known.name, given),
+        "checkSuite": known.suite,
+    }
+
+
+def check_suite(known: CheckSuite, asking: Request) -> Json:
+    app = known.app
+    workflow = {"id": f"W_{known.workflow}", "name": known.workflow}
+    run = {"id": f"WFR_{known.id}", "event": "pull_request", "workflow": workflow}
+    return {
+        **thing("CheckSuite", known),
+        "status": known.status.upper(),
+        "conclusion": known.conclusion.upper() if known.conclusion else None,
+        "app": {**thing("App", app), "slug": app.slug, "name": app.name},
+        "workflowRun": run if known.workflow else None,
+        "checkRuns": pages(lambda: known.latest),
+    }
+
+
+def status_context(known: CommitStatus, asking: Request) -> Json:
+    return {
+        **thing("StatusContext", known),
+        "context": known.context,
+        "state": known.state.upper(),
+        "description": known.description,
+        "targetUrl": known.target_url,
+        "creator": known.creator,
+        "isRequired": lambda info, **given: _required(known.repo, known.context, given),
+    }
+
+
+def _required(repo: Repository, name: str, given: Json) -> bool:
+    """Whether the base of the pull request that the arguments name demands the check."""
+    by_number = repo.issues_and_pulls.get(given.get("pullRequestNumber") or 0)
+    asked = repo.world.nodes.get(given.get("pullRequestId") or "", by_number)
+    rules = asked.protection if isinstance(asked, Pull) else None
+    return bool(rules and name in rules.required_checks)

@@ -1,0 +1,164 @@
+"""Accounts, issues, comments and timelines as GraphQL shows them.
+
+A view is a dictionary by GitHub's field names. A value may be a thing of the world, which gets a
+view of its own where it is asked for, or a function, which is called with the field's arguments.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from bot.demo.github.graphql.connections import Json, connection
+from bot.demo.github.http import Request
+from bot.demo.github.issues import Comment, Issue, Label, Reaction, TimelineEvent
+from bot.demo.github.pulls import Pull
+from bot.demo.github.shapes.base import time
+from bot.demo.github.world import Thing, User
+
+#: GraphQL's words for REST's contents of reactions.
+REACTIONS = {
+    "THUMBS_UP": "+1",
+    "THUMBS_DOWN": "-1",
+    "LAUGH": "laugh",
+    "CONFUSED": "confused",
+    "HEART": "heart",
+    "HOORAY": "hooray",
+    "ROCKET": "rocket",
+    "EYES": "eyes",
+}
+#: Each event of a timeline that GraphQL shows: its type, and its word for choosing it.
+_EVENTS = {
+    "labeled": ("LabeledEvent", "LABELED_EVENT"),
+    "unlabeled": ("UnlabeledEvent", "UNLABELED_EVENT"),
+    "renamed": ("RenamedTitleEvent", "RENAMED_TITLE_EVENT"),
+    "closed": ("ClosedEvent", "CLOSED_EVENT"),
+    "reopened": ("ReopenedEvent", "REOPENED_EVENT"),
+    "merged": ("MergedEvent", "MERGED_EVENT"),
+}
+
+
+def pages(items: Callable[[], Any]) -> Callable[..., Json]:
+    """A field that is a connection over what `items` answers."""
+    return lambda info, **given: connection(items(), given)
+
+
+def lazy(value: Callable[[], Any]) -> Callable[..., Any]:
+    """A field that is worked out only where it is asked for."""
+    return lambda info, **given: value()
+
+
+def thing(kind: str, known: Thing) -> Json:
+    """The fields everything has."""
+    return {
+        "__typename": kind,
+        "id": known.node_id,
+        "databaseId": known.id,
+        "fullDatabaseId": str(known.id),
+        "createdAt": time(known.created_at),
+        "updatedAt": time(known.updated_at),
+    }
+
+
+def actor(known: User, asking: Request) -> Json:
+    """An account. GraphQL names an App's bot without the `[bot]` that REST puts behind it."""
+    return {
+        **thing(known.type, known),
+        "login": known.login.removesuffix("[bot]"),
+        "name": None,
+        "url": f"{asking.world.url}{known.login}",
+    }
+
+
+def viewer(known: User, asking: Request) -> Json:
+    """The account that asks: a User here even where it is a bot, and by its whole login."""
+    return {**actor(known, asking), "__typename": "User", "login": known.login}
+
+
+def written(kind: str, known: Any) -> Json:
+    """The fields of everything that somebody wrote and may edit."""
+    return {
+        **thing(kind, known),
+        "author": known.user,
+        "body": known.body,
+        "editor": known.editor,
+        "lastEditedAt": time(known.last_edited_at),
+    }
+
+
+def state(known: Issue) -> str:
+    return "MERGED" if isinstance(known, Pull) and known.merged else known.state.upper()
+
+
+def conversation(kind: str, known: Issue) -> Json:
+    """The fields that an issue and a pull request share."""
+    return {
+        **written(kind, known),
+        "number": known.number,
+        "title": known.title,
+        "url": known.url,
+        "state": state(known),
+        "closed": known.state == "closed",
+        "closedAt": time(known.closed_at),
+        "repository": known.repo,
+        "labels": pages(lambda: known.label_list),
+        "comments": pages(lambda: known.comments),
+        "timelineItems": lambda info, **given: connection(
+            _timeline(known, given.get("itemTypes")), given
+        ),
+    }
+
+
+def issue(known: Issue, asking: Request) -> Json:
+    return {
+        **conversation("Issue", known),
+        "stateReason": lambda info, **given: _reason(known.state_reason, given),
+    }
+
+
+def label(known: Label, asking: Request) -> Json:
+    return {**thing("Label", known), "name": known.name, "color": known.color}
+
+
+def comment(known: Comment, asking: Request) -> Json:
+    return {
+        **written("IssueComment", known),
+        "url": f"{known.issue.url}#issuecomment-{known.id}",
+        "reactions": pages(lambda: known.reactions),
+    }
+
+
+def reaction(known: Reaction, asking: Request) -> Json:
+    words = {content: word for word, content in REACTIONS.items()}
+    return {**thing("Reaction", known), "content": words[known.content], "user": known.user}
+
+
+def event(known: TimelineEvent, asking: Request) -> Json:
+    kind, _ = _EVENTS[known.event]
+    previous, current = known.rename or (None, None)
+    return {
+        **thing(kind, known),
+        "actor": known.actor,
+        "label": known.label,
+        "previousTitle": previous,
+        "currentTitle": current,
+        "stateReason": lambda info, **given: _reason(known.state_reason, given),
+    }
+
+
+def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
+    """The entries that GraphQL shows, and of those the ones asked for."""
+    found = []
+    for entry in on.timeline:
+        if isinstance(entry, TimelineEvent):
+            _, word = _EVENTS.get(entry.event, ("", ""))
+        else:
+            word = "ISSUE_COMMENT" if isinstance(entry, Comment) else "PULL_REQUEST_REVIEW"
+        if word and word in (wanted or [word]):
+            found.append(entry)
+    return found
+
+
+def _reason(reason: str | None, given: Json) -> str | None:
+    """Why an issue is closed; that it is a duplicate is told only to those who know the word."""
+    if reason == "duplicate" and not given["enableDuplicate"]:
+        return "NOT_PLANNED"
+    return reason.upper() if reason else None

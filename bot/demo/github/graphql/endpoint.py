@@ -1,0 +1,155 @@
+"""GraphQL over HTTP: parse, price, execute, and answer with GitHub's errors."""
+
+from importlib.resources import files
+from typing import Any
+
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    GraphQLError,
+    GraphQLResolveInfo,
+    OperationDefinitionNode,
+    build_schema,
+    execute_sync,
+    parse,
+    validate,
+)
+
+from bot.demo.github.graphql.connections import Json, Told
+from bot.demo.github.graphql.conversations import viewer
+from bot.demo.github.graphql.cost import Cost
+from bot.demo.github.graphql.mutations import MUTATIONS
+from bot.demo.github.graphql.views import VIEWS, resolve
+from bot.demo.github.http import Answer, Problem, Request
+from bot.demo.github.repository import Repository
+from bot.demo.github.rest.endpoint import authenticate
+from bot.demo.github.shapes.base import time_of
+from bot.demo.github.traffic import Traffic
+from bot.demo.github.world import World
+
+_DOCS = "https://docs.github.com/graphql"
+_NO_ONE = "This endpoint requires you to be authenticated."
+
+
+class GraphQL:
+    def __init__(self, world: World, traffic: Traffic) -> None:
+        self.world = world
+        self.traffic = traffic
+        text = files("bot.demo.github.graphql").joinpath("schema.graphql").read_text()
+        self._schema = build_schema(text)
+
+    def answer(self, request: Request) -> tuple[Answer, str]:
+        """Answer one request, and name the top fields of what it asked."""
+        headers = {
+            "Content-Type": "application/json; charset=utf-8",
+            "X-GitHub-Media-Type": "github.v4; format=json",
+            "X-GitHub-Request-Id": self.world.identity("Q")["node_id"],
+        }
+        operation, points = "", 1
+        try:
+            authenticate(request)
+            if request.token is None:
+                raise Problem(401, _NO_ONE, docs=_DOCS)
+            with self.world.lock:
+                body, operation, points = self._run(request)
+            answer = Answer(body=body)
+        except Problem as problem:
+            answer = Answer(status=problem.status, body=problem.body)
+        left = self.traffic.spend(request.login, "graphql", points)
+        limits = {f"X-RateLimit-{name.title()}": str(value) for name, value in left.items()}
+        answer.headers = {**headers, **limits, "X-RateLimit-Resource": "graphql"}
+        return answer, operation
+
+    def _run(self, request: Request) -> tuple[Json, str, int]:
+        given = request.json
+        variables = given.get("variables") or {}
+        try:
+            document = parse(given.get("query") or "")
+        except GraphQLError as error:
+            return {"errors": [_error(error)]}, "", 1
+        if wrong := validate(self._schema, document):
+            return {"errors": [_error(error) for error in wrong]}, "", 1
+        chosen = next(
+            part for part in document.definitions if isinstance(part, OperationDefinitionNode)
+        )
+        fragments = {
+            part.name.value: part
+            for part in document.definitions
+            if isinstance(part, FragmentDefinitionNode)
+        }
+        cost = Cost(self._schema, fragments, variables)
+        cost.count(chosen)
+        operation = _named(chosen)
+        if cost.errors:
+            return {"errors": cost.errors}, operation, cost.points
+        result = execute_sync(
+            self._schema,
+            document,
+            root_value=self._root(request, cost),
+            context_value=request,
+            field_resolver=resolve,
+            variable_values=variables,
+            operation_name=given.get("operationName"),
+        )
+        body: Json = {"data": result.data}
+        if result.errors:
+            body["errors"] = [_error(error) for error in result.errors]
+        return body, operation, cost.points
+
+    def _root(self, request: Request, cost: Cost) -> Json:
+        assert request.token is not None
+
+        def repository(info: GraphQLResolveInfo, owner: str, name: str, **_: Any) -> Repository:
+            repo = self.world.repositories.get(f"{owner}/{name}".lower())
+            if repo is None or not repo.allows(request.login, "read"):
+                told = f"Could not resolve to a Repository with the name '{owner}/{name}'."
+                raise Told("NOT_FOUND", told)
+            return repo
+
+        def node(info: GraphQLResolveInfo, id: str) -> Any:
+            if type(self.world.nodes.get(id)) not in VIEWS:
+                told = f"Could not resolve to a node with the global id of '{id}'"
+                raise Told("NOT_FOUND", told)
+            return self.world.nodes[id]
+
+        def limits(info: GraphQLResolveInfo, **_: Any) -> Json:
+            left = self.traffic.spend(request.login, "graphql", 0)
+            used = left["used"] + cost.points
+            return {
+                "cost": cost.points,
+                "nodeCount": cost.nodes,
+                "limit": left["limit"],
+                "used": used,
+                "remaining": max(0, left["limit"] - used),
+                "resetAt": time_of(left["reset"]),
+            }
+
+        return {
+            "viewer": viewer(request.token.user, request),
+            "repository": repository,
+            "node": node,
+            "nodes": lambda info, ids: [node(info, one) for one in ids],
+            "rateLimit": limits,
+            **MUTATIONS,
+        }
+
+
+def _named(operation: OperationDefinitionNode) -> str:
+    """`mutation addComment`: the kind of an operation and its top fields."""
+    fields = [
+        chosen.name.value
+        for chosen in operation.selection_set.selections
+        if isinstance(chosen, FieldNode)
+    ]
+    return " ".join([operation.operation.value, *fields])
+
+
+def _error(error: GraphQLError) -> Json:
+    body: Json = {"message": error.message}
+    if isinstance(error.original_error, Told):
+        body = {"type": error.original_error.type, **body}
+    if error.path:
+        body["path"] = error.path
+    if error.locations:
+        body["locations"] = [{"line": at.line, "column": at.column} for at in error.locations]
+    return body

@@ -1,0 +1,120 @@
+"""What GraphQL can change."""
+
+from typing import Any, TypeVar
+
+from graphql import GraphQLResolveInfo
+
+from bot.demo.github.graphql.connections import Json, Told
+from bot.demo.github.graphql.conversations import REACTIONS
+from bot.demo.github.issues import Comment, Issue
+from bot.demo.github.merging import Refused
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.reviews import Thread
+
+_Kind = TypeVar("_Kind", bound=Issue | Comment | Thread)
+
+
+def _add_comment(info: GraphQLResolveInfo, input: Json) -> Json:
+    on = _find(info, input["subjectId"], Issue)
+    comment = on.comment(input["body"], info.context.login)
+    return {"commentEdge": {"cursor": comment.node_id, "node": comment}, "subject": on}
+
+
+def _add_reaction(info: GraphQLResolveInfo, input: Json) -> Json:
+    content, login = REACTIONS[input["content"]], info.context.login
+    if isinstance(info.context.world.nodes.get(input["subjectId"]), Comment):
+        return {"reaction": _find(info, input["subjectId"], Comment).react(content, login)}
+    return {"reaction": _find(info, input["subjectId"], Issue).react(content, login)}
+
+
+def _reply(info: GraphQLResolveInfo, input: Json) -> Json:
+    thread = _find(info, input["pullRequestReviewThreadId"], Thread)
+    return {"comment": thread.reply(info.context.login, input["body"])}
+
+
+def _resolve(info: GraphQLResolveInfo, input: Json) -> Json:
+    thread = _thread_to_settle(info, input)
+    thread.resolve(info.context.login)
+    return {"thread": thread}
+
+
+def _unresolve(info: GraphQLResolveInfo, input: Json) -> Json:
+    thread = _thread_to_settle(info, input)
+    thread.unresolve(info.context.login)
+    return {"thread": thread}
+
+
+def _thread_to_settle(info: GraphQLResolveInfo, input: Json) -> Thread:
+    thread = _find(info, input["threadId"], Thread)
+    if thread.pull.user.login != info.context.login:
+        _demand(info, thread.pull.repo, "write")
+    return thread
+
+
+def _merge(info: GraphQLResolveInfo, input: Json) -> Json:
+    pull = _find(info, input["pullRequestId"], Pull)
+    _demand(info, pull.repo, "write")
+    if input.get("expectedHeadOid") not in (None, pull.head):
+        told = "Head branch was modified. Review and try the merge again."
+        raise Told("UNPROCESSABLE", told)
+    login, method = info.context.login, input["mergeMethod"].lower()
+    try:
+        pull.merge(login, method, input.get("commitHeadline"), input.get("commitBody"))
+    except Refused as refused:
+        raise Told("UNPROCESSABLE", str(refused)) from refused
+    return {"actor": pull.merged_by, "pullRequest": pull}
+
+
+def _mark_ready(info: GraphQLResolveInfo, input: Json) -> Json:
+    pull = _pull_to_change(info, input)
+    pull.mark_ready(info.context.login)
+    return {"pullRequest": pull}
+
+
+def _mark_draft(info: GraphQLResolveInfo, input: Json) -> Json:
+    pull = _pull_to_change(info, input)
+    pull.mark_draft(info.context.login)
+    return {"pullRequest": pull}
+
+
+def _pull_to_change(info: GraphQLResolveInfo, input: Json) -> Pull:
+    pull = _find(info, input["pullRequestId"], Pull)
+    if pull.user.login != info.context.login:
+        _demand(info, pull.repo, "write")
+    return pull
+
+
+def _find(info: GraphQLResolveInfo, node_id: str, kind: type[_Kind]) -> _Kind:
+    """The thing of this id, where it is of the kind asked for and the asker may see it."""
+    found = info.context.world.nodes.get(node_id)
+    if not isinstance(found, kind) or not _repo(found).allows(info.context.login, "read"):
+        told = f"Could not resolve to a node with the global id of '{node_id}'"
+        raise Told("NOT_FOUND", told)
+    return found
+
+
+def _repo(found: Any) -> Repository:
+    on = found.pull if isinstance(found, Thread) else found
+    repo: Repository = on.issue.repo if isinstance(on, Comment) else on.repo
+    return repo
+
+
+def _demand(info: GraphQLResolveInfo, repo: Repository, level: str) -> None:
+    login = info.context.login
+    if not repo.allows(login, level):
+        name = info.field_name[0].upper() + info.field_name[1:]
+        told = f"{login} does not have the correct permissions to execute `{name}`"
+        raise Told("FORBIDDEN", told)
+
+
+MUTATIONS = {
+    "addComment": _add_comment,
+    "addPullRequestReviewThreadReply": _reply,
+    "addReaction": _add_reaction,
+    "convertPullRequestToDraft": _mark_draft,
+    "markPullRequestReadyForReview": _mark_ready,
+    "mergePullRequest": _merge,
+    "resolveReviewThread": _resolve,
+    "unresolveReviewThread": _unresolve,
+}

@@ -1,0 +1,49 @@
+"""The view of each kind of thing, and the one resolver that shows them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from graphql import GraphQLResolveInfo
+
+from bot.demo.github import checks, issues, reviews
+from bot.demo.github.graphql import commits, conversations, pulls, repositories
+from bot.demo.github.graphql.connections import Json
+from bot.demo.github.http import Request
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.world import User
+
+VIEWS: dict[type, Callable[[Any, Request], Json]] = {
+    User: conversations.actor,
+    Repository: repositories.repository,
+    commits.Branch: commits.branch,
+    commits.Commit: commits.commit,
+    issues.Issue: conversations.issue,
+    issues.Label: conversations.label,
+    issues.Comment: conversations.comment,
+    issues.Reaction: conversations.reaction,
+    issues.TimelineEvent: conversations.event,
+    Pull: pulls.pull,
+    reviews.Review: pulls.review,
+    reviews.Thread: pulls.thread,
+    reviews.ReviewComment: pulls.review_comment,
+    checks.CheckRun: commits.check_run,
+    checks.CheckSuite: commits.check_suite,
+    checks.CommitStatus: commits.status_context,
+}
+
+
+def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
+    """The value of a field of a view, shown."""
+    value = source.get(info.field_name)
+    if callable(value):
+        value = value(info, **given)
+    return show(value, info.context)
+
+
+def show(value: Any, asking: Request) -> Any:
+    """The view of a thing, or of each in a list; anything else stays what it is."""
+    if isinstance(value, list):
+        return [show(item, asking) for item in value]
+    view = VIEWS.get(type(value))
+    return view(value, asking) if view else value

@@ -1,0 +1,195 @@
+"""Requests and answers as plain values, and the table that leads from one to the other."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from bot.demo.github.issues import Issue
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.world import App, Token, World
+
+Json = dict[str, Any]
+_DOCS = "https://docs.github.com/rest"
+_Item = TypeVar("_Item")
+
+
+class Problem(Exception):
+    """An answer that says no, in GitHub's words."""
+
+    def __init__(
+        self, status: int, message: str, errors: Sequence[Any] = (), docs: str = _DOCS
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.errors, self.docs = status, message, errors, docs
+
+    @property
+    def body(self) -> Json:
+        errors = {"errors": list(self.errors)} if self.errors else {}
+        told = {"documentation_url": self.docs, "status": str(self.status)}
+        return {"message": self.message, **errors, **told}
+
+
+def not_found() -> Problem:
+    return Problem(404, "Not Found")
+
+
+def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Problem:
+    """A body whose one field is wrong."""
+    error = {"resource": resource, "field": field, "code": code}
+    if message:
+        error["message"] = message
+    return Problem(422, "Validation Failed", [error])
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What goes back; a `body` of bytes goes out as it is, anything else as JSON."""
+
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def raw(self) -> bytes:
+        if self.body is None:
+            return b""
+        if isinstance(self.body, bytes):
+            return self.body
+        return json.dumps(self.body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@dataclass(kw_only=True)
+class Request:
+    """One request, with the account behind it once that is known."""
+
+    world: World
+    method: str
+    path: str
+    query_string: str = ""
+    headers: dict[str, str] = field(default_factory=dict)  #: Names in small letters.
+    body: bytes = b""
+    token: Token | None = None
+    as_app: App | None = None  #: The App itself, by a JWT, and none of its installations.
+    params: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def query(self) -> dict[str, str]:
+        return dict(parse_qsl(self.query_string))
+
+    @property
+    def login(self) -> str:
+        """Who asks; empty for nobody known."""
+        return self.token.user.login if self.token else ""
+
+    @property
+    def json(self) -> Json:
+        """The body, which must be a JSON object."""
+        try:
+            body = json.loads(self.body or b"{}")
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise Problem(400, "Problems parsing JSON")
+        return body
+
+    def text(self, name: str, resource: str) -> str:
+        """A member of the body that must be a text with something in it."""
+        value = self.json.get(name)
+        if not isinstance(value, str) or not value:
+            raise invalid(resource, name, "missing_field")
+        return value
+
+    # -- what the path names, and whether the asker may
+
+    @property
+    def repo(self) -> Repository:
+        return self.repo_for("read")
+
+    def repo_for(self, level: str) -> Repository:
+        """The path's repository, if the asker may do that much in it."""
+        name = f"{self.params['owner']}/{self.params['repo']}".lower()
+        repo = self.world.repositories.get(name)
+        if repo is None or not repo.allows(self.login, "read"):
+            raise not_found()
+        if not repo.allows(self.login, level):
+            if self.token is None:
+                raise Problem(401, "Requires authentication")
+            if self.token.app:
+                raise Problem(403, "Resource not accessible by integration")
+            raise Problem(403, "Must have admin rights to Repository.")
+        return repo
+
+    def issue_of(self, repo: Repository) -> Issue:
+        issue = repo.issues_and_pulls.get(int(self.params["number"]))
+        if issue is None:
+            raise not_found()
+        return issue
+
+    def pull_of(self, repo: Repository) -> Pull:
+        issue = self.issue_of(repo)
+        if not isinstance(issue, Pull):
+            raise not_found()
+        return issue
+
+    # -- pages
+
+    def page(
+        self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
+    ) -> Answer:
+        """One page of a list; `under` is the member that holds it beside a `total_count`."""
+        everything = list(items)
+        size = min(self._positive("per_page", 30), 100)
+        number = self._positive("page", 1)
+        shaped = [shape(item) for item in everything[(number - 1) * size : number * size]]
+        body = {"total_count": len(everything), under: shaped} if under else shaped
+        last = max(1, -(-len(everything) // size))
+        turns = {"prev": number - 1, "next": number + 1, "last": last, "first": 1}
+        if number >= last:
+            del turns["next"], turns["last"]
+        if number == 1:
+            del turns["prev"], turns["first"]
+        links = [f'<{self._page_url(to)}>; rel="{name}"' for name, to in turns.items()]
+        return Answer(body=body, headers={"Link": ", ".join(links)} if links else {})
+
+    def _positive(self, name: str, default: int) -> int:
+        text = self.query.get(name, "")
+        return int(text) if text.isdecimal() and int(text) else default
+
+    def _page_url(self, number: int) -> str:
+        query = urlencode({**self.query, "page": number})
+        return f"{self.world.url}{self.path.lstrip('/')}?{query}"
+
+
+Handler = Callable[[Request], Answer]
+#: A row of a route table: method, path with {names}, handler. `{name:path}` takes slashes too.
+Route = tuple[str, str, Handler]
+
+
+class Router:
+    """Finds the handler of a request in tables of routes."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes = [(method, _pattern(path), handler) for method, path, handler in routes]
+
+    def find(self, request: Request, path: str) -> Handler:
+        """The handler, with the path's names put into the request. Raises `Problem`."""
+        for method, pattern, handler in self._routes:
+            match = pattern.fullmatch(path)
+            if match and method == request.method:
+                request.params = match.groupdict()
+                return handler
+        raise not_found()
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    kinds = {"number": r"\d+", "id": r"\d+"}
+
+    def part(match: re.Match[str]) -> str:
+        name, kind = match["name"], match["kind"]
+        return f"(?P<{name}>{'.+' if kind else kinds.get(name, '[^/]+')})"
+
+    return re.compile(re.sub(r"\{(?P<name>\w+)(?P<kind>:path)?\}", part, path))

@@ -1,0 +1,115 @@
+"""Whether a pull request may be merged, why not, and the commits that a merge makes."""
+
+from typing import TYPE_CHECKING
+
+from bot.demo.github.git import Conflict
+
+if TYPE_CHECKING:
+    from bot.demo.github.pulls import Pull
+
+
+class Refused(Exception):
+    """GitHub will not merge; the message is GitHub's own."""
+
+
+def mergeable(pull: "Pull") -> bool:
+    try:
+        pull.repo.git.merge_tree(pull.base_tip, pull.head)
+    except Conflict:
+        return False
+    return True
+
+
+def behind(pull: "Pull") -> bool:
+    return not pull.repo.git.contains(pull.head, pull.base_tip)
+
+
+def unmet(pull: "Pull") -> list[str]:
+    """What the base branch's protection still waits for, as GitHub's merge says it."""
+    rules = pull.protection
+    if rules is None:
+        return []
+    outcomes = pull.repo.checks.outcomes(pull.head)
+    said = {
+        "pending": "is pending",
+        "failure": "is failing",
+        "missing": "is expected",
+    }
+    found = [
+        f'Required status check "{name}" {said[outcome]}.'
+        for name in rules.required_checks
+        if (outcome := outcomes.get(name, "missing")) != "success"
+    ]
+    if pull.review_decision == "CHANGES_REQUESTED":
+        found.append("Changes have been requested.")
+    if pull.review_decision == "REVIEW_REQUIRED":
+        found.append(
+            f"At least {rules.required_reviews} approving review is required "
+            "by reviewers with write access."
+        )
+    return found
+
+
+def state(pull: "Pull") -> str:
+    """GitHub's merge state, the worst that applies."""
+    if pull.state != "open":
+        return "UNKNOWN"
+    if not mergeable(pull):
+        return "DIRTY"
+    if pull.draft:
+        return "DRAFT"
+    if unmet(pull):
+        return "BLOCKED"
+    if pull.protection and pull.protection.strict and behind(pull):
+        return "BEHIND"
+    outcomes = pull.repo.checks.outcomes(pull.head).values()
+    return "CLEAN" if all(outcome == "success" for outcome in outcomes) else "UNSTABLE"
+
+
+def check(pull: "Pull", method: str) -> None:
+    """Raise `Refused` with GitHub's sentence where a merge is not allowed now."""
+    if method not in pull.repo.merge_methods:
+        name = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
+        raise Refused(f"{name[method]} are not allowed on this repository.")
+    if pull.state != "open":
+        raise Refused("Pull Request is not mergeable")
+    if pull.draft:
+        raise Refused("Pull Request is still a draft")
+    if reasons := unmet(pull):
+        raise Refused(" ".join(reasons))
+    if pull.protection and pull.protection.strict and behind(pull):
+        raise Refused("Head branch is out of date. Review and try the merge again.")
+
+
+def merge_commit(pull: "Pull", by: str, method: str, title: str | None, message: str | None) -> str:
+    """The commit the base branch moves to. Raises `git.Conflict`."""
+    git, base = pull.repo.git, pull.base_tip
+    person, committer = pull.world.account(by).signature, pull.world.web_flow.signature
+    if method == "rebase":
+        return git.replay(base, base, pull.head, committer)
+    tree = git.merge_tree(base, pull.head)
+    if method == "squash":
+        text = _text(title or f"{pull.title} (#{pull.number})", message)
+        return git.commit_tree(tree, (base,), text, pull.user.signature, committer)
+    source = f"{pull.source.owner.login}/{pull.head_branch}"
+    title = title or f"Merge pull request #{pull.number} from {source}"
+    text = _text(title, pull.title if message is None else message)
+    return git.commit_tree(tree, (base, pull.head), text, person, committer)
+
+
+def update_commit(pull: "Pull", by: str) -> str:
+    """The commit that brings the base into the head. Raises `Refused`."""
+    git, base = pull.repo.git, pull.base_tip
+    if not behind(pull):
+        raise Refused("There are no new commits on the base branch.")
+    try:
+        tree = git.merge_tree(pull.head, base)
+    except Conflict as conflict:
+        raise Refused("merge conflict between base and head") from conflict
+    text = f"Merge branch '{pull.base_branch}' into {pull.head_branch}"
+    person = pull.world.account(by).signature
+    return git.commit_tree(tree, (pull.head, base), text, person, pull.world.web_flow.signature)
+
+
+def _text(title: str, message: str | None) -> str:
+    return f"{title}\n\n{message}" if message else title

@@ -1,0 +1,294 @@
+"""Pull requests: their head and base, reviews, checks, and what a merge does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from bot.demo.github import merging
+from bot.demo.github.checks import CheckRun, CommitStatus
+from bot.demo.github.git import Conflict
+from bot.demo.github.issues import Comment, Issue
+from bot.demo.github.reviews import OPINIONS, Review, ReviewComment, Thread
+from bot.demo.github.world import User, locked
+
+if TYPE_CHECKING:
+    from bot.demo.github.repository import Protection, Repository
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Pull(Issue):
+    source: "Repository"  #: Where the head branch is: the repository itself, or a fork.
+    head_branch: str
+    head: str
+    base_branch: str
+    base: str  #: The base's commit when the head last moved: as at GitHub it does not follow it.
+    draft: bool = False
+    merged_at: datetime | None = None
+    merged_by: User | None = None
+    merge_commit: str | None = None
+    reviews: list[Review] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    requested: list[User] = field(default_factory=list)  #: Whose review is asked for.
+
+    event_name = "pull_request"
+    part = "pull_request"
+
+    # -- what can be read off it
+
+    @property
+    def merged(self) -> bool:
+        return self.merged_at is not None
+
+    @property
+    def from_fork(self) -> bool:
+        return self.source is not self.repo
+
+    @property
+    def base_tip(self) -> str:
+        """The base branch's commit now."""
+        return self.repo.heads.get(self.base_branch, self.base)
+
+    @property
+    def protection(self) -> "Protection | None":
+        return self.repo.protections.get(self.base_branch)
+
+    @property
+    def ref(self) -> str:
+        return f"refs/pull/{self.number}/head"
+
+    @property
+    @locked
+    def mergeable(self) -> bool | None:
+        """Whether git can merge it; None for one that is not open."""
+        return merging.mergeable(self) if self.state == "open" else None
+
+    @property
+    @locked
+    def merge_state(self) -> str:
+        """GitHub's word: CLEAN, DIRTY, BLOCKED, BEHIND, UNSTABLE, DRAFT or UNKNOWN."""
+        return merging.state(self)
+
+    @property
+    def opinions(self) -> list[Review]:
+        """Everybody's latest review that takes a side."""
+        sides = {r.user: r for r in self.reviews if r.state in OPINIONS}
+        return list(sides.values())
+
+    @property
+    def review_decision(self) -> str | None:
+        """None where the base branch requires no review."""
+        wanted = self.protection.required_reviews if self.protection else 0
+        if not wanted:
+            return None
+        sides = [r.state for r in self.opinions if self.repo.allows(r.user.login, "write")]
+        if "CHANGES_REQUESTED" in sides:
+            return "CHANGES_REQUESTED"
+        return "APPROVED" if sides.count("APPROVED") >= wanted else "REVIEW_REQUIRED"
+
+    @property
+    def closes(self) -> list[Issue]:
+        """The issues its merge closes."""
+        into_default = self.base_branch == self.repo.default_branch
+        return self.repo.closing(self.body) if into_default else []
+
+    # -- what people and programs do to it
+
+    @locked
+    def check(
+        self,
+        name: str,
+        status: str = "completed",
+        conclusion: str | None = None,
+        log: str = "",
+        app: str = "github-actions",
+        required: bool = False,
+        suite: str | None = None,
+    ) -> CheckRun:
+        """Report a check run on the head; `suite` is the workflow's name.
+
+        `required` adds the check to what the base branch's protection demands.
+        """
+        if required:
+            rules = self.protection
+            wanted = [*(rules.required_checks if rules else []), name]
+            self.repo.protect(
+                self.base_branch,
+                required_checks=list(dict.fromkeys(wanted)),
+                required_reviews=rules.required_reviews if rules else 0,
+                strict=rules.strict if rules else False,
+            )
+        run = self.repo.checks.run(self.world.app(app), self.head, name, suite)
+        run.write_log(log)
+        if status != "queued":
+            ended = (conclusion or "success") if status == "completed" else None
+            run.update(status=status, conclusion=ended)
+        return run
+
+    def status(
+        self, context: str, state: str, target_url: str | None = None, *, by: str = "ci"
+    ) -> CommitStatus:
+        """Report a commit status on the head: `success`, `failure`, `error` or `pending`."""
+        return self.repo.checks.status(self.head, context, state, by, target_url=target_url)
+
+    @locked
+    def review(
+        self,
+        by: str,
+        state: str,
+        body: str = "",
+        threads: Sequence[tuple[str, int, str]] = (),
+        commit: str | None = None,
+    ) -> Review:
+        """Submit a review, with a new thread for each (path, line, text)."""
+        review = self.new_review(by, state, body, commit)
+        for path, line, text in threads:
+            self.new_thread(review, path, line, text)
+        return review
+
+    def new_review(self, by: str, state: str, body: str, commit: str | None = None) -> Review:
+        user = self.world.account(by)
+        review = Review(
+            pull=self,
+            user=user,
+            state=state,
+            body=body,
+            commit_id=commit or self.head,
+            **self.world.identity("PRR"),
+        )
+        self.reviews.append(self.world.add(review))
+        self.timeline.append(review)
+        if user in self.requested:
+            self.requested.remove(user)
+        self.touch()
+        review.publish("submitted", by)
+        return review
+
+    def new_thread(self, review: Review, path: str, line: int, text: str) -> ReviewComment:
+        thread = Thread(
+            pull=self,
+            path=path,
+            line=line,
+            original_line=line,
+            original_commit=review.commit_id,
+            diff_hunk=self.repo.git.hunk(self.base_tip, review.commit_id, path, line),
+            **self.world.identity("PRRT"),
+        )
+        self.threads.append(self.world.add(thread))
+        return self.say_in_thread(thread, review, text)
+
+    def say_in_thread(self, thread: Thread, review: Review, text: str) -> ReviewComment:
+        comment = ReviewComment(
+            issue=self,
+            user=review.user,
+            body=text,
+            thread=thread,
+            review=review,
+            **self.world.identity("PRRC"),
+        )
+        thread.comments.append(self.world.add(comment))
+        review.comments.append(comment)
+        self.touch()
+        self.publish_review_comment("created", review.user.login, comment)
+        return comment
+
+    @locked
+    def request_review(self, login: str, by: str) -> None:
+        user = self.world.account(login)
+        if user not in self.requested:
+            self.requested.append(user)
+            self.happened("review_requested", by)
+            self.publish("review_requested", by, requested_reviewer=user)
+
+    @locked
+    def unrequest_review(self, login: str, by: str) -> None:
+        user = self.world.account(login)
+        if user in self.requested:
+            self.requested.remove(user)
+            self.publish("review_request_removed", by, requested_reviewer=user)
+
+    @locked
+    def mark_ready(self, by: str) -> None:
+        if self.draft:
+            self.draft = False
+            self.happened("ready_for_review", by)
+            self.publish("ready_for_review", by)
+
+    @locked
+    def mark_draft(self, by: str) -> None:
+        if not self.draft:
+            self.draft = True
+            self.happened("convert_to_draft", by)
+            self.publish("converted_to_draft", by)
+
+    @locked
+    def merge(
+        self, by: str, method: str = "merge", title: str | None = None, message: str | None = None
+    ) -> str:
+        """Merge it for real; answers the commit. Raises `merging.Refused`."""
+        merging.check(self, method)
+        try:
+            sha = merging.merge_commit(self, by, method, title, message)
+        except Conflict as conflict:
+            raise merging.Refused("Pull Request is not mergeable") from conflict
+        self.set_merged(by, sha)
+        self.repo.git.set_ref(f"refs/heads/{self.base_branch}", sha)
+        self.repo.refs_moved(by)
+        return sha
+
+    @locked
+    def update_branch(self, by: str) -> str:
+        """Merge the base into the head. Raises `merging.Refused` where there is nothing to."""
+        sha = merging.update_commit(self, by)
+        branch = f"refs/heads/{self.head_branch}"
+        if self.from_fork:
+            self.source.git.fetch(self.repo.git.path, sha, branch)
+        else:
+            self.repo.git.set_ref(branch, sha)
+        self.source.refs_moved(by)
+        return sha
+
+    # -- what follows from pushes
+
+    def keep_head(self) -> None:
+        """Hold the head's commits under `refs/pull/`, where they outlive the branch."""
+        if self.from_fork:
+            self.repo.git.fetch(self.source.git.path, f"refs/heads/{self.head_branch}", self.ref)
+        else:
+            self.repo.git.set_ref(self.ref, self.head)
+
+    def head_pushed(self, sha: str | None, by: str) -> None:
+        """Follow the head branch: it moved to `sha`, or was deleted."""
+        if self.state != "open":
+            return
+        if sha is None:
+            self.close(by)
+            return
+        before, self.head, self.base = self.head, sha, self.base_tip
+        self.keep_head()
+        changed = self.repo.git.changed(before, sha)
+        for thread in self.threads:
+            if thread.path in changed:
+                thread.outdated, thread.line = True, None
+        self.touch()
+        self.publish("synchronize", by, before=before, after=sha)
+        self.world.head_moved(self)
+
+    def base_pushed(self, by: str) -> None:
+        """Count it as merged where its commits reached the base without it."""
+        if self.state == "open" and self.repo.git.contains(self.base_tip, self.head):
+            self.set_merged(by, self.base_tip)
+
+    def set_merged(self, by: str, sha: str) -> None:
+        self.merge_commit, self.merged_at = sha, self.world.now()
+        self.merged_by = self.world.account(by)
+        self.happened("merged", by, commit_id=sha)
+        self.set_closed(by, None, sha)
+        self.publish("closed", by)
+        for issue in self.closes:
+            issue.close(by)
+
+    def publish_review_comment(self, action: str, by: str, comment: Comment) -> None:
+        self.repo.publish(
+            "pull_request_review_comment", action, by, comment=comment, pull_request=self
+        )

@@ -1,0 +1,68 @@
+"""The account that asks, Apps and their installations, and what the API says of itself."""
+
+from bot.demo.github.http import Answer, Problem, Request, Route, not_found
+from bot.demo.github.shapes import base
+from bot.demo.github.world import App
+
+
+def _me(request: Request) -> Answer:
+    if request.token is None:
+        raise Problem(401, "Requires authentication")
+    if request.token.app:
+        raise Problem(403, "Resource not accessible by integration")
+    return Answer(body=base.private_user(request.token.user, request.world))
+
+
+def _app(request: Request) -> Answer:
+    return Answer(body=base.app(_signed(request), request.world))
+
+
+def _installation(request: Request) -> Answer:
+    app = _signed(request)
+    name = f"{request.params['owner']}/{request.params['repo']}".lower()
+    repo = request.world.repositories.get(name)
+    if repo is None:
+        raise not_found()
+    return Answer(body=base.installation(app, repo.owner, request.world))
+
+
+def _access_token(request: Request) -> Answer:
+    app = _signed(request)
+    if int(request.params["id"]) != app.installation_id:
+        raise not_found()
+    secret, until = request.world.installation_token(app)
+    body = {
+        "token": secret,
+        "expires_at": base.time(until),
+        "permissions": base.app(app, request.world)["permissions"],
+        "repository_selection": "all",
+    }
+    return Answer(status=201, body=body)
+
+
+def _meta(request: Request) -> Answer:
+    return Answer(
+        body={
+            "verifiable_password_authentication": False,
+            "installed_version": "3.19.0",
+            "hooks": ["127.0.0.1/32"],
+            "web": ["127.0.0.1/32"],
+            "api": ["127.0.0.1/32"],
+            "git": ["127.0.0.1/32"],
+        }
+    )
+
+
+def _signed(request: Request) -> App:
+    if request.as_app is None:
+        raise Problem(401, "A JSON web token could not be decoded")
+    return request.as_app
+
+
+ROUTES: list[Route] = [
+    ("GET", "/user", _me),
+    ("GET", "/app", _app),
+    ("GET", "/repos/{owner}/{repo}/installation", _installation),
+    ("POST", "/app/installations/{id}/access_tokens", _access_token),
+    ("GET", "/meta", _meta),
+]

@@ -1,0 +1,69 @@
+"""Repositories, what people may do in them, and their webhooks' deliveries."""
+
+from bot.demo.github.http import Answer, Problem, Request, Route, not_found
+from bot.demo.github.shapes import base
+from bot.demo.github.webhooks import Delivery, Webhooks, delivery_item, delivery_whole
+
+#: The coarse word that GitHub gives beside the role's name.
+_COARSE = {"maintain": "write", "triage": "read"}
+
+
+def _repository(request: Request) -> Answer:
+    return Answer(body=base.full_repository(request.repo, request.login))
+
+
+def _permission(request: Request) -> Answer:
+    repo = request.repo
+    if not repo.allows(request.login, "write"):
+        raise Problem(403, "Must have push access to view collaborator permission.")
+    user = request.world.users.get(request.params["login"].lower())
+    if user is None:
+        raise Problem(404, f"{request.params['login']} is not a user")
+    level = repo.level(user.login)
+    coarse = _COARSE.get(level, level)
+    granted = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage"}
+    can = {name: repo.allows(user.login, least) for name, least in granted.items()}
+    can["pull"] = repo.allows(user.login, "read")
+    about = {**base.user(user, request.world), "permissions": can, "role_name": level}
+    return Answer(body={"permission": coarse, "role_name": level, "user": about})
+
+
+def hook_routes(webhooks: Webhooks) -> list[Route]:
+    """The routes of a hook's deliveries, which only an administrator may see."""
+
+    def deliveries(request: Request) -> Answer:
+        return request.page(reversed(_of_hook(request, webhooks)), delivery_item)
+
+    def delivery(request: Request) -> Answer:
+        return Answer(body=delivery_whole(_one(request, webhooks)))
+
+    def redeliver(request: Request) -> Answer:
+        webhooks.redeliver(_one(request, webhooks).id)
+        return Answer(status=202, body={})
+
+    here = "/repos/{owner}/{repo}/hooks/{id}/deliveries"
+    return [
+        ("GET", here, deliveries),
+        ("GET", f"{here}/{{number}}", delivery),
+        ("POST", f"{here}/{{number}}/attempts", redeliver),
+    ]
+
+
+def _of_hook(request: Request, webhooks: Webhooks) -> list[Delivery]:
+    repo, hook = request.repo_for("admin"), int(request.params["id"])
+    if not any(known.id == hook and known.repo is repo for known in webhooks.hooks):
+        raise not_found()
+    return [known for known in webhooks.deliveries if known.hook.id == hook]
+
+
+def _one(request: Request, webhooks: Webhooks) -> Delivery:
+    for known in _of_hook(request, webhooks):
+        if known.id == int(request.params["number"]):
+            return known
+    raise not_found()
+
+
+ROUTES: list[Route] = [
+    ("GET", "/repos/{owner}/{repo}", _repository),
+    ("GET", "/repos/{owner}/{repo}/collaborators/{login}/permission", _permission),
+]

@@ -1,0 +1,282 @@
+"""The stand-in GitHub as one thing to start: its HTTP server and what people do on it."""
+
+import asyncio
+import logging
+import re
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import Queue
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import unquote
+
+import uvicorn
+
+from bot.demo.github import git_http
+from bot.demo.github.git import Git
+from bot.demo.github.graphql.endpoint import GraphQL
+from bot.demo.github.http import Answer, Request
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Move, Repository
+from bot.demo.github.rest.endpoint import Rest
+from bot.demo.github.traffic import Fault, Seen, Traffic
+from bot.demo.github.webhooks import Delivery, Webhooks
+from bot.demo.github.world import App, Token, User, World
+
+_log = logging.getLogger(__name__)
+_REST, _GRAPHQL = "/api/v3", "/api/graphql"
+
+
+class GitHubServer:
+    """A GitHub on this machine alone, with its repositories under `root`.
+
+    Use it as a context manager. All methods may be called from any thread. Whatever people do
+    through these objects has the same effects as a request: state, webhooks, commits.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.world = World()
+        self.traffic = Traffic()
+        self._callbacks: list[Callable[[Pull], None]] = []
+        self._heads: Queue[Pull | None] = Queue()
+
+    def __enter__(self) -> Self:
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.world.url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        self._webhooks = Webhooks(self.world)
+        self.world.publish = self._webhooks.publish
+        self.world.head_moved = self._heads.put
+        self._rest = Rest(self.world, self.traffic, self._webhooks)
+        self._graphql = GraphQL(self.world, self.traffic)
+        config = uvicorn.Config(
+            self._app,
+            interface="asgi3",
+            lifespan="off",
+            log_level="critical",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._threads = [
+            threading.Thread(
+                target=self._server.run, args=([listening],), name="github", daemon=True
+            ),
+            threading.Thread(target=self._call_back, name="github callbacks", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.should_exit = True
+        self._heads.put(None)
+        for thread in self._threads:
+            thread.join(10)
+        self._webhooks.close()
+
+    # -- people and repositories
+
+    @property
+    def url(self) -> str:
+        """Where it listens; REST is at `api/v3/` below, GraphQL at `api/graphql`."""
+        return self.world.url
+
+    def user(self, login: str, token: str = "") -> User:
+        return self._account(login, "User", token)
+
+    def bot_account(self, login: str, token: str = "") -> User:
+        return self._account(login, "Bot", token)
+
+    def app(self, slug: str, public_key: str) -> App:
+        """Register an App, installed on every repository, by the PEM of its public key."""
+        with self.world.lock:
+            return self.world.app(slug, public_key)
+
+    def repository(
+        self,
+        full_name: str,
+        files: Mapping[str, str | None] = {"README.md": "# Read me\n"},
+        default_branch: str = "main",
+        private: bool = False,
+    ) -> Repository:
+        """Make a repository whose first commit holds these files; its owner is its admin."""
+        login, name = full_name.split("/")
+        with self.world.lock:
+            owner = self.world.account(login, "Organization")
+            git = Git(self.root / login / f"{name}.git")
+            git.init(default_branch)
+            git.commit_files(default_branch, files, "Initial commit", owner.signature, None)
+            repo = Repository(
+                world=self.world,
+                owner=owner,
+                name=name,
+                git=git,
+                default_branch=default_branch,
+                private=private,
+                heads=git.heads(),
+                permissions={owner.login: "admin"},
+                add_hook=self._webhooks.add,
+                **self.world.identity("R"),
+            )
+            self.world.repositories[full_name.lower()] = self.world.add(repo)
+            return repo
+
+    def _account(self, login: str, kind: str, token: str) -> User:
+        with self.world.lock:
+            user = self.world.account(login, kind)
+            user.type = kind
+            if token:
+                self.world.tokens[token] = Token(user=user)
+            return user
+
+    # -- what tests ask and break
+
+    @property
+    def requests(self) -> list[Seen]:
+        """Every request that was answered."""
+        return list(self.traffic.seen)
+
+    def count(self, method: str, path: str, operation: str = "") -> int:
+        """How many requests succeeded whose path has the pattern `path` in it."""
+        return sum(
+            seen.method == method
+            and seen.status < 400
+            and bool(re.search(path, seen.path))
+            and operation in seen.operation
+            for seen in self.requests
+        )
+
+    @property
+    def pushes(self) -> list[Move]:
+        """Every move of a branch, by a push, a merge or a deletion."""
+        with self.world.lock:
+            return [move for repo in self.world.repositories.values() for move in repo.moves]
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """Every attempt to deliver a webhook, in order; those under way have no status yet."""
+        return list(self._webhooks.deliveries)
+
+    def redeliver(self, delivery_id: int) -> Delivery:
+        return self._webhooks.redeliver(delivery_id)
+
+    def lose_next(self, count: int = 1) -> None:
+        """Let the next webhooks fail without being sent; they can be redelivered."""
+        self._webhooks.lose_next(count)
+
+    def on_head(self, callback: Callable[[Pull], None]) -> None:
+        """Call this, in a thread apart, whenever a pull request is opened or its head moves."""
+        self._callbacks.append(callback)
+
+    def fail_next(
+        self,
+        method: str,
+        path_regex: str,
+        status: int = 502,
+        headers: Mapping[str, str] = {},
+        body: bytes = b"",
+        times: int = 1,
+        after: bool = False,
+        operation: str = "",
+    ) -> None:
+        """Answer the next matching requests with this instead.
+
+        A status of 0 cuts the connection. With `after`, what was asked for happens all the same.
+        `operation` is a text that must be in the body, to tell GraphQL documents apart.
+        """
+        answer = Answer(status=status, body=body, headers=dict(headers))
+        self.traffic.plan(
+            Fault(
+                method=method,
+                path=re.compile(path_regex),
+                times=times,
+                answer=answer,
+                after=after,
+                operation=operation,
+            )
+        )
+
+    def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
+        """Hold the next matching requests back before they are looked at."""
+        path = re.compile(path_regex)
+        self.traffic.plan(Fault(method=method, path=path, times=times, seconds=seconds))
+
+    def _call_back(self) -> None:
+        while pull := self._heads.get():
+            for callback in self._callbacks:
+                try:
+                    callback(pull)
+                except Exception:
+                    _log.exception("a callback for %s#%s failed", pull.repo.full_name, pull.number)
+
+    # -- HTTP
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        more = True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        request = Request(
+            world=self.world,
+            method=scope["method"],
+            path=unquote(scope["path"]),
+            query_string=scope["query_string"].decode(),
+            headers={name.decode().lower(): value.decode() for name, value in scope["headers"]},
+            body=body,
+        )
+        fault = self.traffic.fault(request.method, request.path, body)
+        if fault and fault.seconds:
+            await asyncio.sleep(fault.seconds)
+        if fault is None or fault.answer is None or fault.after:
+            try:
+                answer = await asyncio.to_thread(self._answer, request)
+            except Exception:
+                _log.exception("%s %s failed in the stand-in itself", request.method, request.path)
+                answer = Answer(status=500, body={"message": "Server Error"})
+        if fault and fault.answer:
+            answer = fault.answer
+        await _send(answer, send)
+
+    def _answer(self, request: Request) -> Answer:
+        operation = ""
+        if git_http.serves(request.path):
+            answer = git_http.answer(request)
+        elif request.path == _GRAPHQL:
+            answer, operation = self._graphql.answer(request)
+        elif request.path.startswith(f"{_REST}/"):
+            answer = self._rest.answer(request, request.path.removeprefix(_REST))
+        else:
+            answer = self._rest.page(request)
+        self.traffic.saw(
+            Seen(
+                method=request.method,
+                path=request.path,
+                user=request.login,
+                status=answer.status,
+                operation=operation,
+            )
+        )
+        return answer
+
+
+async def _send(answer: Answer, send: Any) -> None:
+    raw = answer.raw
+    headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    # Promising more than is sent makes the server close the connection in the client's face.
+    length = len(raw) if answer.status else len(raw) + 1
+    if answer.status not in (204, 304):
+        headers.append((b"content-length", str(length).encode()))
+    status = answer.status or 200
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    if answer.status:
+        await send({"type": "http.response.body", "body": raw})

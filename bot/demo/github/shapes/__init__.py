@@ -1,0 +1,1 @@
+"""What GitHub's REST answers and webhooks look like: one function a kind of object."""

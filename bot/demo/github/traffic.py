@@ -1,0 +1,86 @@
+"""What came in, what is to go wrong on purpose, and how much everybody has left."""
+
+import re
+import threading
+from dataclasses import dataclass, field
+from time import time
+
+from bot.demo.github.http import Answer
+
+LIMITS = {"core": 5000, "graphql": 5000}
+_ANONYMOUS = 60
+_HOUR = 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """One request that was answered; `operation` names the top fields of a GraphQL document."""
+
+    method: str
+    path: str
+    user: str
+    status: int
+    operation: str = ""
+
+
+@dataclass(kw_only=True)
+class Fault:
+    """What is to happen to the next requests that match. A status of 0 cuts the connection."""
+
+    method: str
+    path: re.Pattern[str]
+    times: int
+    answer: Answer | None = None
+    seconds: float = 0.0
+    after: bool = False  #: Only the answer is lost: what was asked for happens.
+    operation: str = ""
+
+
+@dataclass(kw_only=True)
+class _Window:
+    used: int = 0
+    ends: int = field(default_factory=lambda: int(time()) + _HOUR)
+
+
+class Traffic:
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self._faults: list[Fault] = []
+        self._windows: dict[tuple[str, str], _Window] = {}
+        self._lock = threading.Lock()
+
+    def plan(self, fault: Fault) -> None:
+        with self._lock:
+            self._faults.append(fault)
+
+    def fault(self, method: str, path: str, body: bytes) -> Fault | None:
+        """The planned fault that hits this request, counted."""
+        with self._lock:
+            for fault in self._faults:
+                hit = fault.method in (method, "*") and fault.path.search(path)
+                if hit and fault.operation.encode() in body:
+                    fault.times -= 1
+                    if not fault.times:
+                        self._faults.remove(fault)
+                    return fault
+        return None
+
+    def saw(self, seen: Seen) -> None:
+        with self._lock:
+            self.seen.append(seen)
+
+    def spend(self, login: str, resource: str, cost: int = 1) -> dict[str, int]:
+        """Take from an account's hour; answers limit, used, remaining and reset."""
+        with self._lock:
+            key = (login, resource)
+            window = self._windows.get(key)
+            if window is None or window.ends <= time():
+                window = self._windows[key] = _Window()
+            window.used += cost
+            limit = LIMITS[resource] if login else _ANONYMOUS
+            return {
+                "limit": limit,
+                "used": window.used,
+                "remaining": max(0, limit - window.used),
+                "reset": window.ends,
+            }

@@ -1,0 +1,275 @@
+"""Webhooks: the body of each event, signed and sent in order, kept for redelivery."""
+
+import hmac
+import json
+import queue
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+import httpx
+
+from bot.demo.github.repository import Repository
+from bot.demo.github.shapes import base, commits, issues, pulls
+from bot.demo.github.shapes.base import Json
+from bot.demo.github.world import Event, World
+
+#: How each part of an event is written in its body.
+_PARTS: dict[str, Callable[[Any], Json]] = {
+    "issue": issues.issue,
+    "comment": issues.comment,
+    "pull_request": pulls.pull,
+    "review": pulls.webhook_review,
+    "thread": pulls.thread,
+    "check_run": commits.webhook_check_run,
+    "check_suite": commits.check_suite,
+}
+#: Parts that need their repository to be written.
+_PARTS_OF_REPOSITORY: dict[str, Callable[[Any, Repository], Json]] = {"label": base.label}
+#: Parts that are themselves the members of the body.
+_WHOLE: dict[str, Callable[[Any, Repository], Json]] = {
+    "push": commits.push,
+    "status": commits.webhook_status,
+}
+#: Events whose pull request GitHub sends without what it would have to compute.
+_SIMPLE_PULL = (
+    "pull_request_review",
+    "pull_request_review_comment",
+    "pull_request_review_thread",
+)
+_SECONDS_TO_ANSWER = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hook:
+    id: int
+    repo: Repository
+    url: str
+    secret: str
+    created_at: datetime
+
+
+@dataclass(kw_only=True)
+class Delivery:
+    """One attempt to tell a hook of an event; `status_code` is None until it was made."""
+
+    id: int
+    guid: str
+    hook: Hook
+    event: str
+    action: str | None
+    body: bytes
+    headers: dict[str, str]
+    delivered_at: datetime
+    redelivery: bool = False
+    status: str = ""
+    status_code: int | None = None
+    duration: float = 0.0
+    response_headers: dict[str, str] = field(default_factory=dict)
+    response_body: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status_code is not None and 200 <= self.status_code < 300
+
+
+class Webhooks:
+    """The hooks of all repositories and the thread that sends to them."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.hooks: list[Hook] = []
+        self.deliveries: list[Delivery] = []
+        self._waiting: queue.Queue[Delivery | None] = queue.Queue()
+        self._to_lose = 0
+        self._client = httpx.Client(timeout=_SECONDS_TO_ANSWER, trust_env=False)
+        self._thread = threading.Thread(target=self._send_all, name="webhooks", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop sending; what is being sent ends first, what waits is dropped."""
+        while not self._waiting.empty():
+            self._waiting.get_nowait()
+        self._waiting.put(None)
+        self._thread.join(_SECONDS_TO_ANSWER)
+        self._client.close()
+
+    def add(self, repo: Repository, url: str, secret: str) -> int:
+        """Make a hook and send it a ping; answers its id."""
+        hook_id = self.world.identity("H")["id"]
+        hook = Hook(id=hook_id, repo=repo, url=url, secret=secret, created_at=self.world.now())
+        self.hooks.append(hook)
+        body = {"zen": "Keep it logically awesome.", "hook_id": hook.id, "hook": _hook(hook)}
+        self._deliver(hook, "ping", None, {**body, **_context(repo, repo.owner.login)})
+        return hook.id
+
+    def publish(self, event: Event) -> None:
+        """Write an event's body as things stand now, and queue it for every hook."""
+        hooks = [hook for hook in self.hooks if hook.repo is event.repo]
+        if not hooks:
+            return
+        body = _body(event)
+        for hook in hooks:
+            self._deliver(hook, event.name, event.action, body)
+
+    def redeliver(self, delivery_id: int) -> Delivery:
+        """Send a delivery again under the same GUID, as people do by hand."""
+        with self.world.lock:
+            first = next(d for d in self.deliveries if d.id == delivery_id)
+            again = replace(
+                first,
+                id=self.world.identity("D")["id"],
+                delivered_at=self.world.now(),
+                redelivery=True,
+                status="",
+                status_code=None,
+            )
+            self._queue(again)
+            return again
+
+    def lose_next(self, count: int) -> None:
+        """Let the next deliveries fail without being sent."""
+        with self.world.lock:
+            self._to_lose += count
+
+    def _deliver(self, hook: Hook, event: str, action: str | None, body: Json) -> None:
+        raw = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        guid = str(uuid.uuid4())
+        secret = hook.secret.encode()
+        headers = {
+            "User-Agent": "GitHub-Hookshot/5d1a2b7",
+            "Accept": "*/*",
+            "Content-Type": "application/json",
+            "X-GitHub-Event": event,
+            "X-GitHub-Delivery": guid,
+            "X-GitHub-Hook-ID": str(hook.id),
+            "X-GitHub-Hook-Installation-Target-ID": str(hook.repo.id),
+            "X-GitHub-Hook-Installation-Target-Type": "repository",
+        }
+        if secret:
+            for name, method in (("X-Hub-Signature", "sha1"), ("X-Hub-Signature-256", "sha256")):
+                headers[name] = f"{method}={hmac.new(secret, raw, method).hexdigest()}"
+        self._queue(
+            Delivery(
+                id=self.world.identity("D")["id"],
+                guid=guid,
+                hook=hook,
+                event=event,
+                action=action,
+                body=raw,
+                headers=headers,
+                delivered_at=self.world.now(),
+            )
+        )
+
+    def _queue(self, delivery: Delivery) -> None:
+        self.deliveries.append(delivery)
+        if self._to_lose:
+            self._to_lose -= 1
+            delivery.status, delivery.status_code = "failed to connect to host", 502
+        else:
+            self._waiting.put(delivery)
+
+    def _send_all(self) -> None:
+        while delivery := self._waiting.get():
+            self._send(delivery)
+
+    def _send(self, delivery: Delivery) -> None:
+        begun = monotonic()
+        try:
+            answer = self._client.post(
+                delivery.hook.url, content=delivery.body, headers=delivery.headers
+            )
+        except httpx.TimeoutException:
+            delivery.status, delivery.status_code = "timed out", 504
+        except httpx.HTTPError:
+            delivery.status, delivery.status_code = "failed to connect to host", 502
+        else:
+            delivery.response_headers = dict(answer.headers)
+            delivery.response_body = answer.text
+            delivery.status = "OK" if answer.is_success else answer.reason_phrase
+            delivery.status_code = answer.status_code
+        delivery.duration = round(monotonic() - begun, 2)
+
+
+def _body(event: Event) -> Json:
+    repo = event.repo
+    body: Json = {} if event.action is None else {"action": event.action}
+    for name, part in event.parts.items():
+        if name in _WHOLE:
+            body |= _WHOLE[name](part, repo)
+        elif name == "pull_request" and event.name in _SIMPLE_PULL:
+            body[name] = pulls.pull_simple(part)
+        elif name in _PARTS:
+            body[name] = _PARTS[name](part)
+        elif name in _PARTS_OF_REPOSITORY:
+            body[name] = _PARTS_OF_REPOSITORY[name](part, repo)
+        elif name == "requested_reviewer":
+            body[name] = base.user(part, repo.world)
+        else:
+            body[name] = part
+    if event.name == "pull_request":
+        body["number"] = event.parts["pull_request"].number
+    return {**body, **_context(repo, event.by.login)}
+
+
+def _context(repo: Repository, sender: str) -> Json:
+    world = repo.world
+    context: Json = {
+        "repository": base.repository(repo),
+        "sender": base.user(world.account(sender), world),
+    }
+    for app in world.apps.values():
+        if app.installed:
+            context["installation"] = {"id": app.installation_id, "node_id": app.node_id}
+    return context
+
+
+def _hook(hook: Hook) -> Json:
+    here = f"{base.api_of(hook.repo)}/hooks/{hook.id}"
+    return {
+        "type": "Repository",
+        "id": hook.id,
+        "name": "web",
+        "active": True,
+        "events": ["*"],
+        "config": {"content_type": "json", "insecure_ssl": "0", "url": hook.url},
+        "created_at": base.time(hook.created_at),
+        "updated_at": base.time(hook.created_at),
+        "url": here,
+        "test_url": f"{here}/test",
+        "ping_url": f"{here}/pings",
+        "deliveries_url": f"{here}/deliveries",
+        "last_response": {"code": None, "status": "unused", "message": None},
+    }
+
+
+def delivery_item(delivery: Delivery) -> Json:
+    """A delivery as the list of a hook's deliveries has it."""
+    return {
+        "id": delivery.id,
+        "guid": delivery.guid,
+        "delivered_at": base.time(delivery.delivered_at),
+        "redelivery": delivery.redelivery,
+        "duration": delivery.duration,
+        "status": delivery.status,
+        "status_code": delivery.status_code or 0,
+        "event": delivery.event,
+        "action": delivery.action,
+        "installation_id": None,
+        "repository_id": delivery.hook.repo.id,
+        "throttled_at": None,
+    }
+
+
+def delivery_whole(delivery: Delivery) -> Json:
+    return {
+        **delivery_item(delivery),
+        "url": delivery.hook.url,
+        "request": {"headers": delivery.headers, "payload": json.loads(delivery.body)},
+        "response": {"headers": delivery.response_headers, "payload": delivery.response_body},
+    }

@@ -1,0 +1,177 @@
+"""What the stand-in knows beside repositories: accounts, tokens, Apps, numbers, the time."""
+
+import base64
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from bot.demo.github.git import Signature
+
+if TYPE_CHECKING:
+    from bot.demo.github.pulls import Pull
+    from bot.demo.github.repository import Repository
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Thing:
+    """Whatever GitHub gives an id: a number, and the name GraphQL knows it by."""
+
+    id: int
+    node_id: str
+    created_at: datetime
+    updated_at: datetime
+
+    def __repr__(self) -> str:
+        """Short: things refer to each other, and a test that fails shows them."""
+        return f"<{type(self).__name__} {self.node_id}>"
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class User(Thing):
+    """An account. `type` is GitHub's word: `User`, `Bot` or `Organization`."""
+
+    login: str
+    type: str = "User"
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.login, f"{self.id}+{self.login}@users.noreply.github.com")
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class App(Thing):
+    """A GitHub App; one that is `installed` is installed on every repository."""
+
+    slug: str
+    owner: User
+    bot: User
+    installation_id: int
+    public_key: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.slug.replace("-", " ").title()
+
+    @property
+    def installed(self) -> bool:
+        return bool(self.public_key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """What a token stands for."""
+
+    user: User
+    app: App | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something happened that GitHub tells webhooks about; `parts` are the body's members."""
+
+    repo: "Repository"
+    name: str
+    action: str | None
+    by: User
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+class _InWorld(Protocol):
+    @property
+    def world(self) -> "World": ...
+
+
+_Owner = TypeVar("_Owner", bound=_InWorld)
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+
+
+def locked(
+    method: Callable[Concatenate[_Owner, _Given], _Answer],
+) -> Callable[Concatenate[_Owner, _Given], _Answer]:
+    """Let one method of anything in the world run while nothing else changes it."""
+
+    @wraps(method)
+    def inner(self: _Owner, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        with self.world.lock:
+            return method(self, *args, **kwargs)
+
+    return inner
+
+
+class World:
+    """The state shared by all repositories of one server."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.url = ""  #: Where the server listens, with a final slash.
+        self.users: dict[str, User] = {}
+        self.apps: dict[str, App] = {}
+        self.tokens: dict[str, Token] = {}
+        self.repositories: dict[str, Repository] = {}
+        self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
+        self.publish: Callable[[Event], None] = lambda event: None
+        self.head_moved: Callable[[Pull], None] = lambda pull: None
+        self._last_id = 1_000_000
+        self.ghost = self.account("ghost")
+        self.web_flow = self.account("web-flow")
+
+    def now(self) -> datetime:
+        """The time as GitHub tells it: in whole seconds."""
+        return datetime.now(UTC).replace(microsecond=0)
+
+    def identity(self, prefix: str) -> dict[str, Any]:
+        """The members every `Thing` begins with."""
+        self._last_id += 1
+        name = base64.urlsafe_b64encode(self._last_id.to_bytes(6)).decode().rstrip("=")
+        return {
+            "id": self._last_id,
+            "node_id": f"{prefix}_kwDO{name}",
+            "created_at": self.now(),
+            "updated_at": self.now(),
+        }
+
+    def add(self, thing: Any) -> Any:
+        """Let GraphQL find a thing by its node id."""
+        self.nodes[thing.node_id] = thing
+        return thing
+
+    def account(self, login: str, type: str = "User") -> User:
+        """The account of this login, made where there is none."""
+        known = self.users.get(login.lower())
+        if known is None:
+            prefix = {"User": "U", "Bot": "BOT", "Organization": "O"}[type]
+            known = User(login=login, type=type, **self.identity(prefix))
+            self.users[login.lower()] = self.add(known)
+        return known
+
+    def app(self, slug: str, public_key: str = "") -> App:
+        """The App of this slug, made where there is none."""
+        known = self.apps.get(slug)
+        if known is None:
+            bot = self.account(f"{slug}[bot]", "Bot")
+            installation = self.identity("INS")["id"]
+            owner = self.account("github", "Organization")
+            identity = self.identity("A")
+            known = App(slug=slug, owner=owner, bot=bot, installation_id=installation, **identity)
+            self.apps[slug] = self.add(known)
+        known.public_key = public_key or known.public_key
+        return known
+
+    def installation_token(self, app: App) -> tuple[str, datetime]:
+        """A token for what the App is installed on, good for an hour."""
+        secret = f"ghs_{self.identity('T')['node_id']}"
+        until = self.now() + timedelta(hours=1)
+        self.tokens[secret] = Token(user=app.bot, app=app, expires_at=until)
+        return secret, until
+
+    def who(self, secret: str) -> Token | None:
+        """What a token stands for; None for one that is unknown or has expired."""
+        token = self.tokens.get(secret)
+        if token and token.expires_at and token.expires_at <= self.now():
+            return None
+        return token
