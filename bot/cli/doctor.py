@@ -5,7 +5,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
@@ -46,62 +46,57 @@ class Finding(Struct, frozen=True):
     remedy: str = ""
 
 
-class Machine(Struct, frozen=True, kw_only=True):
-    """What the checks look at."""
+class Installation(Struct, frozen=True, kw_only=True):
+    """What is configured, for the checks that need it."""
 
     settings: Settings
     secrets: Secrets
     environ: Mapping[str, str]
-    configured: Finding
 
 
 def examine(config: Path | None, environ: Mapping[str, str]) -> bool:
     """Print one line for each check; whether none failed."""
-    machine = machine_of(config, environ)
-    table = Table.grid(padding=(0, 2, 0, 0))
-    healthy = True
-    for name, check in CHECKS:
-        finding = check(machine)
-        healthy = healthy and finding.verdict is not Verdict.FAIL
-        colour = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
-        said = Text(finding.says)
-        if finding.remedy:
-            said.append(f"\n-> {finding.remedy}", "dim")
-        table.add_row(Text(finding.verdict, colour[finding.verdict]), Text(name), said)
-    Console(highlight=False, markup=False, emoji=False).print(table)
-    return healthy
-
-
-def machine_of(config: Path | None, environ: Mapping[str, str]) -> Machine:
-    """The machine with its configuration, or with the defaults where that cannot be used."""
+    findings = [(name, check()) for name, check in OF_THE_MACHINE]
     try:
         settings, secrets = given.everything(config)
     except Refused as refusal:
         says, _, hint = str(refusal).partition("\n")
-        finding = Finding(Verdict.FAIL, says, hint or "config/default.toml documents every key")
-        return Machine(settings=Settings(), secrets=Secrets(), environ=environ, configured=finding)
-    projects = ", ".join(settings.projects)
-    finding = (
-        Finding(Verdict.OK, f"projects: {projects}")
-        if projects
-        else Finding(Verdict.FAIL, "no project", "add [projects.NAME] with a repository")
-    )
-    return Machine(settings=settings, secrets=secrets, environ=environ, configured=finding)
+        findings.append(("configuration", Finding(Verdict.FAIL, says, hint)))
+    else:
+        installed = Installation(settings=settings, secrets=secrets, environ=environ)
+        findings += [(name, check(installed)) for name, check in OF_THE_INSTALLATION]
+    Console(highlight=False, markup=False, emoji=False).print(_table(findings))
+    return all(finding.verdict is not Verdict.FAIL for _, finding in findings)
 
 
-def configuration(machine: Machine) -> Finding:
-    return machine.configured
-
-
-def git(machine: Machine) -> Finding:
+def git() -> Finding:
     said = _answer("git", "--version")
     if _numbers(said) < (2, 31):  # The first that takes settings from variables, off disk and argv.
         return Finding(Verdict.FAIL, said or "not found", "install git 2.31 or newer")
     return Finding(Verdict.OK, said)
 
 
-def tmux(machine: Machine) -> Finding:
-    if machine.settings.runtime.kind != "tmux":
+def sqlite() -> Finding:
+    said = sqlite3.sqlite_version
+    if _numbers(said) < (3, 37):  # The first with STRICT tables.
+        return Finding(Verdict.FAIL, said, "use a Python with SQLite 3.37 or newer")
+    if _numbers(said) < (3, 51, 3):
+        return Finding(
+            Verdict.WARN,
+            f"{said}: before 3.51.3 two writers at once can damage a database",
+            "nothing to do: Mergewright writes by one connection; let nothing else write",
+        )
+    return Finding(Verdict.OK, said)
+
+
+def configuration(installed: Installation) -> Finding:
+    if not installed.settings.projects:
+        return Finding(Verdict.FAIL, "no project", "add [projects.NAME] with a repository")
+    return Finding(Verdict.OK, f"projects: {', '.join(installed.settings.projects)}")
+
+
+def tmux(installed: Installation) -> Finding:
+    if installed.settings.runtime.kind != "tmux":
         return Finding(Verdict.OK, "not used")
     said = _answer("tmux", "-V")
     if _numbers(said) < (3, 2):  # The first that takes a session's variables from its caller.
@@ -115,21 +110,8 @@ def tmux(machine: Machine) -> Finding:
     return Finding(Verdict.OK, said)
 
 
-def sqlite(machine: Machine) -> Finding:
-    said = sqlite3.sqlite_version
-    if _numbers(said) < (3, 37):  # The first with STRICT tables.
-        return Finding(Verdict.FAIL, said, "use a Python with SQLite 3.37 or newer")
-    if _numbers(said) < (3, 51, 3):
-        return Finding(
-            Verdict.WARN,
-            f"{said}: before 3.51.3 two writers at once can damage a database",
-            "nothing to do: Mergewright writes by one connection; let nothing else write",
-        )
-    return Finding(Verdict.OK, said)
-
-
-def data(machine: Machine) -> Finding:
-    folder = machine.settings.data
+def data(installed: Installation) -> Finding:
+    folder = installed.settings.data
     if not folder.exists():
         parent = next(one for one in folder.parents if one.exists())
         if os.access(parent, os.W_OK | os.X_OK):
@@ -142,8 +124,8 @@ def data(machine: Machine) -> Finding:
     return Finding(Verdict.OK, f"{folder}, writable and private")
 
 
-def github(machine: Machine) -> Finding:
-    github, secrets = machine.settings.github, machine.secrets
+def github(installed: Installation) -> Finding:
+    github, secrets = installed.settings.github, installed.secrets
     if not (secrets.private_key if github.app_id else secrets.token):
         return Finding(
             Verdict.FAIL,
@@ -156,7 +138,7 @@ def github(machine: Machine) -> Finding:
     client = GitHub(github.api_url, credentials)
     try:
         login = client.read.me()
-        for project in machine.settings.projects.values():
+        for project in installed.settings.projects.values():
             client.read.repository(project.repository)
     except GitHubFailure as failure:
         return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
@@ -165,8 +147,8 @@ def github(machine: Machine) -> Finding:
     return Finding(Verdict.OK, f"{github.api_url} knows us as {login}")
 
 
-def clock(machine: Machine) -> Finding:
-    url = machine.settings.github.api_url
+def clock(installed: Installation) -> Finding:
+    url = installed.settings.github.api_url
     try:
         there = parsedate_to_datetime(httpx.head(url, timeout=10).headers["Date"])
     except httpx.HTTPError as error:
@@ -179,8 +161,8 @@ def clock(machine: Machine) -> Finding:
     return Finding(Verdict.OK, "agrees with GitHub's")
 
 
-def webhook_secret(machine: Machine) -> Finding:
-    secret = machine.secrets.webhook_secret
+def webhook_secret(installed: Installation) -> Finding:
+    secret = installed.secrets.webhook_secret
     if not secret:
         return Finding(
             Verdict.FAIL, "not set", "set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
@@ -188,15 +170,15 @@ def webhook_secret(machine: Machine) -> Finding:
     return _strength(secret)
 
 
-def page_token(machine: Machine) -> Finding:
-    secret = machine.secrets.page_token
+def page_token(installed: Installation) -> Finding:
+    secret = installed.secrets.page_token
     if not secret:
         return Finding(Verdict.FAIL, "not set", "set MERGEWRIGHT_PAGE_TOKEN to see the page")
     return _strength(secret)
 
 
-def secret_files(machine: Machine) -> Finding:
-    named = [machine.environ.get(f"{variable}_FILE", "") for variable in VARIABLES.values()]
+def secret_files(installed: Installation) -> Finding:
+    named = [installed.environ.get(f"{variable}_FILE", "") for variable in VARIABLES.values()]
     files = [Path(name).expanduser() for name in named if name]
     loose = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o077]
     if loose:
@@ -204,23 +186,23 @@ def secret_files(machine: Machine) -> Finding:
     return Finding(Verdict.OK, "none others can read")
 
 
-def agents(machine: Machine) -> Finding:
+def agents(installed: Installation) -> Finding:
     said, wrong = [], []
-    for name, settings in machine.settings.agent_types.items():
+    for name, settings in installed.settings.agent_types.items():
         program = AGENTS[settings.program](AgentType(**asdict(settings)))
         try:
             said.append(f"{name} {program.version()}")
         except FileNotFoundError as error:
             wrong.append(f"{name}: {error}")
         else:
-            wrong += [f"{name}: {problem}" for problem in program.check(machine.environ)]
+            wrong += [f"{name}: {problem}" for problem in program.check(installed.environ)]
     if wrong:
         return Finding(Verdict.FAIL, "not all can start", "\n-> ".join(wrong))
     return Finding(Verdict.OK, ", ".join(said) or "none configured")
 
 
-def sandbox(machine: Machine) -> Finding:
-    if machine.settings.runtime.sandbox == "none":
+def sandbox(installed: Installation) -> Finding:
+    if installed.settings.runtime.sandbox == "none":
         return Finding(Verdict.WARN, "none: agents have the rights of this user", "as configured")
     return Finding(
         Verdict.WARN,
@@ -230,11 +212,13 @@ def sandbox(machine: Machine) -> Finding:
 
 
 #: Every check by the name people read, in the order they are printed.
-CHECKS: tuple[tuple[str, Callable[[Machine], Finding]], ...] = (
-    ("configuration", configuration),
+OF_THE_MACHINE: tuple[tuple[str, Callable[[], Finding]], ...] = (
     ("git", git),
-    ("tmux", tmux),
     ("sqlite", sqlite),
+)
+OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] = (
+    ("configuration", configuration),
+    ("tmux", tmux),
     ("data folder", data),
     ("GitHub", github),
     ("clock", clock),
@@ -244,6 +228,20 @@ CHECKS: tuple[tuple[str, Callable[[Machine], Finding]], ...] = (
     ("agents", agents),
     ("sandbox", sandbox),
 )
+
+
+def _table(findings: Sequence[tuple[str, Finding]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column()
+    table.add_column(overflow="fold")
+    colours = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
+    for name, finding in findings:
+        said = Text(finding.says)
+        if finding.remedy:
+            said.append(f"\n-> {finding.remedy}", "dim")
+        table.add_row(Text(finding.verdict, colours[finding.verdict]), Text(name), said)
+    return table
 
 
 def _strength(secret: str) -> Finding:

@@ -1,0 +1,246 @@
+"""The doctor names every fault with its remedy, and is quiet about nothing."""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import httpx
+import pytest
+import respx
+
+from tests.cli.conftest import CommandLine, House
+
+API = "https://github.example/api/v3/"
+TOKEN = "ghp_" + "x" * 36
+
+Lines = Callable[[], dict[str, str]]
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Programs that say what their version is; the only ones on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def install(**answers: str) -> None:
+        for old in folder.iterdir():
+            old.unlink()
+        for name, answer in answers.items():
+            (folder / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
+            (folder / name).chmod(0o755)
+
+    install(git="git version 2.39.5", tmux="tmux 3.5a", cat="")
+    return install
+
+
+@pytest.fixture
+def github() -> Iterator[respx.MockRouter]:
+    """A GitHub at which all is well."""
+    with respx.mock(assert_all_called=False) as router:
+        router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
+        router.post("https://github.example/api/graphql").respond(
+            json={"data": {"viewer": {"login": "mergewright-bot"}}}
+        )
+        router.get(f"{API}repos/acme/widgets").respond(
+            json={
+                "default_branch": "main",
+                "private": False,
+                "archived": False,
+                "clone_url": "https://github.example/acme/widgets.git",
+            }
+        )
+        yield router
+
+
+@pytest.fixture
+def lines(
+    mergewright: CommandLine,
+    house: House,
+    tools: Callable[..., None],
+    github: respx.MockRouter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Lines:
+    """What the doctor says of each thing, of an installation in which all is well."""
+    with house.file.open("a") as file:
+        file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
+    monkeypatch.setenv("MERGEWRIGHT_GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "w" * 32)
+    monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "p" * 32)
+
+    def ask() -> dict[str, str]:
+        result = mergewright("doctor")
+        assert not {TOKEN, "w" * 32, "p" * 32} & set(result.out.split())
+        found: dict[str, str] = {}
+        for line in result.out.splitlines():
+            if begins := re.fullmatch(r"(ok|warn|fail) +(.+?)  +(.+)", line):
+                verdict, name, says = begins.groups()
+                found[name] = f"{verdict} {says.strip()}"
+            else:
+                found[name] += f" {line.strip()}"
+        assert result.code == any(text.startswith("fail") for text in found.values())
+        return found
+
+    return ask
+
+
+def test_where_all_is_well_nothing_fails(lines: Lines) -> None:
+    found = lines()
+    assert found["configuration"] == "ok projects: widgets"
+    assert found["git"] == "ok git version 2.39.5"
+    assert found["tmux"] == "ok tmux 3.5a"
+    assert found["data folder"].endswith("writable and private")
+    assert found["GitHub"] == f"ok {API} knows us as mergewright-bot"
+    assert found["clock"] == "ok agrees with GitHub's"
+    assert found["agents"].startswith("ok shell /")
+    assert found["sandbox"].startswith("warn none: agents have the rights of this user")
+    assert [name for name, text in found.items() if text.startswith("fail")] == []
+
+
+@pytest.mark.parametrize(
+    ("thing", "answers", "expected"),
+    [
+        ("git", {}, "fail not found -> install git 2.31 or newer"),
+        ("git", {"git": "git version 2.30.9"}, "fail git version 2.30.9 -> install git 2.31"),
+        ("tmux", {}, "fail not found -> install tmux 3.2 or newer"),
+        ("tmux", {"tmux": "tmux 3.1c"}, "fail tmux 3.1c -> install tmux 3.2 or newer"),
+        ("tmux", {"tmux": "tmux 3.3a"}, "warn tmux 3.3a: before 3.5 it can lose how a program"),
+        ("agents", {}, "fail not all can start -> shell: cat is not installed"),
+    ],
+)
+def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
+    thing: str,
+    answers: dict[str, str],
+    expected: str,
+    lines: Lines,
+    tools: Callable[..., None],
+) -> None:
+    tools(**answers)
+    assert lines()[thing].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("3.36.0", "fail 3.36.0 -> use a Python with SQLite 3.37"),
+        ("3.40.1", "warn 3.40.1: before 3.51.3 two writers at once can damage"),
+        ("3.51.3", "ok 3.51.3"),
+    ],
+)
+def test_known_faults_of_sqlite_are_named(
+    version: str, expected: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version", version)
+    assert lines()["sqlite"].startswith(expected)
+
+
+def test_a_data_folder_that_others_can_read_fails(lines: Lines, house: House) -> None:
+    house.layout.data.chmod(0o755)
+    found = lines()["data folder"]
+    assert found.startswith("fail ")
+    assert "-> chmod 700 /" in found
+
+
+def test_a_data_folder_that_is_not_there_yet_will_be_made(lines: Lines, house: House) -> None:
+    house.layout.data.rmdir()
+    assert lines()["data folder"].endswith("will be made")
+
+
+def test_a_data_folder_that_cannot_be_written_fails(lines: Lines, house: House) -> None:
+    house.layout.data.rmdir()
+    house.layout.data.touch()
+    assert "cannot be written -> give this user the folder" in lines()["data folder"]
+    text = house.file.read_text()
+    house.file.write_text(text.replace(str(house.layout.data), f"{house.layout.data}/below"))
+    assert "cannot be made -> make " in lines()["data folder"]
+
+
+def test_a_token_that_github_refuses_fails(lines: Lines, github: respx.MockRouter) -> None:
+    github.post("https://github.example/api/graphql").respond(
+        401, json={"message": "Bad credentials"}
+    )
+    found = lines()["GitHub"]
+    assert found.startswith("fail ")
+    assert "Bad credentials" in found
+
+
+def test_a_repository_that_cannot_be_seen_fails(lines: Lines, github: respx.MockRouter) -> None:
+    github.get(f"{API}repos/acme/widgets").respond(404, json={"message": "Not Found"})
+    found = lines()["GitHub"]
+    assert found.startswith("fail ")
+    assert "acme/widgets" in found
+
+
+def test_a_github_that_does_not_answer_fails(lines: Lines, github: respx.MockRouter) -> None:
+    for route in github.routes:
+        route.side_effect = httpx.ConnectError("refused")
+    found = lines()
+    assert found["GitHub"].startswith("fail ")
+    assert found["clock"].startswith(f"fail {API} does not answer: refused")
+
+
+def test_a_clock_that_is_off_fails(lines: Lines, github: respx.MockRouter) -> None:
+    then = datetime.now(UTC) - timedelta(minutes=5)
+    github.head(API).respond(headers={"Date": format_datetime(then)})
+    assert lines()["clock"].endswith("s off GitHub's -> set it by NTP")
+
+
+def test_a_github_that_does_not_say_the_time_is_a_warning(
+    lines: Lines, github: respx.MockRouter
+) -> None:
+    github.head(API).respond()
+    assert lines()["clock"].startswith("warn ")
+
+
+@pytest.mark.parametrize(
+    ("thing", "variable"),
+    [
+        ("GitHub", "MERGEWRIGHT_GITHUB_TOKEN"),
+        ("webhook secret", "MERGEWRIGHT_WEBHOOK_SECRET"),
+        ("page token", "MERGEWRIGHT_PAGE_TOKEN"),
+    ],
+)
+def test_a_secret_that_is_missing_fails_with_its_variable(
+    thing: str, variable: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(variable)
+    found = lines()[thing]
+    assert found.startswith("fail ")
+    assert f"-> set {variable}" in found
+
+
+def test_a_short_secret_is_a_warning(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "hunter2")
+    assert lines()["webhook secret"].startswith("warn set, but short -> make a long one")
+
+
+def test_a_secrets_file_that_others_can_read_is_a_warning(
+    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("p" * 32)
+    file.chmod(0o644)
+    monkeypatch.delenv("MERGEWRIGHT_PAGE_TOKEN")
+    monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN_FILE", str(file))
+    assert lines()["secret files"].startswith("warn others can read a secret -> chmod 600")
+    file.chmod(0o600)
+    assert lines()["secret files"].startswith("ok")
+
+
+def test_a_sandbox_nobody_decided_on_is_a_warning(lines: Lines, house: House) -> None:
+    house.file.write_text(house.file.read_text().replace('sandbox = "none"', ""))
+    assert "not decided" in lines()["sandbox"]
+
+
+def test_without_a_usable_configuration_the_machine_is_looked_at(
+    lines: Lines, house: House
+) -> None:
+    house.file.write_text("[server]\nprt = 1\n")
+    found = lines()
+    assert list(found) == ["git", "sqlite", "configuration"]
+    assert "server.prt: unknown key" in found["configuration"]
+    house.file.unlink()
+    assert "-> to begin: mergewright config example" in lines()["configuration"]
