@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 
 from runtimes.agents.base import Program
+from runtimes.agents.claude import Claude
 from runtimes.agents.shell import Shell
 
 AGENTS: Mapping[str, type[Program]] = {
+    "claude": Claude,
     "shell": Shell,
 }

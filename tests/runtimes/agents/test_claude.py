@@ -1,0 +1,245 @@
+"""Claude Code: how it is started, and how its files are read when they are not as hoped."""
+
+import json
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents.base import AgentType
+from runtimes.agents.claude import Claude
+
+KIND = AgentType(program="claude", model="opus", args=("--verbose",))
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def command(files):
+    return Claude(KIND).prepare(files, "Do it.", "")
+
+
+@pytest.fixture
+def reader(files, command):
+    return Claude(KIND).reader(files)
+
+
+def option(command, name):
+    return command.argv[command.argv.index(name) + 1]
+
+
+def status(files, command, word, *, start=None, ago=10.0, **more):
+    """What the program writes of itself; this very process stands for it."""
+    here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    said = {"pid": os.getpid(), "sessionId": command.native_id, "procStart": start or here}
+    at = (NOW - timedelta(seconds=ago)).timestamp() * 1000
+    path.write_text(json.dumps({**said, "status": word, "statusUpdatedAt": at, **more}))
+    return path
+
+
+def hook(files, command, event, *, run=2, **payload):
+    """A hook is called, by the command line that was prepared."""
+    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    line = settings["hooks"][event][0]["hooks"][0]["command"]
+    line = line.replace('"run":2', f'"run":{run}')
+    said = {"session_id": command.native_id, "hook_event_name": event, **payload}
+    return subprocess.run(["sh", "-c", line], input=json.dumps(said) + "\n", text=True,
+                          capture_output=True)  # fmt: skip
+
+
+def transcript(files, command, *records):
+    path = files.home / ".claude" / "projects" / "-work" / f"{command.native_id}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        for record in records:
+            file.write(json.dumps({"timestamp": datetime.now(UTC).isoformat(), **record}) + "\n")
+    return path
+
+
+def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(files, command):
+    assert command.argv[0] == "claude"
+    assert option(command, "--session-id") == command.native_id
+    assert option(command, "--model") == "opus"
+    assert option(command, "--permission-mode") == "bypassPermissions"
+    assert command.argv[-3:] == ("--verbose", "--", "Do it.")
+    assert command.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
+
+
+def test_preparing_again_names_the_same_conversation(files, command):
+    assert Claude(KIND).prepare(files, "Do it.", "") == command
+
+
+def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(files):
+    gone = Claude(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
+    assert "--resume" not in gone.argv
+    (files.dir / "conversation").unlink()
+    transcript(files, gone)
+    again = Claude(KIND).prepare(files, "Go on.", gone.native_id)
+    assert option(again, "--resume") == gone.native_id
+    assert "--session-id" not in again.argv
+
+
+@pytest.mark.parametrize(
+    ("mode", "own"), [("auto", "bypassPermissions"), ("confirm", "default"), ("reject", "dontAsk")]
+)
+def test_permission_modes_are_its_own(files, mode, own):
+    kind = AgentType(program="claude", permission_mode=mode)
+    assert option(Claude(kind).prepare(files, "x", ""), "--permission-mode") == own
+
+
+def test_its_first_questions_are_answered_beforehand_and_its_own_settings_kept(files, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789")
+    bare = files.workspace.parent / "repository.git"
+    (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
+    own = files.home / ".claude" / ".claude.json"
+    own.parent.mkdir(parents=True)
+    own.write_text('{"theme": "dark"}')
+    kind = AgentType(program="claude", pass_env=("ANTHROPIC_API_KEY",))
+    Claude(kind).prepare(files, "x", "")
+    answers = json.loads(own.read_text())
+    assert answers["theme"] == "dark"
+    assert answers["hasCompletedOnboarding"]
+    assert answers["projects"][str(bare)]["hasTrustDialogAccepted"]
+    assert answers["customApiKeyResponses"]["approved"] == ["0123456789-0123456789"[-20:]]
+    assert own.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files):
+    command = Claude(KIND).prepare(files, "ä" * 60_000, "")
+    assert len(command.argv[-1]) < 1000
+    assert str(files.prompt) in command.argv[-1]
+    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    assert settings["permissions"]["allow"] == [f"Read(/{files.prompt})"]
+
+
+def test_a_hook_appends_one_line_and_says_nothing(files, command, reader, alive):
+    said = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
+    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+    (line,) = files.spool.read_text().splitlines()
+    assert json.loads(line)["hook"]["prompt"] == 'it\'s "mw-1" \\n $(id) `id` %s\nend'
+    assert reader.received("mw-1")
+    assert not reader.received("mw-2")
+
+
+def test_a_hook_cannot_fail_the_agent(files, command):
+    files.spool.mkdir()
+    said = hook(files, command, "Stop")
+    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+
+
+def test_a_message_counts_as_received_where_only_the_conversation_has_it(files, command, reader):
+    transcript(files, command, {"type": "user", "message": {"content": "do mw-1"}})
+    assert reader.received("mw-1")
+
+
+def test_a_status_file_of_a_process_that_is_gone_says_nothing(files, command, reader, alive):
+    hook(files, command, "UserPromptSubmit")
+    status(files, command, "idle", start="1")
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+    status(files, command, "idle")
+    assert reader.read(alive, None, NOW).activity is Activity.READY
+
+
+def test_a_status_file_of_another_conversation_says_nothing(files, command, reader, alive):
+    status(files, command, "busy", sessionId="other")
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+
+
+@pytest.mark.parametrize("content", ["", "[", "null", "[" * 5000, '{"pid":"x"}', "\x00"])
+def test_a_broken_status_file_changes_nothing(files, command, reader, alive, content):
+    path = status(files, command, "busy")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    path.write_text(content)
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+def test_a_time_out_of_this_world_changes_nothing(files, command, reader, alive):
+    status(files, command, "busy", statusUpdatedAt=1e300)
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+    transcript(files, command, {"type": "user", "timestamp": "2026-11-21T09:44:42"})
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+
+
+def test_a_late_hook_of_an_earlier_run_is_dropped(files, command, reader, alive):
+    hook(files, command, "UserPromptSubmit", run=1)
+    status(files, command, "idle")
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+
+
+def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
+    files, command, reader, alive
+):
+    hook(files, command, "UserPromptSubmit")
+    status(files, command, "busy")
+    reader.read(alive, None, NOW)
+    status(files, command, "idle", ago=0.1)
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    hook(files, command, "StopFailure", error="server_error")
+    agent = reader.read(alive, None, NOW + timedelta(seconds=1))
+    assert agent.activity is Activity.BLOCKED
+    assert agent.error == "server_error"
+
+
+def test_an_error_is_over_with_the_next_prompt(files, command, reader, alive):
+    text = [{"type": "text", "text": "You've hit your limit · resets 3pm"}]
+    error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
+    transcript(files, command, {"type": "user", "message": {"content": "go"}}, error)
+    status(files, command, "idle")
+    agent = reader.read(alive, None, NOW)
+    assert agent.activity is Activity.BLOCKED
+    assert agent.error == "You've hit your limit · resets 3pm"
+    transcript(files, command, {"type": "user", "message": {"content": "go on"}})
+    assert reader.read(alive, None, NOW).activity is Activity.READY
+
+
+def test_an_error_of_an_earlier_run_is_not_this_runs(files, command, reader, alive):
+    error = {"type": "assistant", "isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
+    transcript(files, command, error, {"type": "assistant", "message": {"content": "hello"}})
+    hook(files, command, "UserPromptSubmit")
+    status(files, command, "idle")
+    assert reader.read(alive, None, NOW).activity is Activity.READY
+
+
+def test_a_call_that_runs_is_progress_and_silence_is_none(files, command, reader, alive):
+    call = {"type": "tool_use", "id": "t1"}
+    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
+    status(files, command, "busy", ago=900)
+    later = NOW + timedelta(hours=1)
+    assert reader.read(alive, None, later).seen == later
+    result = {"type": "tool_result", "tool_use_id": "t1"}
+    transcript(files, command, {"type": "user", "message": {"content": [result]}})
+    assert reader.read(alive, None, later).seen < NOW + timedelta(minutes=1)
+
+
+def test_its_end_outweighs_what_its_files_say(files, command, reader, dead):
+    status(files, command, "busy")
+    agent = reader.read(dead, None, NOW)
+    assert agent.activity is Activity.EXITED
+    assert agent.exit.tail == "last words"
+    assert agent.native_id == command.native_id
+
+
+def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    program = tmp_path / "claude"
+    missing, credentials, root = Claude(AgentType(program="claude")).check({"PATH": str(tmp_path)})
+    assert "npm install" in missing
+    assert "pass-env" in credentials
+    assert "IS_SANDBOX" in root
+    program.touch(0o755)
+    kind = AgentType(program="claude", permission_mode="confirm", pass_env=("ANTHROPIC_API_KEY",))
+    environ = {"PATH": str(tmp_path), "ANTHROPIC_API_KEY": "x"}
+    assert Claude(kind).check(environ) == []
+
+
+def test_its_version_is_what_it_says(tmp_path):
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
+    program.chmod(0o755)
+    assert Claude(AgentType(program="claude", command=(str(program),))).version() == "2.1.329"
+    with pytest.raises(FileNotFoundError, match="npm install"):
+        Claude(AgentType(program="claude", command=("no-such-claude",))).version()

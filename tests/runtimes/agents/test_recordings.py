@@ -1,0 +1,64 @@
+"""What programs really wrote, in folders named by the answer: `NAME/ACTIVITY/CASE`.
+
+A case holds the files of a run (`run/`) and of its home (`home/`) as they stood at one instant, and
+`moment.json`: when they were written, when they are looked at, and what else the answer holds.
+`@PID@` and `@START@` in them stand for a process that lives.
+"""
+
+import os
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.base import Seen
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/*/moment.json"))
+NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED}
+
+
+class Moment(msgspec.Struct, forbid_unknown_fields=True):
+    written: datetime
+    now: datetime
+    expects: dict[str, str]
+
+
+def lay(case: Path, files: RunFiles) -> Moment:
+    """Put the recorded files where a run keeps them, as if this process were the program."""
+    moment = msgspec.json.decode((case / "moment.json").read_bytes(), type=Moment)
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    for part, place in (("run", files.dir), ("home", files.home)):
+        for file in (case / part).rglob("*"):
+            if file.is_file():
+                name = str(file.relative_to(case / part)).replace("@PID@", str(os.getpid()))
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, place / name)
+                text = file.read_bytes().replace(b"@PID@", str(os.getpid()).encode())
+                (place / name).write_bytes(text.replace(b"@START@", start.encode()))
+                os.utime(place / name, (moment.written.timestamp(),) * 2)
+    return moment
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case.parts[-3:]))
+def test_a_recorded_moment_is_read_as_its_folder_says(case: Path, files: RunFiles, alive: Seen):
+    moment = lay(case, files)
+    program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
+    agent = program.reader(files).read(alive, None, moment.now)
+    assert agent.activity == case.parts[-2], agent.evidence
+    assert agent.run == files.run
+    read = msgspec.to_builtins(agent, builtin_types=(datetime,))
+    for field, value in moment.expects.items():
+        found = read[field].isoformat() if isinstance(read[field], datetime) else read[field]
+        assert found == value, field
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_type_has_a_recording_of_every_activity_that_decides(name: str):
+    recorded = {case.parts[-2] for case in CASES if case.parts[-3] == name}
+    assert recorded >= NEEDED
