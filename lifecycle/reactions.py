@@ -14,7 +14,7 @@ from lifecycle.escalations import open_escalation
 from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
 from lifecycle.policy import Mode
 from lifecycle.reasons import ADVICE
-from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Talk
+from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
 from lifecycle.status import Merge, Status
 
 S = Status
@@ -239,6 +239,11 @@ def tidy(judged: Judged) -> Iterator[do.Action]:
         yield do.CloseIssue(key="issue:close", number=view.facts.issue.number)
 
 
+def merged(s: Signals) -> bool:
+    """`cleanup` alone does not say so: a session that was stopped reads as it too."""
+    return s.stage is Stage.MERGED
+
+
 def crashed(s: Signals) -> bool:
     return s.talk is Talk.CRASHED
 
@@ -285,7 +290,7 @@ REACTIONS: Final = (
         tell_people,
     ),
     Reaction("land", frozenset({S.MERGEABLE}), always, land),
-    Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), always, tidy),
+    Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
     Reaction("release", frozenset({S.MERGED}), lambda s: s.hold is Hold.HELD, release),
     Reaction("stop", STOPPED, lambda s: s.hold is Hold.HELD, stop),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),

@@ -160,6 +160,13 @@ def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
                 )
 
 
+def test_only_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
+    for given, decision in JUDGED:
+        for action in decision.actions:
+            if isinstance(action, do.DeleteBranch | do.CloseIssue):
+                assert any(pull.state is PullState.MERGED for pull in given.pulls)
+
+
 def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commit() -> None:
     merged = 0
     for given, decision in JUDGED_TO_MERGE:
@@ -202,7 +209,7 @@ def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
 def test_a_merge_ends_the_session_even_if_the_agent_still_talks() -> None:
     for given, decision in JUDGED:
         if any(pull.state is PullState.MERGED for pull in given.pulls):
-            assert decision.status is Status.MERGED
+            assert decision.signals.stage is Stage.MERGED
 
 
 def test_a_failed_probe_never_ends_a_session() -> None:

@@ -223,6 +223,14 @@ def every_fact() -> Iterator[Facts]:
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", open=False))
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", labelled=False))
         yield facts(agent=who, work=work, wishes=(wish("stop"),))
+    for who, state in itertools.product(_AGENTS, PullState):
+        for pending in ("stop:r1", "release:r1"):
+            yield published(
+                agent=who,
+                pulls=(pull(state=state),),
+                wishes=(wish("stop"),),
+                pending=frozenset({pending}),
+            )
     for who, one in itertools.product(_AGENTS, every_pull()):
         yield published(agent=who, pulls=(one,))
     for work, one in itertools.product(_WORKS, every_pull()):
