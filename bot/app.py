@@ -32,19 +32,22 @@ from bot.watch_pulls import WatchPulls
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.pages import Terminal
-from bot.web.serve import Server
+from bot.web.serve import CannotListen, Server
 from bot.web.webhook import Limits
 from config.load import VARIABLES, Secrets
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program
-from runtimes.base import Options
+from runtimes.base import Options, RuntimeFailure
 from runtimes.supervised import tail
 
 log = logging.getLogger(__name__)
 
 _WORKERS = 8
+#: What stands in the way of a start and a person can clear: each says what, where and the remedy.
+CANNOT_START = (CannotListen, OSError, RuntimeFailure, StoreFailure)
+
 #: How often what is due by the clock is looked for; what comes in is looked at at once.
 _BEAT_SECONDS = 0.5
 

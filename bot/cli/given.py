@@ -3,12 +3,12 @@
 import difflib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from bot.cli.refused import PROBLEM, Refused
 from bot.layout import Layout
-from bot.store import Session, Store
+from bot.store import Session, Store, StoreFailure
 from config.load import ConfigError, Secrets, load, load_settings, nearest
 from config.settings import Settings
 from runtimes import RUNTIMES
@@ -72,11 +72,11 @@ def store(found: Settings) -> Iterator[Store]:
     path = Layout(found.data).database
     if not path.exists():
         raise Refused(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
-    opened = Store.reading(path)
     try:
-        yield opened
-    finally:
-        opened.close()
+        with closing(Store.reading(path)) as opened:
+            yield opened
+    except StoreFailure as failure:
+        raise Refused(str(failure), PROBLEM) from None
 
 
 def session(opened: Store, id: str) -> Session:

@@ -72,7 +72,10 @@ def serve(config: Config = None) -> None:
 
     from bot import app as server
 
-    server.serve(settings, secrets)
+    try:
+        server.serve(settings, secrets)
+    except server.CANNOT_START as failure:
+        raise Refused(str(failure), PROBLEM) from None
 
 
 @app.command()

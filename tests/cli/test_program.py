@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -111,6 +112,42 @@ def test_serving_without_secrets_is_refused_with_what_is_missing(
     assert result.code == 2
     assert "MERGEWRIGHT_GITHUB_TOKEN" in result.err
     assert "MERGEWRIGHT_WEBHOOK_SECRET" in result.err
+
+
+def serve(house: House) -> tuple[int, str]:
+    """The server in a process of its own, for it takes the logging over: its end and its words."""
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "hunter2", "MERGEWRIGHT_WEBHOOK_SECRET": "hunter2"}
+    ended = subprocess.run(
+        [MERGEWRIGHT, "serve", "--config", house.file],
+        env=os.environ | secrets,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return ended.returncode, ended.stderr
+
+
+def test_a_port_in_use_is_said_in_one_line(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = house.file.read_text().replace("[server]", f"[server]\nport = {port}")
+        house.file.write_text(text)
+        code, said = serve(house)
+    assert code == 1
+    assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in said
+    assert "Traceback" not in said
+
+
+def test_a_database_that_is_none_is_said_in_one_line(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.layout.database.write_text("no database at all")
+    listed = mergewright("ls")
+    for code, said in (serve(house), (listed.code, listed.err)):
+        assert code == 1
+        assert "it is not a database: move the file away" in said
+        assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("command", ["show", "why", "attach", "logs"])
