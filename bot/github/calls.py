@@ -45,6 +45,21 @@ class Installation(Struct, frozen=True):
     id: int
 
 
+class Call(Struct, frozen=True, kw_only=True):
+    """What is asked: a method and an address, below the API's or whole."""
+
+    method: str
+    url: str
+    params: Mapping[str, str] | None = None
+    body: object = None
+    stream: bool = False
+    name: str = ""  #: What people know it by, where that is not its address.
+
+    def __str__(self) -> str:
+        """How messages name it."""
+        return self.name or f"{self.method} {self.url}"
+
+
 class Calls:
     """Every way the bot asks GitHub something. May be used from any thread.
 
@@ -70,42 +85,41 @@ class Calls:
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> T:
         """Read one thing."""
-        url = _url(repository, path)
-        return _decode(f"GET {url}", self._ask(repository, "GET", url, params=params), shape)
+        call = Call(method="GET", url=_url(repository, path), params=params)
+        return _decode(call, self._ask(repository, call), shape)
 
     def pages(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> Iterator[T]:
         """Read a list, page after page."""
-        url = _url(repository, path)
         for page in range(1, PAGES + 1):
             query = {**(params or {}), "per_page": "100", "page": str(page)}
-            answer = self._ask(repository, "GET", url, params=query)
-            items: tuple[T, ...] = _decode(f"GET {url}", answer, tuple[shape, ...])  # type: ignore[valid-type]
-            yield from items
+            call = Call(method="GET", url=_url(repository, path), params=query)
+            answer = self._ask(repository, call)
+            yield from _decode(call, answer, list[shape])  # type: ignore[valid-type]
             if "next" not in answer.links:
                 return
-        raise TryLater(f"GET {url}: the list has more than {PAGES} pages, which nobody reads.")
+        raise TryLater(f"{call}: the list has more than {PAGES} pages, which nobody reads.")
 
     def send(self, repository: str, method: str, path: str, body: object, shape: type[T]) -> T:
         """Change something, and read what GitHub made of it."""
-        url = _url(repository, path)
-        return _decode(f"{method} {url}", self._ask(repository, method, url, body=body), shape)
+        call = Call(method=method, url=_url(repository, path), body=body)
+        return _decode(call, self._ask(repository, call), shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
         """Change something whose answer does not matter."""
-        self._ask(repository, method, _url(repository, path), body=body)
+        self._ask(repository, Call(method=method, url=_url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
         """The end of a text that may be very long and lie on another host."""
-        url = _url(repository, path)
-        answer = self._ask(repository, "GET", url, stream=True)
+        call = Call(method="GET", url=_url(repository, path), stream=True)
+        answer = self._ask(repository, call)
         kept = b""
         try:
             for piece in answer.iter_bytes():
                 kept = (kept + piece)[-LOG_BYTES:]
         except httpx.RequestError as error:
-            raise TryLater(f"GET {url}: the log broke off ({type(error).__name__}).") from error
+            raise TryLater(f"{call}: the log broke off ({type(error).__name__}).") from error
         finally:
             answer.close()
         return kept.decode("utf-8", "replace")
@@ -118,23 +132,24 @@ class Calls:
         Variables `owner` and `name` come from `repository`. Data that is there only in part is no
         answer: an error anywhere raises, but for fields that are optional.
         """
-        asked = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         owner, _, short = repository.partition("/")
         places = {"owner": owner, "name": short} if repository else {}
         body = {"query": _document(name), "variables": {**places, **variables}}
-        answer = self._ask(repository, "POST", self._graphql, body=body)
-        envelope = _decode(asked, answer, Envelope)
+        asked = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
+        call = Call(method="POST", url=self._graphql, body=body, name=asked)
+        answer = self._ask(repository, call)
+        envelope = _decode(call, answer, Envelope)
         problems = [problem for problem in envelope.errors or () if not _harmless(problem)]
         if problems and all(_missing(problem) for problem in problems):
             return None
         if problems:
             raise graphql_failure(asked, problems, answer.headers, self.clock())
-        return _decode_bytes(asked, bytes(envelope.data), shape)
+        return _decode_bytes(call, bytes(envelope.data), shape)
 
     def get_app(self, shape: type[T]) -> T:
         """What GitHub knows of the App we are."""
-        answer = self._exchange("GET", "app", self.tokens.of_app())
-        return _decode("GET app", answer, shape)
+        call = Call(method="GET", url="app")
+        return _decode(call, self._exchange(call, self.tokens.of_app()), shape)
 
     def close(self) -> None:
         """Close every connection."""
@@ -142,89 +157,64 @@ class Calls:
 
     def _installation_token(self, repository: str, app_token: str) -> InstallationToken:
         """A token for this one repository, so that it is of no use anywhere else."""
-        url = _url(repository, "installation")
-        found = _decode(f"GET {url}", self._exchange("GET", url, app_token), Installation)
-        url = f"app/installations/{found.id}/access_tokens"
+        find = Call(method="GET", url=_url(repository, "installation"))
+        found = _decode(find, self._exchange(find, app_token), Installation)
         body = {"repositories": [repository.partition("/")[2]]}
-        answer = self._exchange("POST", url, app_token, body=body)
-        return _decode(f"POST {url}", answer, InstallationToken)
+        make = Call(method="POST", url=f"app/installations/{found.id}/access_tokens", body=body)
+        return _decode(make, self._exchange(make, app_token), InstallationToken)
 
-    def _ask(
-        self,
-        repository: str,
-        method: str,
-        url: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        body: object = None,
-        stream: bool = False,
-    ) -> httpx.Response:
-        def exchange() -> httpx.Response:
-            token = self.tokens.of(repository)
-            return self._exchange(method, url, token, params=params, body=body, stream=stream)
-
+    def _ask(self, repository: str, call: Call) -> httpx.Response:
+        """Send with the repository's token; an App's may have ended early, and is then replaced."""
         try:
-            return exchange()
+            return self._exchange(call, self.tokens.of(repository))
         except Refused as refusal:
+            # What was answered with 401 was not done, so that even a change may be sent again.
             if refusal.status != 401 or not self.tokens.is_app:
                 raise
-        # An installation's token can end early; what was refused with 401 was not done.
         self.tokens.forget(repository)
-        return exchange()
+        return self._exchange(call, self.tokens.of(repository))
 
-    def _exchange(
-        self,
-        method: str,
-        url: str,
-        token: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        body: object = None,
-        stream: bool = False,
-    ) -> httpx.Response:
+    def _exchange(self, call: Call, token: str) -> httpx.Response:
         """Send, and follow where a GET is sent on; the token goes to GitHub's own host only."""
-        asked = f"{method} {url}"
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url, params = call.url, call.params
         for _ in range(REDIRECTS + 1):
-            answer = self._once(asked, method, url, headers, params, body, stream)
+            answer = self._once(call, url, params, headers)
             if answer.is_success:
                 return answer
             answer.close()
-            if method != "GET" or not answer.has_redirect_location:
-                raise failure(asked, answer.status_code, answer.headers, b"", self.clock())
+            if call.method != "GET" or not answer.has_redirect_location:
+                raise failure(str(call), answer.status_code, answer.headers, b"", self.clock())
             target = answer.url.join(answer.headers["Location"])
             if _origin(target) != _origin(answer.url):
                 headers = {}
             url, params = str(target), None
-        raise TryLater(f"{asked}: redirected more than {REDIRECTS} times.")
+        raise TryLater(f"{call}: redirected more than {REDIRECTS} times.")
 
     def _once(
-        self,
-        asked: str,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        params: Mapping[str, str] | None,
-        body: object,
-        stream: bool,
+        self, call: Call, url: str, params: Mapping[str, str] | None, headers: Mapping[str, str]
     ) -> httpx.Response:
         try:
-            answer = self._kit.request(
-                method, url, params=params, json=body, headers=headers, stream=stream
-            )
+            return self._kit.request(
+                call.method,
+                url,
+                params=params,
+                json=call.body,
+                headers=headers,
+                stream=call.stream,
+            ).raw_response
         except RequestFailed as error:
             said = error.response
             raise failure(
-                asked, said.status_code, said.headers, said.content, self.clock()
+                str(call), said.status_code, said.headers, said.content, self.clock()
             ) from error
         except RequestTimeout as error:
-            raise TryLater(f"{asked}: GitHub did not answer in time.") from error
+            raise TryLater(f"{call}: GitHub did not answer in time.") from error
         except RequestError as error:
             if not isinstance(error.exc, httpx.RequestError):
                 raise
             why = f"{type(error.exc).__name__}: {error.exc}"
-            raise TryLater(f"{asked}: GitHub cannot be reached ({why}).") from error
-        return answer.raw_response
+            raise TryLater(f"{call}: GitHub cannot be reached ({why}).") from error
 
 
 def _url(repository: str, path: str) -> str:
@@ -250,12 +240,12 @@ def _missing(problem: Problem) -> bool:
     return problem.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
 
 
-def _decode(asked: str, answer: httpx.Response, shape: type[T]) -> T:
-    return _decode_bytes(asked, answer.content, shape)
+def _decode(call: Call, answer: httpx.Response, shape: type[T]) -> T:
+    return _decode_bytes(call, answer.content, shape)
 
 
-def _decode_bytes(asked: str, content: bytes, shape: type[T]) -> T:
+def _decode_bytes(call: Call, content: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=shape)
     except UNDECODABLE as error:
-        raise TryLater(f"{asked}: GitHub's answer cannot be read: {error}.") from error
+        raise TryLater(f"{call}: GitHub's answer cannot be read: {error}.") from error

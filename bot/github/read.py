@@ -134,10 +134,10 @@ class Reads:
         return issue_of(data.repository.issue_or_pull_request) if data else None
 
     def labelled(self, repo: str, label: str) -> list[int]:
-        """The numbers of all open issues with the label."""
+        """The numbers of all open issues with the label, in order."""
         params = {"labels": label, "state": "open", "sort": "created", "direction": "asc"}
         listed = self._calls.pages(repo, "issues", ListedIssue, params)
-        return [issue.number for issue in listed if issue.pull_request is None]
+        return sorted(issue.number for issue in listed if issue.pull_request is None)
 
     def pulls_of(self, repo: str, branch: str) -> list[int]:
         """The numbers of all pull requests, open or not, from this branch of this repository.
