@@ -181,6 +181,8 @@ class Tmux:
             supervised.end(run, grace_seconds)
         with suppress(_Absent):
             self._tmux("kill-session", "-t", f"={handle}")
+        if run.is_dir():  # Again, for a supervisor that was only being started the first time.
+            supervised.end(run, grace_seconds)
         run.unlink(missing_ok=True)
         self._exits.pop(handle, None)
 

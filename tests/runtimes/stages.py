@@ -17,7 +17,8 @@ from runtimes.tmux import Tmux
 PUPPET = """
 exec 3<&0
 cat <&3 >heard &
-while :; do read -r order <control && eval "$order"; done
+exec 4<>control
+while read -r order <&4; do eval "$order"; done
 """
 
 
@@ -27,6 +28,19 @@ def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"
         time.sleep(0.005)
+
+
+def processes(file: str, *texts: bytes) -> list[int]:
+    """The pids whose file in /proc holds all of these texts."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            content = (entry / file).read_bytes() if entry.name.isdigit() else b""
+        except OSError:  # It ended meanwhile.
+            continue
+        if content and all(text in content for text in texts):
+            found.append(int(entry.name))
+    return found
 
 
 class Stage(Protocol):
@@ -121,7 +135,7 @@ class TmuxStage:
     def output(self, name: str) -> str:
         """What the program printed, as the runtime kept it."""
         log = self.dir(name) / "output.log"
-        return log.read_text(errors="replace") if log.exists() else ""
+        return log.read_bytes().decode() if log.exists() else ""
 
     def tmux(self, *args: str) -> str:
         """What the plain tmux command says of this server."""
@@ -130,15 +144,7 @@ class TmuxStage:
 
     def processes(self, name: str) -> list[int]:
         """Everything alive that carries the run's mark."""
-        mark = f"{MARK}={self.dir(name)}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
+        return processes("environ", f"{MARK}={self.dir(name)}\0".encode())
 
     def close(self) -> None:
         """Leave nothing behind, whatever the test did."""

@@ -132,6 +132,14 @@ def test_screens_show_what_programs_print_and_leave_out_what_is_gone(stage: Stag
     until(lambda: stage.runtime.screens(handles) == {one: "one", two: "two"}, "both screens")
 
 
+def test_the_screen_of_an_ended_program_stays_as_it_was(stage: Stage) -> None:
+    handle = stage.start("app-1_r1")
+    stage.prints(handle, "last words")
+    stage.exits(handle, 1)
+    assert ended(stage, "app-1_r1").program is Probe.DEAD
+    assert stage.runtime.screens([handle]) == {handle: "last words"}
+
+
 def test_output_has_a_time(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.prints(handle, "one")

@@ -1,0 +1,121 @@
+"""The supervisor by itself: what it starts, what it writes down, and what it refuses."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtimes import supervise, supervised
+from runtimes.base import Launch
+from tests.runtimes.stages import until
+
+
+def launch(folder: Path, *argv: str, cwd: Path | None = None) -> Launch:
+    return Launch(name="app-1", argv=argv, cwd=cwd or folder, env={}, dir=folder)
+
+
+def supervised_run(folder: Path) -> subprocess.Popen[str]:
+    """A supervisor without a terminal."""
+    command = [sys.executable, "-I", "-S", supervise.__file__, str(folder)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+
+
+def run(folder: Path, *argv: str, cwd: Path | None = None) -> tuple[int, str]:
+    """Supervise a program to its end; returns the supervisor's exit code and what was printed."""
+    supervised.prepare(launch(folder, *argv, cwd=cwd), {"PATH": os.environ["PATH"]})
+    process = supervised_run(folder)
+    said, _ = process.communicate()
+    return process.returncode, said
+
+
+def test_the_record_tells_an_exit_code_and_the_launch_is_gone(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "exit 7") == (7, "")
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert (end.code, end.signal) == (7, None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exit.json", "pid.json"]
+
+
+def test_the_record_tells_a_signal(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "kill -SEGV $$") == (128 + signal.SIGSEGV, "")
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert (end.code, end.signal) == (None, signal.SIGSEGV)
+
+
+def test_a_program_starts_with_the_signals_a_program_expects(tmp_path: Path) -> None:
+    _, said = run(tmp_path, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    assert [int(line.split()[1], 16) for line in said.splitlines()] == [0, 0]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    code, said = run(tmp_path, "true", cwd=tmp_path / "gone")
+    assert code == 127
+    assert str(tmp_path / "gone") in said
+
+
+def test_a_run_starts_once_whoever_asks_again(tmp_path: Path) -> None:
+    run(tmp_path, "true")
+    code, said = run(tmp_path, "echo", "again")
+    assert code == 125
+    assert "File exists" in said
+    assert "again" not in said
+
+
+def test_files_with_an_environment_are_for_their_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    supervised.prepare(launch(folder, "true"), {"KEY": "secret"})
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "launch.json").stat().st_mode) == 0o600
+
+
+def test_sigterm_ends_a_program_that_dawdles_longer_than_the_grace(tmp_path: Path) -> None:
+    script = "trap 'sleep 0.5; exit 0' TERM; echo >up; while :; do sleep 0.1; done"
+    supervised.prepare(launch(tmp_path, "sh", "-c", script), {"PATH": os.environ["PATH"]})
+    (tmp_path / "grace").write_text("0")
+    with supervised_run(tmp_path) as process:
+        until((tmp_path / "up").exists, "the program")
+        assert supervised.outcome(tmp_path) is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert end.signal == signal.SIGKILL
+
+
+@pytest.mark.parametrize("change", [{"boot": "another"}, {"start": 1}])
+def test_a_pid_of_another_boot_or_birth_is_no_supervisor_and_is_left_alone(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as stranger:
+        try:
+            born = supervise.identity(stranger.pid)
+            assert born is not None
+            (tmp_path / "pid.json").write_text(json.dumps(born))
+            assert supervised.outcome(tmp_path) is None
+            (tmp_path / "pid.json").write_text(json.dumps(born | change))
+            end = supervised.outcome(tmp_path)
+            assert end is not None
+            assert (end.code, end.signal) == (None, None)
+            supervised.end(tmp_path, 0.0)
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_the_tail_is_the_last_lines_without_what_only_a_terminal_understands(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "output.log"
+    assert supervised.tail(log) == ""
+    lines = "".join(f"\x1b[3{n % 8}mline {n}\x1b[0m\r\n" for n in range(3000))
+    log.write_text(f"{lines}\x1b]0;title\x07\x1b(Bthe\x08 end\x1b[?2004l\r\n")
+    tail = supervised.tail(log).splitlines()
+    assert len(tail) == 20
+    assert tail[-2:] == ["line 2999", "the end"]

@@ -1,0 +1,335 @@
+"""What only a real tmux shows: its traps, its deaths, and what reaches a program byte by byte."""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from lifecycle.status import Probe
+from runtimes.base import Gone, Options, RuntimeFailure, Send, Unavailable
+from runtimes.tmux import Tmux
+from tests.runtimes.stages import TmuxStage, processes, until
+
+#: Reads its terminal raw and with bracketed paste, as agents do, up to the Enter after a paste.
+RAW = """
+import os, sys, tty
+tty.setraw(0)
+os.write(1, b"\\x1b[?2004hready")
+heard = b""
+while not heard.endswith(b"\\x1b[201~\\r"):
+    heard += os.read(0, 65536)
+open("raw", "wb").write(heard)
+"""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process lives: a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def written_pid(stage: TmuxStage, name: str, file: str = "pid") -> int:
+    """The pid a program wrote into a file of its folder."""
+    path = stage.dir(name) / file
+    until(lambda: path.exists() and path.read_text().endswith("\n"), f"{file} of {name}")
+    return int(path.read_text())
+
+
+def supervisor(stage: TmuxStage, name: str) -> int:
+    """The pid of a run's supervisor."""
+    return int(stage.tmux("display-message", "-p", "-t", f"={name}:", "#{pane_pid}"))
+
+
+def test_no_variable_of_the_bot_reaches_a_program(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "of-the-bot")
+    handle = tmux.run("app-1", "env", env={"GIVEN": "yes", "LANG": "C"})
+    until(lambda: tmux.seen(handle).exit, "its end")
+    until(lambda: tmux.output("app-1").count("=") == 5, "all that env prints")
+    names = {line.split("=")[0] for line in tmux.output("app-1").splitlines()}
+    assert names == {"PATH", "LANG", "TERM", "GIVEN", "MERGEWRIGHT_RUN_DIR"}
+    assert "LANG=C\r\n" in tmux.output("app-1")
+    assert "of-the-bot" not in tmux.tmux("show-environment", "-g")
+
+
+def test_a_secret_of_a_program_stands_nowhere_but_in_its_own_environment(tmux: TmuxStage) -> None:
+    tmux.run("app-1", "sh", "-c", "echo $$ >pid; exec sleep 1000", env={"KEY": "hush-hush"})
+    pid = written_pid(tmux, "app-1")
+    assert b"KEY=hush-hush" in Path(f"/proc/{pid}/environ").read_bytes()
+    assert "hush" not in tmux.tmux("show-environment", "-t", "=app-1:")
+    assert b"hush" not in Path(f"/proc/{supervisor(tmux, 'app-1')}/cmdline").read_bytes()
+    kept = [path for path in tmux.dir("app-1").iterdir() if b"hush" in path.read_bytes()]
+    assert kept == []
+
+
+def test_nothing_a_program_prints_first_is_lost(tmux: TmuxStage) -> None:
+    for number in range(8):
+        handle = tmux.run(f"app-{number}", "echo", f"first words of {number}")
+        until(lambda handle=handle: tmux.seen(handle).exit, "its end")  # type: ignore[misc]
+        until(lambda number=number: tmux.output(f"app-{number}"), "its words")  # type: ignore[misc]
+        assert tmux.output(f"app-{number}") == f"first words of {number}\r\n"
+
+
+def test_two_starts_in_one_moment_are_one(tmux: TmuxStage) -> None:
+    handle = tmux.start("app-1")
+    assert tmux.start("app-1") == handle
+    tmux.prints(handle, "one")
+    until(lambda: tmux.runtime.screens([handle]) == {handle: "one"}, "the program")
+    assert tmux.tmux("list-panes", "-a", "-F", "#{session_name}") == "app-1\n"
+
+
+def test_a_program_that_cannot_be_run_ends_with_127_and_says_why(tmux: TmuxStage) -> None:
+    handle = tmux.run("app-1", "no-such-program")
+    until(lambda: tmux.seen(handle).exit, "its end")
+    end = tmux.seen(handle).exit
+    assert end is not None
+    assert end.code == 127
+    assert "cannot run ['no-such-program']" in end.tail
+    assert "No such file or directory" in end.tail
+
+
+def test_where_even_the_supervisor_cannot_run_tmux_knows_the_end(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    handle = tmux.run("app-1", "true")
+
+    def code() -> int | None:
+        end = tmux.seen(handle).exit
+        return end.code if end else None
+
+    until(lambda: code() == 1, "tmux to know")
+    assert tmux.seen(handle).program is Probe.DEAD
+
+
+@pytest.mark.parametrize("submit_seconds", [0.0, 0.05])
+def test_hostile_text_arrives_exactly_and_in_one_paste(
+    tmux: TmuxStage, submit_seconds: float
+) -> None:
+    handle = tmux.run("app-1", sys.executable, "-c", RAW)
+    until(lambda: "ready" in tmux.output("app-1"), "the program")
+    text = (
+        "-dash\t`id` $(id) #{pane_id} #(id) 'q' \"q\" \\ äöü 🎉 ~ %d;\nEnter C-c ;\n"
+        + "x" * 160_000
+    )
+    tmux.runtime.send(handle, Send(text=text, key="a/b 'c'", submit_seconds=submit_seconds))
+    until((tmux.dir("app-1") / "raw").exists, "the paste")
+    until(lambda: tmux.seen(handle).exit, "its end")
+    heard = (tmux.dir("app-1") / "raw").read_bytes()
+    assert heard == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
+
+
+def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:
+    handle = tmux.start("app-1")
+    send = Send(text="hello", key="a", submit_seconds=0.5)
+    failed: list[RuntimeFailure] = []
+
+    def deliver() -> None:
+        try:
+            tmux.runtime.send(handle, send)
+        except RuntimeFailure as failure:
+            failed.append(failure)
+
+    sender = threading.Thread(target=deliver)
+    sender.start()
+    until(lambda: "hello" in tmux.runtime.screens([handle])[handle], "the paste")
+    socket = os.fsencode(tmux.data / "tmux.sock")
+    for pid in processes("cmdline", socket, b"load-buffer"):
+        os.kill(pid, signal.SIGKILL)
+    sender.join()
+    assert failed
+    tmux.runtime.send(handle, send)
+    until(lambda: tmux.heard(handle), "the Enter")
+    tmux.runtime.send(handle, Send(text="more", key="b"))
+    until(lambda: "more\n" in tmux.heard(handle), "the second message")
+    assert tmux.heard(handle) == "hello\nmore\n"
+
+
+def test_ctrl_c_reaches_the_program_and_not_its_supervisor(tmux: TmuxStage) -> None:
+    handle = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
+    written_pid(tmux, "app-1")
+    tmux.tmux("send-keys", "-t", "=app-1:", "C-c")
+    until(lambda: tmux.seen(handle).exit, "its end")
+    end = tmux.seen(handle).exit
+    assert end is not None
+    assert end.signal == signal.SIGINT
+
+
+def test_stop_ends_what_ignores_signals_left_its_group_or_cleared_its_environment(
+    tmux: TmuxStage,
+) -> None:
+    handle = tmux.shell(
+        "app-1",
+        """
+        trap '' HUP TERM INT
+        (echo $(exec sh -c 'echo $PPID') >ignores; sleep 1000) &
+        setsid sh -c 'echo $$ >left; sleep 1000' &
+        env -i PATH="$PATH" setsid -f setsid -f sh -c 'echo $$ >cleared; sleep 1000'
+        kill -STOP $$
+        """,
+    )
+    pids = [written_pid(tmux, "app-1", name) for name in ("ignores", "left", "cleared")]
+    tmux.runtime.stop(handle, grace_seconds=0.2)
+    assert not any(alive(pid) for pid in pids)
+    assert tmux.processes("app-1") == []
+    assert tmux.runtime.look() == {}
+
+
+def test_stop_lets_even_a_stopped_program_end_politely(tmux: TmuxStage) -> None:
+    handle = tmux.shell(
+        "app-1", "trap 'echo bye >bye; kill $!; exit 0' TERM; sleep 1000 & echo $$ >pid; wait"
+    )
+    os.kill(written_pid(tmux, "app-1"), signal.SIGSTOP)
+    tmux.runtime.stop(handle)
+    assert (tmux.dir("app-1") / "bye").exists()
+
+
+def test_stop_in_the_moment_of_the_start_leaves_nothing(tmux: TmuxStage) -> None:
+    for number in range(8):
+        handle = tmux.shell(f"app-{number}", "trap '' HUP TERM; sleep 1000")
+        tmux.runtime.stop(handle, grace_seconds=0.0)
+        assert tmux.processes(f"app-{number}") == []
+
+
+def test_what_a_program_leaves_behind_ends_with_it(tmux: TmuxStage) -> None:
+    handle = tmux.shell(
+        "app-1", "setsid -f sh -c 'echo $$ >left; exec sleep 1000'; read go; exit 5"
+    )
+    left = written_pid(tmux, "app-1", "left")
+    tmux.runtime.send(handle, Send(text="go", key="a"))
+    until(lambda: tmux.seen(handle).exit, "its end")
+    end = tmux.seen(handle).exit
+    assert end is not None
+    assert end.code == 5
+    assert not alive(left)
+
+
+def test_a_killed_supervisor_takes_its_program_along_and_stop_finds_the_rest(
+    tmux: TmuxStage,
+) -> None:
+    script = "trap '' HUP; echo $$ >pid; setsid sh -c 'echo $$ >left; sleep 1000' & sleep 1000"
+    handle = tmux.shell("app-1", script)
+    pid, left = written_pid(tmux, "app-1"), written_pid(tmux, "app-1", "left")
+    os.kill(supervisor(tmux, "app-1"), signal.SIGKILL)
+    until(lambda: tmux.seen(handle).program is Probe.DEAD, "the look to see it")
+    until(lambda: tmux.seen(handle).exit, "proof")
+    end = tmux.seen(handle).exit
+    assert end is not None
+    assert end.code is None
+    until(lambda: not alive(pid), "the program's end")
+    assert alive(left)
+    tmux.runtime.stop(handle)
+    assert not alive(left)
+    assert tmux.processes("app-1") == []
+
+
+def test_after_the_tmux_server_is_killed_the_records_tell_what_happened(tmux: TmuxStage) -> None:
+    ended, running = tmux.start("app-1"), tmux.shell("app-2", "echo $$ >pid; exec sleep 1000")
+    written_pid(tmux, "app-2")
+    tmux.exits(ended, 3)
+    until(lambda: tmux.seen(ended).exit, "the first end")
+    server = int(tmux.tmux("display-message", "-p", "#{pid}"))
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not alive(server), "the server's end")
+    until(lambda: tmux.runtime.look()[running].exit, "the other end")
+    seen = tmux.runtime.look()
+    assert {item.runtime for item in seen.values()} == {Probe.DEAD}
+    first, second = seen[ended].exit, seen[running].exit
+    assert first is not None
+    assert first.code == 3
+    assert second is not None
+    assert second.signal in (signal.SIGHUP, signal.SIGTERM)  # The kernel's or the supervisor's.
+    assert tmux.runtime.screens([ended]) == {}
+    with pytest.raises(Gone):
+        tmux.runtime.send(running, Send(text="hello", key="a"))
+    again = tmux.start("app-2_r2")
+    assert tmux.seen(again).program is Probe.ALIVE
+    tmux.runtime.stop(running)
+    assert set(tmux.runtime.look()) == {ended, again}
+
+
+def test_a_program_whose_supervisor_and_terminal_vanished_is_provably_dead(
+    tmux: TmuxStage,
+) -> None:
+    handle = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
+    written_pid(tmux, "app-1")
+    server, watcher = (
+        int(tmux.tmux("display-message", "-p", "-t", "=app-1:", f"#{{{name}}}"))
+        for name in ("pid", "pane_pid")
+    )
+    os.kill(server, signal.SIGSTOP)
+    os.kill(watcher, signal.SIGKILL)
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not alive(server), "the server's end")
+    until(lambda: tmux.runtime.look()[handle].exit, "proof")
+    seen = tmux.seen(handle)
+    assert seen.program is Probe.DEAD
+    assert seen.exit is not None
+    assert (seen.exit.code, seen.exit.signal) == (None, None)
+    assert tmux.seen(handle) == seen
+
+
+def test_without_tmux_nothing_is_known_and_the_remedy_is_named(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("env", "timeout"):
+        (tools / tool).symlink_to(f"/usr/bin/{tool}")
+    handle = tmux.start("app-1")
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tools))
+        for ask in (
+            tmux.runtime.look,
+            lambda: tmux.runtime.screens([handle]),
+            lambda: tmux.runtime.send(handle, Send(text="hello", key="a")),
+            lambda: tmux.start("app-2"),
+        ):
+            with pytest.raises(Unavailable, match="install"):
+                ask()
+    assert tmux.seen(handle).program is Probe.ALIVE
+
+
+def test_a_server_that_does_not_answer_is_unavailable(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow = tmp_path / "tools" / "tmux"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexit 124\n")  # As `timeout` does once its time is over.
+    slow.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    with pytest.raises(Unavailable, match="did not answer"):
+        tmux.runtime.look()
+
+
+def test_a_session_somebody_made_by_hand_does_not_blind_the_look(tmux: TmuxStage) -> None:
+    handle = tmux.start("app-1")
+    tmux.tmux("new-session", "-d", "-s", "my own one")
+    assert tmux.seen(handle).program is Probe.ALIVE
+
+
+def test_a_folder_with_strange_letters_works(tmux: TmuxStage) -> None:
+    stage = TmuxStage(tmux.folder / "a #{b} %H 'c' [d];e")
+    try:
+        handle = stage.start("app-1")
+        stage.runtime.send(handle, Send(text="hello", key="a"))
+        until(lambda: stage.heard(handle) == "hello\n", "the message")
+        until(lambda: "hello" in stage.runtime.screens([handle])[handle], "the screen")
+        until(lambda: "hello" in stage.output("app-1"), "the log")
+        stage.runtime.stop(handle)
+        assert stage.runtime.look() == {}
+    finally:
+        stage.close()
+
+
+def test_names_and_folders_tmux_cannot_take_are_refused_with_a_remedy(tmux: TmuxStage) -> None:
+    with pytest.raises(RuntimeFailure, match=r"'a\.b:c' cannot name"):
+        tmux.run("a.b:c", "true")
+    with pytest.raises(RuntimeFailure, match="shorter path"):
+        Tmux(Options(data=tmux.folder / ("x" * 100)))
