@@ -61,7 +61,10 @@ _SETTINGS = {
 }
 #: What git says, and what a person can do about it. The first that is found counts.
 _REMEDIES = (
-    (r"No space left|Disk quota|File too large", "free disk space there, then try again"),
+    (
+        r"No space left|Disk quota|File too large|signal 25\b",
+        "free disk space there, then try again",
+    ),
     (
         r"Authentication failed|could not read Username|error: 40[13]|denied \(publickey",
         "check the token, and that it may read and write the repository's contents",

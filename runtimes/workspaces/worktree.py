@@ -163,19 +163,20 @@ class Worktree:
         """The session's own repository and checkout: its branch at `start`."""
         self.place.mkdir(parents=True, mode=0o700)
         init(self.repository, borrow=(self.mirror.path,))
-        configuration = {
-            "remote.origin.url": str(self.mirror.path),
-            "remote.origin.pushurl": _NO_PUSH,
-            "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
-            "user.name": self.name,
-            "user.email": self.email,
-            "gc.auto": "0",
-        }
-        for key, value in configuration.items():
-            git(self.repository, "config", "--local", key, value)
+        with (self.repository / "config").open("a") as config:
+            config.write(
+                f'[remote "origin"]\n'
+                f"url = {_quoted(str(self.mirror.path))}\n"
+                f"pushurl = {_quoted(_NO_PUSH)}\n"
+                f"fetch = +refs/heads/*:refs/remotes/origin/*\n"
+                f"[user]\n"
+                f"name = {_quoted(self.name)}\n"
+                f"email = {_quoted(self.email)}\n"
+                f"[gc]\n"
+                f"auto = 0\n"
+            )
         git(self.repository, "fetch", "--quiet", "--no-tags", "origin", protocol="file")
-        git(self.repository, "update-ref", f"refs/heads/{self.branch}", start)
-        add = ("worktree", "add", "--quiet", str(self.path), self.branch)
+        add = ("worktree", "add", "--quiet", "-b", self.branch, str(self.path), start)
         git(self.repository, *add, seconds=NETWORK_SECONDS)
 
     def _make_view(self) -> None:
@@ -184,6 +185,12 @@ class Worktree:
         # The fresh checkout's own, so that the first look need not read every file again.
         index = self.repository / "worktrees" / self.path.name / "index"
         shutil.copyfile(index, self._view / "index")
+
+
+def _quoted(value: str) -> str:
+    """A value as a file of git's configuration has it."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _make_writable(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A GitHub repository on disk, its mirror, and one session's worktree: all real git."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -37,34 +38,39 @@ class Git:
         return self(place, "rev-parse", "HEAD")
 
 
-@pytest.fixture
-def git(tmp_path: Path) -> Git:
-    home = tmp_path / "home"
-    home.mkdir()
+@pytest.fixture(scope="session")
+def git(tmp_path_factory: pytest.TempPathFactory) -> Git:
+    home = tmp_path_factory.mktemp("home")
     (home / ".gitconfig").write_text("[user]\nname = Ada\nemail = ada@example.com\n")
     return Git(home)
 
 
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory, git: Git) -> Path:
+    """A repository with one commit on main, made once and copied for each test."""
+    place = tmp_path_factory.mktemp("begun")
+    git(place, "init", "--quiet", "--template=", "--initial-branch=main")
+    (place / ".gitignore").write_text("*.log\n")
+    git(place, "add", ".")
+    git.commit(place, "README", "widgets\n", "Begin")
+    return place / ".git"
+
+
 @pytest.fixture
-def github(tmp_path: Path, git: Git) -> Path:
+def github(tmp_path: Path, begun: Path, git: Git) -> Path:
     """The repository on GitHub, with one commit on main."""
     bare = tmp_path / "github" / "widgets.git"
-    bare.mkdir(parents=True)
-    git(bare, "init", "--quiet", "--bare", "--initial-branch=main")
-    person = tmp_path / "person"
-    git(tmp_path, "clone", "--quiet", str(bare), str(person))
-    git(person, "checkout", "--quiet", "-b", "main")
-    (person / ".gitignore").write_text("*.log\n")
-    git(person, "add", ".")
-    git.commit(person, "README", "widgets\n", "Begin")
-    git(person, "push", "--quiet", "origin", "main")
+    shutil.copytree(begun, bare)
+    (bare / "config").write_text("[core]\nrepositoryformatversion = 0\nbare = true\n")
     return bare
 
 
 @pytest.fixture
-def person(github: Path, tmp_path: Path) -> Path:
+def person(github: Path, tmp_path: Path, git: Git) -> Path:
     """A person's clone, with the right to push."""
-    return tmp_path / "person"
+    clone = tmp_path / "person"
+    git(tmp_path, "clone", "--quiet", "--template=", str(github), str(clone))
+    return clone
 
 
 @pytest.fixture

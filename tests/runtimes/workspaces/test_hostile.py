@@ -1,0 +1,280 @@
+"""What an agent leaves in its repository runs nothing in the bot, and leads it nowhere."""
+
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.git import git as bot_git
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """A program that leaves a trace when it runs."""
+    program = tmp_path / "trap"
+    program.write_text(f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/sprung\nexec cat\n')
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def sprung(tmp_path: Path) -> Path:
+    return tmp_path / "sprung"
+
+
+def the_bot_does_everything(worktree: Worktree, mirror: Mirror) -> None:
+    worktree.head()
+    worktree.dirty()
+    mirror.take(worktree)
+    mirror.preserve(worktree, 1)
+    mirror.refresh()
+    worktree.make("main")
+    worktree.remove()
+
+
+def test_no_program_in_the_sessions_settings_is_ever_run(worktree, mirror, git, trap, sprung):
+    git(worktree.path, "config", "extensions.worktreeConfig", "true")
+    for setting in (
+        "core.sshCommand",
+        "core.alternateRefsCommand",
+        "core.editor",
+        "core.pager",
+        "credential.helper",
+        "diff.external",
+        "diff.trap.textconv",
+        "filter.trap.clean",
+        "filter.trap.smudge",
+        "filter.trap.process",
+        "merge.trap.driver",
+        "gpg.program",
+        "remote.origin.uploadpack",
+        "uploadpack.packObjectsHook",
+        "core.fsmonitor",
+    ):
+        git(worktree.path, "config", setting, f"{trap} {setting}")
+        git(worktree.path, "config", "--worktree", setting, f"{trap} {setting}")
+    sprung.unlink(missing_ok=True)
+    (worktree.path / ".gitattributes").write_text("* filter=trap diff=trap merge=trap\n")
+    (worktree.path / "new").write_text("new")
+    the_bot_does_everything(worktree, mirror)
+    assert not sprung.exists(), sprung.read_text()
+
+
+def test_a_filter_of_committed_attributes_is_never_run(
+    worktree, workspace, mirror, git, trap, sprung
+):
+    (worktree.path / ".gitattributes").write_text("* filter=trap\n")
+    git(worktree.path, "add", ".gitattributes")
+    git.commit(worktree.path, "a", "1")
+    for kind in ("clean", "smudge", "process"):
+        git(worktree.path, "config", f"filter.trap.{kind}", str(trap))
+    (worktree.path / "a").write_text("2")
+    assert worktree.dirty()
+    the_bot_does_everything(worktree, mirror)
+    workspace().make("main")
+    assert not sprung.exists()
+
+
+def test_hooks_are_never_run(worktree, mirror, git, trap, sprung):
+    hooks = worktree.repository / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-checkout", "pre-commit", "post-index-change", "reference-transaction",
+                 "pre-push", "pre-auto-gc", "post-commit", "fsmonitor-watchman"):  # fmt: skip
+        shutil.copy(trap, hooks / name)
+    git(worktree.path, "config", "core.hooksPath", str(hooks))
+    sprung.unlink(missing_ok=True)
+    (worktree.path / "new").write_text("new")
+    the_bot_does_everything(worktree, mirror)
+    assert not sprung.exists()
+
+
+def test_settings_of_the_users_home_are_not_used(
+    worktree, mirror, trap, sprung, tmp_path, monkeypatch
+):
+    home = tmp_path / "bots-home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f"[core]\nfsmonitor = {trap}\nhooksPath = {tmp_path}\n")
+    monkeypatch.setenv("HOME", str(home))
+    the_bot_does_everything(worktree, mirror)
+    assert not sprung.exists()
+
+
+def test_an_address_that_is_rewritten_leads_the_bot_nowhere(
+    worktree, mirror, github, git, tmp_path
+):
+    elsewhere = tmp_path / "elsewhere.git"
+    git(tmp_path, "init", "--quiet", "--bare", str(elsewhere))
+    git(worktree.path, "config", f"url.{elsewhere}.insteadOf", str(github))
+    git(worktree.path, "config", f"url.{elsewhere}.insteadOf", str(worktree.repository))
+    git(worktree.path, "config", "remote.origin.url", str(elsewhere))
+    sha = git.commit(worktree.path, "a", "1")
+    assert mirror.take(worktree) == sha
+    mirror.push(sha, worktree.branch, "")
+    assert git(github, "rev-parse", worktree.branch) == sha
+    assert git(elsewhere, "for-each-ref") == ""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "gone"])
+def test_a_git_file_the_agent_replaced_leads_the_bot_nowhere(
+    worktree, mirror, git, trap, sprung, tmp_path, kind
+):
+    sha = git.commit(worktree.path, "a", "1")
+    other = tmp_path / "other"
+    git(tmp_path, "init", "--quiet", str(other))
+    git(other, "config", "core.fsmonitor", str(trap))
+    link = worktree.path / ".git"
+    link.unlink()
+    if kind == "file":
+        link.write_text(f"gitdir: {other}/.git\n")
+    elif kind == "folder":
+        shutil.copytree(other / ".git", link)
+    assert worktree.head() == sha
+    assert not worktree.dirty()
+    assert mirror.take(worktree) == sha
+    assert not sprung.exists()
+
+
+def ref(worktree: Worktree) -> Path:
+    return worktree.repository / "refs" / "heads" / worktree.branch
+
+
+def test_a_branch_that_is_a_link_a_pipe_or_nonsense_is_no_branch(worktree, mirror, tmp_path):
+    sha = worktree.head()
+    path = ref(worktree)
+    outside = tmp_path / "outside"
+    outside.write_text(f"{sha}\n")
+
+    def becomes(make) -> None:
+        path.unlink(missing_ok=True)
+        make()
+        assert worktree.head() is None
+        with pytest.raises(GitFailure):
+            mirror.take(worktree)
+
+    becomes(lambda: path.symlink_to(outside))
+    becomes(lambda: os.mkfifo(path))
+    becomes(lambda: path.write_text("ref: refs/heads/main\n"))
+    becomes(lambda: path.write_text("x" * 100_000_000))
+    becomes(lambda: path.write_text("--upload-pack=touch x"))
+    becomes(lambda: path.write_bytes(b"\xff" * 40))
+    becomes(lambda: path.write_text(""))
+
+
+def test_a_folder_of_branches_that_is_a_link_is_not_followed(worktree, tmp_path):
+    folder = ref(worktree).parent
+    shutil.move(folder, tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    assert worktree.head() is None
+
+
+def test_packed_branches_are_not_read_through_a_link_nor_without_end(worktree, git, tmp_path):
+    git(worktree.repository, "pack-refs", "--all")
+    packed = worktree.repository / "packed-refs"
+    assert worktree.head()
+    shutil.move(packed, tmp_path / "packed")
+    packed.symlink_to(tmp_path / "packed")
+    assert worktree.head() is None
+    packed.unlink()
+    packed.write_text((tmp_path / "packed").read_text() + "x" * 5_000_000)
+    assert worktree.head() is None
+
+
+def test_a_commit_that_is_not_there_is_a_failure_and_nothing_is_taken(worktree, mirror, git):
+    ref(worktree).write_text("1234567890" * 4 + "\n")
+    with pytest.raises(GitFailure):
+        mirror.take(worktree)
+    with pytest.raises(GitFailure):
+        worktree.dirty()
+    assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
+
+
+def test_a_commit_whose_history_is_not_whole_is_not_taken(worktree, mirror, git):
+    old = git.commit(worktree.path, "a", "1")
+    git.commit(worktree.path, "a", "2")
+    (worktree.repository / "objects" / old[:2] / old[2:]).unlink()
+    with pytest.raises(GitFailure):
+        mirror.take(worktree)
+    assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
+
+
+def test_an_object_that_breaks_gits_rules_is_not_taken(worktree, mirror, git, tmp_path):
+    blob = tmp_path / "blob"
+    blob.write_text("[core]\nfsmonitor = x\n")
+    sha = git(worktree.path, "hash-object", "-w", str(blob))
+    made = bot_git(worktree.repository, "mktree", stdin=f"100644 blob {sha}\t.git\n").strip()
+    commit = git(worktree.path, "commit-tree", made, "-p", "HEAD", "-m", "x")
+    ref(worktree).write_text(f"{commit}\n")
+    with pytest.raises(GitFailure, match="hasDotgit"):
+        mirror.take(worktree)
+
+
+def test_a_checkout_replaced_by_a_link_is_not_looked_into(worktree, mirror, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    shutil.rmtree(worktree.path)
+    worktree.path.symlink_to(outside)
+    with pytest.raises(GitFailure, match="replaced"):
+        worktree.dirty()
+    with pytest.raises(GitFailure, match="replaced"):
+        mirror.preserve(worktree, 1)
+    worktree.remove()
+    assert (outside / "secret").exists()
+
+
+def test_commits_are_kept_where_branch_and_checkout_are_gone(worktree, mirror, git):
+    sha = git.commit(worktree.path, "a", "1")
+    git(worktree.path, "checkout", "--quiet", "-b", "aside")
+    git(worktree.path, "branch", "--delete", "--force", worktree.branch)
+    shutil.rmtree(worktree.path)
+    kept = mirror.preserve(worktree, 1)
+    assert mirror.is_ancestor(sha, kept)
+
+
+def test_a_replaced_object_does_not_deceive_the_bot(worktree, mirror, git):
+    base = worktree.head()
+    sha = git.commit(worktree.path, "a", "1")
+    git(worktree.path, "replace", sha, base)
+    assert mirror.take(worktree) == sha
+    assert [commit.subject for commit in mirror.subjects(base, sha)] == ["Write a"]
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may grow beyond what small ones need: as near to a full disk as any user can get."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_disk_that_is_full_is_named_and_leaves_nothing_in_force(worktree, mirror, git):
+    (worktree.path / "big").write_bytes(os.urandom(400_000))
+    git(worktree.path, "add", "big")
+    git(worktree.path, "commit", "--quiet", "-m", "big")
+    with full_disk(), pytest.raises(GitFailure, match="free disk space"):
+        mirror.take(worktree)
+    assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
+    assert mirror.take(worktree) == worktree.head()
+
+
+def test_a_disk_that_is_full_while_the_workspace_is_made_leaves_none(
+    workspace, mirror, person, git
+):
+    (person / "big").write_bytes(os.urandom(400_000))
+    git(person, "add", "big")
+    git(person, "commit", "--quiet", "-m", "big")
+    git(person, "push", "--quiet", "origin", "main")
+    mirror.refresh()
+    with full_disk(), pytest.raises(GitFailure, match="free disk space"):
+        workspace().make("main")
+    assert not workspace().made
+    workspace().make("main")
+    assert not workspace().dirty()
