@@ -1,0 +1,163 @@
+"""Reading over several pages, and what of an answer may be missing."""
+
+import json
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+import respx
+
+from bot.github.client import GitHub
+from bot.github.errors import Refused, TryLater
+from bot.github.read import PULL_PAGES
+from bot.github.shapes import BaseRef, Commit, PullRequest
+from tests.github.conftest import GRAPHQL, REPO
+from tests.github.pages import checks, comment, listed, page, run
+
+VIEWER = {"data": {"viewer": {"login": "wright"}}}
+PLACE = ("repository", "pullRequest")
+
+
+def answers(mock: respx.MockRouter, *pages: PullRequest, errors: Any = None) -> list[Any]:
+    """Answer with these pages in turn, the last for ever; collects the variables asked with."""
+    asked: list[Any] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        if "viewer" in body["query"]:
+            return httpx.Response(200, json=VIEWER)
+        asked.append(body["variables"])
+        found = msgspec.to_builtins(pages[min(len(asked), len(pages)) - 1])
+        data = {"data": {"repository": {"pullRequest": found}}}
+        return httpx.Response(200, json={**data, "errors": errors} if errors else data)
+
+    mock.post(GRAPHQL).mock(side_effect=answer)
+    return asked
+
+
+def test_each_list_goes_on_where_it_was_left(github: GitHub, respx_mock: respx.MockRouter) -> None:
+    asked = answers(
+        respx_mock,
+        page(
+            comments=listed(comment(1), more=True, cursor="c1"),
+            review_threads=listed(cursor="t1"),
+        ),
+        page(comments=listed(comment(2), cursor="c2"), review_threads=listed()),
+    )
+    reading = github.read.pull("acme/widgets", 34)
+    assert reading is not None
+    assert [each.id for each in reading.pull.comments] == ["comment:1", "comment:2"]
+    assert reading.pull.checks_complete
+    place = {"owner": "acme", "name": "widgets", "number": 34}
+    assert asked == [place, {**place, "comments": "c1", "threads": "t1"}]
+
+
+def test_a_list_without_an_end_is_read_in_part_and_says_so(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    asked = answers(respx_mock, page(commits=checks(run(1, "unit", "FAILURE"), more=True)))
+    reading = github.read.pull("acme/widgets", 34)
+    assert reading is not None
+    assert not reading.pull.checks_complete
+    assert len(reading.pull.checks) == 1
+    assert len(asked) == PULL_PAGES
+
+
+def test_a_push_between_two_pages_spoils_the_reading(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    answers(
+        respx_mock,
+        page(comments=listed(comment(1), more=True, cursor="c1")),
+        page(head_ref_oid="f" * 40),
+    )
+    with pytest.raises(TryLater, match="pushed to"):
+        github.read.pull("acme/widgets", 34)
+
+
+@pytest.mark.parametrize("kind", ["FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"])
+@pytest.mark.parametrize("field", ["branchProtectionRule", "rules"])
+def test_rules_that_may_not_be_read_are_done_without(
+    github: GitHub, respx_mock: respx.MockRouter, kind: str, field: str
+) -> None:
+    hidden = BaseRef(target=Commit(oid="d" * 40), branch_protection_rule=None, rules=None)
+    refusal = {"type": kind, "path": [*PLACE, "baseRef", field], "message": "Not for you."}
+    answers(respx_mock, page(base_ref=hidden), errors=[refusal])
+    reading = github.read.pull("acme/widgets", 34)
+    assert reading is not None
+    assert not reading.pull.checks_expected
+
+
+def test_rules_that_could_not_be_read_just_now_are_not(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    hidden = BaseRef(target=Commit(oid="d" * 40), branch_protection_rule=None, rules=None)
+    timeout = {"path": [*PLACE, "baseRef", "rules"], "message": "Timeout on validation."}
+    answers(respx_mock, page(base_ref=hidden), errors=[timeout])
+    with pytest.raises(TryLater):
+        github.read.pull("acme/widgets", 34)
+
+
+def test_checks_that_may_not_be_read_are_never_taken_for_none(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    path = [*PLACE, "commits", "nodes", 0, "commit", "statusCheckRollup"]
+    refusal = {"type": "FORBIDDEN", "path": path, "message": "Resource not accessible."}
+    answers(respx_mock, page(), errors=[refusal])
+    with pytest.raises(Refused, match="permission"):
+        github.read.pull("acme/widgets", 34)
+
+
+def test_a_list_of_too_many_pages_is_no_list(
+    github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.github.calls.PAGES", 3)
+    route = respx_mock.get(f"{REPO}/issues")
+    route.respond(json=[{"number": 1}], headers={"Link": f'<{REPO}/issues?page=2>; rel="next"'})
+    with pytest.raises(TryLater, match="pages"):
+        github.read.labelled("acme/widgets", "agent")
+    assert route.call_count == 3
+
+
+def test_pull_requests_of_a_branch_are_read_page_by_page(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    mine, deleted = {"nameWithOwner": "acme/widgets"}, None
+    numbers = iter(range(1, 9))
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        cursor = json.loads(request.content)["variables"]["after"]
+        pulls = {
+            "pageInfo": {"hasNextPage": cursor is None, "endCursor": "p1"},
+            "nodes": [
+                {"number": next(numbers), "headRepository": each} for each in (mine, deleted)
+            ],
+        }
+        return httpx.Response(200, json={"data": {"repository": {**mine, "pullRequests": pulls}}})
+
+    respx_mock.post(GRAPHQL).mock(side_effect=answer)
+    assert github.read.pulls_of("acme/widgets", "mergewright/12-retry") == [1, 3]
+
+
+@pytest.mark.parametrize("permission", ["superadmin", "", "Write"])
+def test_a_word_of_tomorrow_is_no_permission(
+    github: GitHub, respx_mock: respx.MockRouter, permission: str
+) -> None:
+    route = respx_mock.get(f"{REPO}/collaborators/eve/permission")
+    route.respond(json={"permission": permission})
+    assert not github.read.may_write("acme/widgets", "eve")
+
+
+def test_merge_methods_that_are_not_told_are_left_to_github(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    respx_mock.get(REPO).respond(
+        json={
+            "default_branch": "main",
+            "private": False,
+            "clone_url": "x",
+            "allow_rebase_merge": False,
+        }
+    )
+    assert github.read.repository("acme/widgets").merge_methods == ("merge", "squash")
