@@ -140,7 +140,7 @@ class Worktree:
             words = f"no readable branch {self.branch}"
             raise GitFailure("status", str(self.repository), words, _BY_HAND)
         if (self._view / "HEAD").read_text().strip() != head:
-            self._in_checkout("read-tree", "-m", head)
+            self._in_checkout("read-tree", "-i", "-m", head)  # The checkout is ahead of the index.
             git(self._view, "update-ref", "--no-deref", "HEAD", head)
         return self._in_checkout(
             "status",

@@ -102,6 +102,13 @@ def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(w
     assert worktree.dirty()
 
 
+def test_a_file_that_was_committed_twice_between_two_looks_is_clean(worktree, git):
+    git.commit(worktree.path, "widgets", "one\n")
+    assert not worktree.dirty()
+    git.commit(worktree.path, "widgets", "two\n")
+    assert not worktree.dirty()
+
+
 def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree):
     cache = worktree.path / "cache" / "module"
     cache.mkdir(parents=True)
