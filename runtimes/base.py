@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NewType, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lifecycle.facts import Exit
 from lifecycle.status import Probe
@@ -115,4 +115,3 @@ class Options(Struct, frozen=True, kw_only=True):
     data: Path  #: A folder of its own, 0700.
     path: str = "/usr/local/bin:/usr/bin:/bin"  #: PATH of the programs.
     lang: str = "C.UTF-8"
-    extra: Mapping[str, str] = field(default_factory=dict)

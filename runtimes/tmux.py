@@ -63,7 +63,7 @@ class Tmux:
             )
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._runs.mkdir(mode=0o700, exist_ok=True)
-        self._env = {"PATH": options.path, "LANG": options.lang, "TERM": _TERM, **options.extra}
+        self._env = {"PATH": options.path, "LANG": options.lang, "TERM": _TERM}
         self._server = libtmux.Server(
             socket_path=self._socket,
             config_file=str(_HERE / "tmux.conf"),
@@ -92,8 +92,11 @@ class Tmux:
         # tmux runs a sequence to its end before it reads what a pane printed: the log is whole.
         log = f"exec cat >> {shlex.quote(str(folder / 'output.log'))}"
         pipe = ("pipe-pane", "-t", f"={handle}:", log.replace("#", "##").replace("%", "%%"))
+        command = ("new-session", "-d", *session, "--", *program, ";", *pipe)
         try:
-            self._tmux("new-session", "-d", *session, "--", *program, ";", *pipe)
+            self._tmux(*command)
+        except _Absent:  # A server was just leaving with its last session; now a new one comes up.
+            self._tmux(*command)
         except RuntimeFailure as failure:
             if "duplicate session" not in str(failure):
                 raise
@@ -251,10 +254,9 @@ class Tmux:
 
 
 def _is_absent(said: str) -> bool:
-    no_server = said.startswith("no server running") or (
-        said.startswith("error connecting") and "No such file or directory" in said
-    )
-    return no_server or said.startswith("can't find")
+    gone = ("no server running", "server exited unexpectedly", "lost server", "can't find")
+    no_socket = said.startswith("error connecting") and "No such file or directory" in said
+    return no_socket or said.startswith(gone)
 
 
 def _signal(name: str) -> int | None:

@@ -1,6 +1,7 @@
 """What only a real tmux shows: its traps, its deaths, and what reaches a program byte by byte."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -296,16 +297,43 @@ def test_without_tmux_nothing_is_known_and_the_remedy_is_named(
     assert tmux.seen(handle).program is Probe.ALIVE
 
 
+def play_tmux(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
+    """Put a script in tmux's place on PATH; it may `exec $TMUX_BINARY`."""
+    folder.mkdir()
+    fake = folder / "tmux"
+    fake.write_text(f"#!/bin/sh\n{script}\n".replace("$TMUX_BINARY", shutil.which("tmux") or ""))
+    fake.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 def test_a_server_that_does_not_answer_is_unavailable(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    slow = tmp_path / "tools" / "tmux"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexit 124\n")  # As `timeout` does once its time is over.
-    slow.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    play_tmux(monkeypatch, tmp_path / "tools", "exit 124")  # As `timeout` ends, once time is up.
     with pytest.raises(Unavailable, match="did not answer"):
         tmux.runtime.look()
+
+
+def test_a_server_we_may_not_ask_is_unavailable_and_not_empty(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = "error connecting to tmux.sock (Permission denied)"
+    play_tmux(monkeypatch, tmp_path / "tools", f"echo '{said}' >&2; exit 1")
+    with pytest.raises(Unavailable, match="Permission denied"):
+        tmux.runtime.look()
+
+
+def test_a_start_while_the_server_leaves_comes_up_in_a_new_one(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    script = f"""
+        [ -e {asked} ] && exec $TMUX_BINARY "$@"
+        echo >{asked}; echo 'server exited unexpectedly' >&2; exit 1
+    """
+    play_tmux(monkeypatch, tmp_path / "tools", script)
+    assert tmux.seen(tmux.start("app-1")).program is Probe.ALIVE
+    assert asked.exists()
 
 
 def test_a_session_somebody_made_by_hand_does_not_blind_the_look(tmux: TmuxStage) -> None:
