@@ -42,7 +42,11 @@ class WatchAgents:
 
     def sweep(self) -> int:
         """Look at every session that has a program. Returns how many changed."""
-        return self._look(self._running())
+        running = self._running()
+        with self._lock:
+            for gone in self._readers.keys() - {live.id for live in running}:
+                del self._readers[gone]
+        return self._look(running)
 
     def look(self, session: str) -> None:
         """Look at one session now."""
@@ -56,14 +60,19 @@ class WatchAgents:
             return reader is not None and reader.received(mark)
 
     def _running(self) -> list[Live]:
-        """Sessions whose ordered run was started: a spawning one is never judged by a probe."""
-        return [live for live in self._store.live() if live.run and live.agent.run == live.run]
+        """Sessions whose ordered run was started and not released.
+
+        A spawning one is never judged by a probe: its run has no agent yet.
+        """
+        return [
+            live
+            for live in self._store.live()
+            if live.run and live.agent.run == live.run and live.work.path
+        ]
 
     def _look(self, running: Iterable[Live]) -> int:
         sessions = list(running)
         with self._lock:
-            for gone in self._readers.keys() - {live.id for live in self._running()}:
-                del self._readers[gone]
             if not sessions:
                 return 0
             try:
@@ -122,7 +131,7 @@ class WatchAgents:
 
     def _work(self, live: Live, agent: Agent, workspace: Worktree) -> Work | None:
         """The branch's commit at every look; uncommitted work once a turn has ended."""
-        head = workspace.head()
+        head = workspace.head() if workspace.made else None
         if head is None:
             return None
         turned = agent.activity is not live.agent.activity or agent.since != live.agent.since
