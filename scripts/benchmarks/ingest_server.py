@@ -1,0 +1,83 @@
+"""The servers the ingest is measured on. Arguments: which one, port, database, secret."""
+
+import asyncio
+import hmac
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvicorn
+from litestar.types import HTTPScope, Receive, Send
+
+from bot.inbox import Inbox
+from bot.store import Delivery, Store
+from bot.web.app import build
+from bot.web.health import Health
+from bot.web.pages import Terminal
+from bot.web.serve import Server
+
+
+def mergewright(port: int, store: Store, secret: str) -> None:
+    """The real thing, as `mergewright serve` runs it."""
+    app = build(
+        Inbox(store, frozenset({"acme/widgets"}), lambda: None),
+        store,
+        webhook_secrets=[secret],
+        page_token="",
+        health=lambda: Health(scheduler=True),
+        terminal=Terminal(attach=lambda _: "", log=lambda _: ""),
+    )
+    server = Server(app, "127.0.0.1", port)
+    server.start()
+    print("listening", flush=True)
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    server.stop()
+
+
+def bare(port: int, store: Store, secret: str) -> None:
+    """The least that keeps a delivery durably: a signature, the same store, an answer."""
+
+    async def app(scope: HTTPScope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        body, more = b"", True
+        while more:
+            message = await receive()
+            assert message["type"] == "http.request"
+            body, more = body + message["body"], message["more_body"]
+        proof = b"sha256=" + hmac.digest(secret.encode(), body, "sha256").hex().encode()
+        assert hmac.compare_digest(proof, headers[b"x-hub-signature-256"])
+        delivery = Delivery(
+            id=headers[b"x-github-delivery"].decode(),
+            event=headers[b"x-github-event"].decode(),
+            at=datetime.now(UTC),
+            body=body,
+        )
+        await asyncio.wrap_future(store.deliver([delivery]))
+        start = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 202, "headers": start})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    print("listening", flush=True)
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+    )
+
+
+def main() -> None:
+    which, port, database, secret = sys.argv[1:]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM} if which == "mergewright" else ())
+    store = Store(Path(database))
+    {"mergewright": mergewright, "bare": bare}[which](int(port), store, secret)
+    store.close()
+
+
+if __name__ == "__main__":
+    main()
