@@ -5,6 +5,7 @@ import contextlib
 import json
 import random
 import secrets
+import shlex
 import shutil
 import sys
 import tempfile
@@ -204,14 +205,14 @@ def _workspace(bot: BotProcess) -> Path:
 
 
 def _where(bot: BotProcess) -> str:
-    runtime = RUNTIMES["tmux"](Options(data=bot.folder / "data"))
-    return " ".join(runtime.attach(runtime.handle(run_name(SESSION, 1))))
+    runtime = RUNTIMES["tmux"](Options(data=Layout(bot.folder / "data").runtime))
+    return shlex.join(runtime.attach(runtime.handle(run_name(SESSION, 1))))
 
 
 def _end_everything(bot: BotProcess) -> None:
     """Stop what was started: the bot, and the terminals that outlive it on purpose."""
     bot.stop()
-    runtime = RUNTIMES["tmux"](Options(data=bot.folder / "data"))
+    runtime = RUNTIMES["tmux"](Options(data=Layout(bot.folder / "data").runtime))
     for handle in runtime.look():
         runtime.stop(handle)
 

@@ -11,6 +11,7 @@ from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
+from bot.layout import Layout
 from bot.store import Session, Store
 from config.load import Secrets, load_settings
 from config.settings import Settings
@@ -109,7 +110,7 @@ class World:
 
     def close(self) -> None:
         self.bot_stops()
-        runtime = RUNTIMES["tmux"](Options(data=self.folder / "data"))
+        runtime = RUNTIMES["tmux"](Options(data=Layout(self.folder / "data").runtime))
         for handle in runtime.look():
             runtime.stop(handle, grace_seconds=0.1)
 
