@@ -10,7 +10,6 @@ from bot.store.errors import (
     StoreUnusable,
 )
 from bot.store.lease import this_process
-from bot.store.rows import utc_now
 from bot.store.store import Store
 from bot.store.values import (
     Accepted,
@@ -53,5 +52,4 @@ __all__ = [
     "StoreUnusable",
     "Touch",
     "this_process",
-    "utc_now",
 ]

@@ -91,7 +91,7 @@ class Outbox(Base):
         )
 
     def withdraw(self, seq: int, now: datetime) -> None:
-        """Take an action back that was not done: it never was, and its cause may ask for it again."""
+        """Take back an action that was not done, as if it never was; it may be asked for again."""
         self._announce(
             self.write(
                 lambda connection: _woken(connection, _marked(connection, _WITHDRAW, (seq,)), now)

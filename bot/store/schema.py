@@ -125,8 +125,7 @@ FIRST_TABLES = (
         action TEXT NOT NULL,
         UNIQUE (session, key)
     ) STRICT""",
-    "CREATE INDEX outbox_due ON outbox (next_at) WHERE state = 'due'",
-    "CREATE INDEX outbox_order ON outbox (session, seq) WHERE state = 'due'",
+    "CREATE INDEX outbox_due ON outbox (session, seq) WHERE state = 'due'",
     "CREATE INDEX outbox_dead ON outbox (seq) WHERE state = 'dead'",
     """CREATE TABLE history (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,

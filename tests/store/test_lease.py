@@ -14,7 +14,7 @@ from tests.store.conftest import Room, decision
 LEADER = """
 import sys
 from pathlib import Path
-from bot.store import Store, this_process, utc_now
+from bot.store import Store, this_process
 from datetime import datetime
 store = Store(Path(sys.argv[1]))
 print(store.lead(this_process(), datetime.fromisoformat(sys.argv[2]), 3600), flush=True)
@@ -104,7 +104,7 @@ def _changed(place: int, value: str) -> str:
         (this_process(), False),
         (_changed(1, "an-earlier-boot"), True),
         (_changed(3, "1"), True),  # the number belongs to another process by now
-        (_changed(0, "another-host/1"), False),
+        ("another-host/1:" + _changed(3, "1").partition(":")[2], False),
         ("somebody", False),
     ],
     ids=["alive", "rebooted", "number used again", "elsewhere", "unknown"],
@@ -130,6 +130,8 @@ def test_a_late_write_of_a_replaced_leader_is_refused(
     with pytest.raises(Fenced):
         store.record(claim, decision(), room.now)
     assert store.writable() is False
+    store.step_down("one")
+    assert other.leader() is not None
     assert store.waiting_deliveries() == []
     assert other.writable() is True
 

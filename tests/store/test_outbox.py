@@ -101,6 +101,7 @@ def test_a_dead_letter_is_shown_and_lets_the_next_go_on(
 ) -> None:
     (first,) = store.due_actions(room.now)
     store.mark_dead(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
+    store.mark_retry(first.seq, "late", room.now)
     (letter,) = store.dead_letters()
     assert (letter.action, letter.session, letter.attempts) == (FIRST, name, 1)
     assert (letter.reason, letter.error, letter.at) == (
@@ -146,3 +147,18 @@ def test_a_reason_nobody_knows_is_named(room: Room, store: Store, name: str) -> 
     store.write(lambda connection: connection.execute("UPDATE outbox SET reason = 'gloom'"))
     with pytest.raises(BadRow, match=f"outbox, row {first.seq}, column 'reason'.*gloom"):
         store.facts(name)
+
+
+def test_an_action_taken_back_may_be_asked_for_again(room: Room, store: Store, name: str) -> None:
+    (first,) = store.due_actions(room.now)
+    store.withdraw(first.seq, room.now)
+    assert store.facts(name).pending == {"second"}
+    assert store.due_visits(room.now) == [name]
+    assert room.decides(name, FIRST) == ["first"]
+
+
+def test_what_is_done_is_not_taken_back(room: Room, store: Store, name: str) -> None:
+    (first,) = store.due_actions(room.now)
+    store.mark_done(first.seq, "34", room.now)
+    store.withdraw(first.seq, room.now)
+    assert "first" in store.facts(name).done

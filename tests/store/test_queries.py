@@ -29,21 +29,31 @@ MEANT = {"sessions.ALL"}
 TABLES = "deliveries|touches|sessions|session_pulls|wishes|outbox|history|first|earlier"
 
 
-@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - MEANT))
-def test_a_query_reads_no_table_from_end_to_end(store: Store, name: str) -> None:
+def plan(store: Store, name: str) -> list[str]:
+    """The steps in which SQLite would run a statement."""
     statement = STATEMENTS[name]
     named = set(re.findall(r":(\w+)", statement))
     numbered = [int(number) for number in re.findall(r"\?(\d)", statement)]
     places = max(numbered) if numbered else statement.count("?")
     values = dict.fromkeys(named) if named else (None,) * places
 
-    def plan(connection: sqlite3.Connection) -> list[str]:
+    def explain(connection: sqlite3.Connection) -> list[str]:
         rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)
         return [row["detail"] for row in rows]
 
-    steps = store.write(plan)
+    return store.write(explain)
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - MEANT))
+def test_a_query_reads_no_table_from_end_to_end(store: Store, name: str) -> None:
+    steps = plan(store, name)
     # A partial index holds only the few rows that wait: reading all of it is what we want.
     assert not [step for step in steps if re.fullmatch(rf"SCAN ({TABLES})", step)], steps
+
+
+def test_a_commit_is_looked_up_by_its_sha_not_among_all_of_its_repository(store: Store) -> None:
+    steps = plan(store, "sessions.OF_SHA")
+    assert len([step for step in steps if "head=?" in step]) == 2, steps
 
 
 def test_the_statements_were_found() -> None:

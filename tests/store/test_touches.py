@@ -61,8 +61,8 @@ def test_touches_are_found_by_the_kind_of_their_subject_oldest_first(
 ) -> None:
     store.touch([PULL], room.now)
     room.clock.passes(1)
-    store.touch([ISSUE, Touch(repository="acme/widgets", subject="pull:5")], room.now)
+    store.touch([ISSUE, Touch(repository="acme/widgets", subject="pull:3")], room.now)
     found = store.due_touches(room.now, ("pull:", "sha:"))
-    assert [t.subject for t in found] == ["pull:34", "pull:5"]
+    assert [t.subject for t in found] == ["pull:34", "pull:3"]
     assert store.due_touches(room.now, ()) == []
     assert len(store.due_touches(room.now, EVERYTHING, limit=2)) == 2

@@ -145,6 +145,13 @@ def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store,
     assert session.decided_at == decided
 
 
+def test_a_new_run_alone_is_written_and_is_no_history(room: Room, store: Store, name: str) -> None:
+    room.decides(name, run=1)
+    room.decides(name, run=2)
+    assert store.facts(name).run == 2
+    assert len(store.history(name)) == 1
+
+
 @pytest.mark.parametrize(
     "change",
     [

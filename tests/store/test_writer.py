@@ -3,13 +3,12 @@
 import resource
 import sqlite3
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from bot.store import Store, StoreBusy, StoreClosed, StoreFailure, StoreFull
+from bot.store import Store, StoreBusy, StoreClosed, StoreFailure, StoreFull, StoreUnusable
 from tests.store.conftest import Room
 
 LARGE = b"x" * 1_000_000
@@ -117,6 +116,26 @@ def test_a_disk_that_fails_at_the_commit_loses_nothing_and_recovers(
     assert len(store.waiting_deliveries()) == 2
 
 
+def test_a_commit_that_fails_is_taken_back_and_the_next_succeeds(room: Room, store: Store) -> None:
+    def breaks_at_the_commit(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        connection.execute(
+            "INSERT INTO history (session, at, kind, actor, data) VALUES ('nobody', 0, '', '', '')"
+        )
+
+    with pytest.raises(sqlite3.IntegrityError):
+        store.write(breaks_at_the_commit)
+    store.deliver([room.delivery("a")]).result()
+    assert store.history("nobody") == []
+
+
+def test_a_file_that_may_not_be_written_any_more_is_named(room: Room, store: Store) -> None:
+    store.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
+    with pytest.raises(StoreUnusable, match=r"mergewright\.db.*write access"):
+        store.deliver([room.delivery("a")]).result()
+    assert store.writable() is False
+
+
 def test_a_database_another_process_holds_is_named_and_used_again(
     room: Room, store: Store, path: Path
 ) -> None:
@@ -137,9 +156,8 @@ def test_work_may_not_wait_for_other_work(store: Store) -> None:
 
 
 def test_closing_finishes_what_waits_and_refuses_the_rest(
-    room: Room, path: Path, open_store: Callable[[], Store]
+    room: Room, store: Store, path: Path
 ) -> None:
-    store = open_store()
     gate = Gate(store)
     waiting = store.deliver([room.delivery("a")])
     closing = threading.Thread(target=store.close)
@@ -151,6 +169,7 @@ def test_closing_finishes_what_waits_and_refuses_the_rest(
         with pytest.raises(StoreClosed):
             use()
     assert store.writable() is False
+    assert not path.with_name("mergewright.db-wal").exists(), "the file was closed whole"
     store.close()
 
 
