@@ -1,0 +1,43 @@
+"""`scripts/bench`: measures what Mergewright promises, each promise as a ratio within one run."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from scripts.benchmarks import ingest, start, sweep
+from scripts.benchmarks.figure import Figure
+
+#: Every benchmark by its name; one line each.
+BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
+    "ingest": ingest.run,
+    "sweep": sweep.run,
+    "start": start.run,
+}
+
+
+def main() -> int:
+    """Run them, print a table, and exit with 1 where a limit does not hold."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--only", choices=sorted(BENCHMARKS), help="run one")
+    options = parser.parse_args()
+    figures: dict[str, Figure] = {}
+    for name, run in BENCHMARKS.items():
+        if options.only in (None, name):
+            sys.stderr.write(f"measuring {name} ...\n")
+            figures |= run()
+    width = max(map(len, figures))
+    for name, figure in figures.items():
+        held = "" if not figure.limit else "holds" if figure.holds else "DOES NOT HOLD"
+        print(f"{name:{width}}  {figure.value:10.2f} {figure.unit:8} {figure.limit:40} {held}")
+    if options.json:
+        options.json.write_text(json.dumps(to_builtins(figures), indent=2) + "\n")
+    return 0 if all(figure.holds for figure in figures.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
