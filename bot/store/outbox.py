@@ -8,7 +8,7 @@ import msgspec
 
 from bot.store.base import Base
 from bot.store.observe import add_observations
-from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
+from bot.store.rows import Row, decoded, encoded, moment, readable
 from bot.store.sessions import wake
 from bot.store.touches import add_touches
 from bot.store.values import DeadLetter, Due, Observed, Touch
@@ -18,9 +18,11 @@ from lifecycle.status import Reason
 _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (session, key) DO NOTHING"""
 DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
-    FROM next_actions JOIN sessions ON sessions.id = session
-    WHERE next_at <= ? ORDER BY next_actions.created, seq LIMIT ?"""
-NEXT_AT = "SELECT min(next_at) AS at FROM next_actions"
+    FROM outbox AS first JOIN sessions ON sessions.id = session
+    WHERE state = 'due' AND next_at <= ?1 AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
+        WHERE earlier.state = 'due' AND earlier.next_at <= ?1
+            AND earlier.session = first.session AND earlier.seq < first.seq)
+    ORDER BY first.created, seq LIMIT ?2"""
 DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
     FROM outbox JOIN sessions ON sessions.id = outbox.session
     WHERE outbox.state = 'dead' ORDER BY seq"""
@@ -42,15 +44,13 @@ class Outbox(Base):
     """The table of actions."""
 
     def due_actions(self, now: datetime, limit: int = 50) -> list[Due]:
-        """Actions to do now, oldest first: of each session at most its first that is not done."""
+        """Actions to do now, oldest first: of each session at most the first.
+
+        One that waits for its next try holds nothing back: a stop must not wait for a comment.
+        """
         with self._read() as connection:
             rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
             return list(readable(_due, rows))
-
-    def next_action_at(self) -> datetime | None:
-        """When the next action is to be done; None: there is none."""
-        with self._read() as connection:
-            return moment_or_none(connection.execute(NEXT_AT).fetchone()["at"])
 
     def mark_done(
         self,

@@ -148,11 +148,6 @@ FIRST_TABLES = (
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE due IS NOT NULL
         UNION SELECT session FROM outbox WHERE state = 'due'""",
-    # A session's actions are done in their order: only its first that is due can be next.
-    """CREATE VIEW next_actions AS SELECT * FROM outbox AS first
-        WHERE state = 'due' AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
-            WHERE earlier.state = 'due' AND earlier.session = first.session
-                AND earlier.seq < first.seq)""",
 )
 
 
