@@ -51,7 +51,7 @@ def comments() -> str:
 def events() -> str:
     """The webhook events that are read."""
     docs = ((name, sys.modules[read.__module__].__doc__ or "") for name, read in EVENTS.items())
-    rows = ((f"`{name}`", doc.partition(": ")[2].splitlines()[0].rstrip(".")) for name, doc in docs)
+    rows = ((f"`{name}`", doc.partition(": ")[2].splitlines()[0]) for name, doc in docs)
     return table(("event", "says that"), rows)
 
 
