@@ -10,9 +10,10 @@ from lifecycle.evidence import sentence
 from lifecycle.facts import Facts
 from lifecycle.messages import Judged
 from lifecycle.policy import Mode, Policy
-from lifecycle.reactions import REACTIONS
+from lifecycle.reactions import ANSWERS
+from lifecycle.reading import read
 from lifecycle.rules import rule_for
-from lifecycle.signals import OVER, Hold, Signals, read
+from lifecycle.signals import OVER, Hold, Signals
 from lifecycle.status import Reason, Status
 from lifecycle.view import View
 
@@ -33,16 +34,16 @@ class Decision(Struct, frozen=True, kw_only=True):
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
     view = View(facts, policy, now)
-    signals, reason, why = read(view)
+    signals, evidence = read(view)
     rule = rule_for(signals)
     standing = blockers_for(signals)
-    because = sentence(
-        rule.because, view, why=why, blockers=", ".join(row.name for row in standing)
-    )
-    judged = Judged(view, signals, rule.status, rule.reason or reason, because)
+    blockers = ", ".join(row.name for row in standing)
+    because = sentence(rule.because, view, why=evidence.why, blockers=blockers)
+    reason = rule.reason or evidence.reason
+    judged = Judged(view, signals, rule.status, reason, because, evidence.cause)
     return Decision(
         status=rule.status,
-        reason=judged.reason,
+        reason=reason,
         because=because,
         signals=signals,
         blockers=tuple(f"{row.name}: {sentence(row.sentence, view)}" for row in standing),
@@ -59,8 +60,8 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
     """
     facts = judged.view.facts
     found: dict[str, Action] = {}
-    for row in REACTIONS:
-        if judged.status in row.statuses and row.when(judged.signals):
+    for row in ANSWERS[judged.status]:
+        if row.when(judged.signals):
             for action in row.then(judged):
                 known = action.key in facts.done or action.key in facts.pending
                 if not known and action.key not in facts.failures:

@@ -1,9 +1,12 @@
-"""What the agent cannot bring further by itself: one row a cause, standing as long as it does."""
+"""What people have to look at: one row a cause, standing as long as it does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from datetime import datetime
 from typing import Final, NamedTuple
 
-from lifecycle.status import Activity, Reason
+from lifecycle import keys
+from lifecycle.signals import Talk
+from lifecycle.status import Reason
 from lifecycle.view import View
 
 
@@ -15,134 +18,229 @@ class Escalation(NamedTuple):
     because: str
 
 
-def _failed_action(view: View, key: str) -> Iterator[Escalation]:
-    failure = view.facts.failures.get(key)
-    if failure is not None:
-        yield Escalation(f"failed:{key}", failure.reason, failure.detail)
+# -- the agent cannot bring it further by itself ---------------------------------------------------
 
 
-def push_refused(view: View) -> Iterator[Escalation]:
+def question(view: View) -> Escalation | None:
+    """The agent asks something."""
+    if view.talk is not Talk.WAITING:
+        return None
+    asked = view.facts.agent.question or "something at its terminal"
+    return Escalation(_moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
+
+
+def push_refused(view: View) -> Escalation | None:
     """The commits at hand could not be pushed."""
-    yield from _failed_action(view, f"push:{view.facts.work.head}")
+    return _given_up(view, f"push:{view.facts.work.head}")
 
 
-def pull_refused(view: View) -> Iterator[Escalation]:
+def pull_refused(view: View) -> Escalation | None:
     """The pull request could not be opened."""
-    if view.pull is None:
-        yield from _failed_action(view, f"pull:{view.facts.branch}")
+    return _given_up(view, f"pull:{view.facts.branch}") if view.pull is None else None
 
 
-def merge_refused(view: View) -> Iterator[Escalation]:
+def merge_refused(view: View) -> Escalation | None:
     """GitHub refused to merge this very head."""
-    if view.pull is not None:
-        yield from _failed_action(view, f"merge:{view.pull.head}")
+    return _given_up(view, f"merge:{view.pull.head}") if view.pull else None
 
 
-def message_lost(view: View) -> Iterator[Escalation]:
-    """A message of this run could not be delivered."""
-    for key in view.facts.failures:
-        if key.startswith("tell:") and key.endswith(f":r{view.facts.run}"):
-            yield from _failed_action(view, key)
+def message_lost(view: View) -> Escalation | None:
+    """A message that still matters could not be delivered to this run."""
+    if not view.facts.failures:
+        return None
+    causes = (view.ci_cause, view.review_cause, view.conflict_cause, view.dirty_cause)
+    lost = (_given_up(view, keys.of_run(cause, view.facts.run)) for cause in causes if cause)
+    return next(filter(None, lost), None)
 
 
-def repairs_exhausted(view: View) -> Iterator[Escalation]:
-    """The checks are still red after all the tries the agent has."""
-    if not view.failed_checks or view.repairs < view.policy.ci_repairs:
-        return
-    told = view.heard(view.failing_cause)
-    if told is None or (view.turn_over_since(told.at) and not view.pushed_since(told.at)):
-        names = ", ".join(check.name for check in view.failed_checks)
-        yield Escalation(
-            view.failing_cause.replace("tell:", "repairs:", 1),
-            Reason.REPAIRS_EXHAUSTED,
-            f"checks still fail after {view.repairs} repairs: {names}",
-        )
+def _given_up(view: View, key: str) -> Escalation | None:
+    failure = view.facts.failures.get(key)
+    return Escalation(f"failed:{key}", failure.reason, failure.detail) if failure else None
 
 
-def repair_not_tried(view: View) -> Iterator[Escalation]:
+def repairs_exhausted(view: View) -> Escalation | None:
+    """The checks are red again after all the tries the agent has."""
+    if not view.spent(view.ci_cause, view.repairs, view.policy.ci_repairs):
+        return None
+    if view.past.heard(view.ci_cause) is not None:
+        return None
+    return Escalation(
+        f"repairs:{view.facts.work.head}",
+        Reason.REPAIRS_EXHAUSTED,
+        f"checks still fail after {len(view.repairs)} repairs: {_failed(view)}",
+    )
+
+
+def repair_in_vain(view: View) -> Escalation | None:
     """Told of red checks, the agent ended its turn without a commit."""
-    if not view.failed_checks:
-        return
-    told = view.heard(view.failing_cause)
-    if told and view.turn_over_since(told.at) and not view.pushed_since(told.at):
-        names = ", ".join(check.name for check in view.failed_checks)
-        yield Escalation(
-            view.failing_cause.replace("tell:", "unrepaired:", 1),
-            Reason.REPAIRS_EXHAUSTED,
-            f"the agent ended its turn without a commit after it was told of: {names}",
-        )
+    told = view.past.heard(view.ci_cause) if view.ci_cause else None
+    if told is None or not view.in_vain(told.at):
+        return None
+    return Escalation(
+        view.ci_cause.replace("tell:", "unrepaired:", 1),
+        Reason.REPAIRS_EXHAUSTED,
+        f"the agent ended its turn without a commit after it was told of: {_failed(view)}",
+    )
 
 
-def review_not_answered(view: View) -> Iterator[Escalation]:
+def _failed(view: View) -> str:
+    return ", ".join(check.name for check in view.failed_checks)
+
+
+def rounds_exhausted(view: View) -> Escalation | None:
+    """Reviewers still ask for more after all the rounds the agent has, and none approves."""
+    if not view.spent(view.review_cause, view.rounds, view.policy.review_rounds):
+        return None
+    if view.approved and not view.objectors:
+        return None
+    return Escalation(
+        f"rounds:{len(view.rounds)}",
+        Reason.REPAIRS_EXHAUSTED,
+        f"{len(view.rounds)} rounds of review went to the agent; more were asked for",
+    )
+
+
+def review_in_vain(view: View) -> Escalation | None:
     """Requested changes stand, the agent was told and rests, and nothing came of it."""
-    told = view.last_review_told
-    if told is None or not view.open_threads or view.pushed_since(told):
-        return
-    if view.turn_over_since(told) and view.passed(told, view.policy.review_escalation_seconds):
-        yield Escalation(
-            f"review:{told.isoformat()}",
-            Reason.REPAIRS_EXHAUSTED,
-            "the agent was told of the requested changes and pushed nothing",
-        )
+    if not view.open_threads and not view.objectors:
+        return None
+    heard = [(told.at, cause) for cause in view.rounds if (told := view.past.heard(cause))]
+    at, cause = max(heard, default=(view.now, ""))
+    if not cause or not view.in_vain(at):
+        return None
+    if not view.passed(at, view.policy.review_escalation_seconds):
+        return None
+    return Escalation(
+        cause.replace("tell:", "unanswered:", 1),
+        Reason.REPAIRS_EXHAUSTED,
+        "the agent was told of the requested changes and pushed nothing",
+    )
 
 
-def rounds_exhausted(view: View) -> Iterator[Escalation]:
-    """Reviewers still ask for more after all the rounds the agent has."""
-    if view.unheard and view.review_rounds >= view.policy.review_rounds:
-        newest = max(remark.at for remark in view.unheard)
-        yield Escalation(
-            f"rounds:{newest.isoformat()}",
-            Reason.REPAIRS_EXHAUSTED,
-            f"{view.review_rounds} rounds of review went to the agent; more were asked for",
-        )
+def conflict_in_vain(view: View) -> Escalation | None:
+    """Told of a conflict, the agent ended its turn without a commit, or tried too often."""
+    if not view.conflict_cause:
+        return None
+    told = view.past.heard(view.conflict_cause)
+    spent = view.spent(view.conflict_cause, view.merges, view.policy.conflict_repairs)
+    if not (view.in_vain(told.at) if told else spent):
+        return None
+    return Escalation(
+        view.conflict_cause.replace("tell:", "unresolved:", 1),
+        Reason.REPAIRS_EXHAUSTED,
+        "the agent was told that it conflicts with its base, and it still does",
+    )
 
 
-def left_uncommitted(view: View) -> Iterator[Escalation]:
+def left_uncommitted(view: View) -> Escalation | None:
     """Reminded of uncommitted work, the agent left it so."""
-    work = view.facts.work
-    told = view.heard(f"tell:dirty:{work.head}") if work.dirty else None
-    if told and view.turn_over_since(told.at):
-        yield Escalation(
-            f"dirty:{work.head}",
-            Reason.UNCOMMITTED_WORK,
-            "the agent left uncommitted work in its workspace after a reminder",
-        )
+    if not view.dirty_cause or not view.at_rest or not view.past.heard(view.dirty_cause):
+        return None
+    return Escalation(
+        f"{view.dirty_cause.replace('tell:', 'left:', 1)}:{view.facts.work.head}",
+        Reason.UNCOMMITTED_WORK,
+        "the agent left uncommitted work in its workspace after a reminder",
+    )
 
 
-def nothing_to_show(view: View) -> Iterator[Escalation]:
-    """The agent is finished and there is not one commit."""
+def nothing_to_show(view: View) -> Escalation | None:
+    """The agent is finished, and there is neither a commit nor anything else in its workspace."""
     work, agent = view.facts.work, view.facts.agent
-    if view.facts.pulls or not work.head or work.head != work.base or agent.run != view.facts.run:
-        return
-    if agent.exit is not None:
-        over = agent.exit.code == 0
-    else:
-        rests = agent.activity in (Activity.READY, Activity.IDLE) and agent.since is not None
-        over = rests and view.passed(agent.since or view.now, view.policy.idle_seconds)
-    if over:
-        words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
-        yield Escalation(
-            f"nothing:r{view.facts.run}",
-            Reason.NOTHING_TO_SHOW,
-            "the agent finished without a commit" + (f': "{words[-300:]}"' if words else ""),
-        )
+    if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
+        return None
+    if view.talk is Talk.QUIET:
+        if not view.passed(_since(view), view.policy.idle_seconds):
+            return None
+    elif view.talk is not Talk.ENDED:
+        return None
+    words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
+    return Escalation(
+        f"nothing:r{view.facts.run}",
+        Reason.NOTHING_TO_SHOW,
+        "the agent finished without a commit" + (f': "{words[-300:]}"' if words else ""),
+    )
 
+
+# -- it does not go on, and it may yet -------------------------------------------------------------
+
+
+def blocked(view: View) -> Escalation | None:
+    """The agent itself says that something stops it."""
+    if view.talk is not Talk.BLOCKED:
+        return None
+    if not view.passed(_since(view), view.policy.stuck_seconds):
+        return None
+    error = view.facts.agent.error or "it does not say by what"
+    key = _moment(f"stuck:{Reason.AGENT_BLOCKED}", view)
+    return Escalation(key, Reason.AGENT_BLOCKED, f"the agent is blocked: {error}")
+
+
+def no_progress(view: View) -> Escalation | None:
+    """The program lives, and nothing has been seen of it for long."""
+    if view.talk not in (Talk.UNSURE, Talk.NONE) or not view.alive:
+        return None
+    if not view.passed(_last_sign(view), view.policy.stuck_seconds):
+        return None
+    key = _moment(f"stuck:{Reason.NO_PROGRESS}", view)
+    return Escalation(key, Reason.NO_PROGRESS, "the agent shows no progress")
+
+
+def state_unknown(view: View) -> Escalation | None:
+    """The probes have failed or disagreed for long."""
+    if view.talk is not Talk.UNSURE or view.alive:
+        return None
+    doubted = view.facts.agent.doubted or _last_sign(view)
+    if not view.passed(doubted, view.policy.probe_seconds):
+        return None
+    key = f"stuck:{Reason.PROBE_FAILURE}:{doubted.isoformat()}"
+    return Escalation(key, Reason.PROBE_FAILURE, "the agent's state could not be established")
+
+
+def _since(view: View) -> datetime:
+    """When the agent's activity began, as far as is known."""
+    agent, facts = view.facts.agent, view.facts
+    return agent.since or agent.seen or view.past.given.get(facts.run) or facts.created
+
+
+def _last_sign(view: View) -> datetime:
+    """When there was last a sign that the agent goes on."""
+    agent = view.facts.agent
+    given = view.past.given.get(view.facts.run)
+    return max(filter(None, (agent.seen, agent.since, given)), default=view.facts.created)
+
+
+def _moment(cause: str, view: View) -> str:
+    """A cause that may come again in one run: it is named with when it began."""
+    agent = view.facts.agent
+    return keys.of_run(f"{cause}:{agent.since.isoformat() if agent.since else ''}", agent.run)
+
+
+Row = Callable[[View], Escalation | None]
 
 #: The first that stands is the one people are told of.
-ESCALATIONS: Final[tuple[Callable[[View], Iterator[Escalation]], ...]] = (
+ESCALATIONS: Final[tuple[Row, ...]] = (
+    question,
     push_refused,
     pull_refused,
     merge_refused,
     message_lost,
     repairs_exhausted,
-    repair_not_tried,
+    repair_in_vain,
     rounds_exhausted,
-    review_not_answered,
+    review_in_vain,
+    conflict_in_vain,
     left_uncommitted,
     nothing_to_show,
 )
 
+#: The same for what reads as stuck; at most one of them stands.
+STALLS: Final[tuple[Row, ...]] = (blocked, no_progress, state_unknown)
 
-def open_escalation(view: View) -> Escalation | None:
-    """The cause people have to look at, if there is one."""
-    return next((found for row in ESCALATIONS for found in row(view)), None)
+
+def first(rows: tuple[Row, ...], view: View) -> Escalation | None:
+    """The first cause that stands."""
+    for row in rows:
+        found = row(view)
+        if found is not None:
+            return found
+    return None

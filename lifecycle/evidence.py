@@ -12,8 +12,7 @@ def short(sha: str) -> str:
 
 
 def _asked(view: View) -> str:
-    pull = view.pull
-    people = {v.author for v in pull.verdicts if not v.approved} if pull else set()
+    people = set(view.objectors)
     people |= {thread.remarks[-1].author for thread in view.open_threads}
     return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
 
@@ -29,9 +28,17 @@ NAMES: Final[Mapping[str, Callable[[View], str]]] = {
 }
 
 
+class _Lookup(dict[str, str]):
+    """Names given, and those of `NAMES` as they are asked for."""
+
+    def __init__(self, view: View, given: dict[str, str]) -> None:
+        super().__init__(given)
+        self._view = view
+
+    def __missing__(self, name: str) -> str:
+        return NAMES[name](self._view)
+
+
 def sentence(template: str, view: View, **given: str) -> str:
     """A table's sentence with its evidence filled in."""
-    if "{" not in template:
-        return template
-    wanted = {name: read(view) for name, read in NAMES.items() if f"{{{name}}}" in template}
-    return template.format(**wanted, **given)
+    return template.format_map(_Lookup(view, given)) if "{" in template else template

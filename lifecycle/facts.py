@@ -53,6 +53,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     summary: str = ""  #: What it says it did.
     runtime: Probe = Probe.UNKNOWN
     program: Probe = Probe.UNKNOWN
+    doubted: datetime | None = None  #: Since when the probes fail or disagree; None: they do not.
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
 

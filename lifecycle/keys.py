@@ -4,10 +4,7 @@ Keys of actions on the program end in `:rN`, the run they concern.
 """
 
 import hashlib
-import re
 from collections.abc import Iterable
-
-_RUN = re.compile(r":r(\d+)$")
 
 
 def fingerprint(parts: Iterable[str]) -> str:
@@ -20,15 +17,10 @@ def of_run(key: str, run: int) -> str:
     return f"{key}:r{run}"
 
 
-def run_of(key: str) -> int:
-    """The run a key is for; 0 where it concerns none."""
-    found = _RUN.search(key)
-    return int(found[1]) if found else 0
-
-
-def cause_of(key: str) -> str:
-    """A key without its run."""
-    return _RUN.sub("", key)
+def split(key: str) -> tuple[str, int]:
+    """A key's cause and run; run 0 where it concerns none."""
+    cause, _, run = key.rpartition(":r")
+    return (cause, int(run)) if cause and run.isdecimal() else (key, 0)
 
 
 def visible(session: str, key: str) -> str:

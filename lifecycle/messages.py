@@ -18,6 +18,7 @@ class Judged(NamedTuple):
     status: Status
     reason: Reason
     because: str
+    cause: str  #: The key of what people have to look at; empty: nothing.
 
 
 def message(
@@ -44,18 +45,18 @@ def message(
 
 
 def remind(judged: Judged) -> Iterator[do.Action]:
-    """Uncommitted work earns one reminder."""
-    cause = f"tell:dirty:{judged.view.facts.work.head}"
-    if judged.view.heard(cause) is None:
+    """Uncommitted work earns one reminder after each request."""
+    cause = judged.view.dirty_cause
+    if judged.view.past.heard(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))
 
 
 def repair(judged: Judged) -> Iterator[do.Action]:
     """Red checks go to the agent with the tail of their logs, until its tries are used up."""
-    view, pull = judged.view, judged.view.pull
-    if pull is None or pull.head != view.facts.work.head:
+    view, pull, cause = judged.view, judged.view.pull, judged.view.ci_cause
+    if pull is None or not cause or view.past.heard(cause) is not None:
         return
-    if view.heard(view.failing_cause) is None and view.repairs < view.policy.ci_repairs:
+    if not view.spent(cause, view.repairs, view.policy.ci_repairs):
         prompt = do.Prompt(
             name="fix_ci",
             values={"head": pull.head, "pull": str(pull.number)},
@@ -64,13 +65,13 @@ def repair(judged: Judged) -> Iterator[do.Action]:
                 for check in view.failed_checks
             ),
         )
-        yield from message(judged, view.failing_cause, prompt)
+        yield from message(judged, cause, prompt)
 
 
 def address_review(judged: Judged) -> Iterator[do.Action]:
     """What people asked for goes to the agent, once they have stopped writing for a moment."""
-    view, pull = judged.view, judged.view.pull
-    if pull is None or not view.unheard or view.review_rounds >= view.policy.review_rounds:
+    view, pull, cause = judged.view, judged.view.pull, judged.view.review_cause
+    if pull is None or not cause or view.spent(cause, view.rounds, view.policy.review_rounds):
         return
     newest = max(remark.at for remark in view.unheard)
     if not view.passed(newest, view.policy.review_debounce_seconds):
@@ -81,13 +82,12 @@ def address_review(judged: Judged) -> Iterator[do.Action]:
         values={"head": pull.head, "pull": str(pull.number)},
         items=tuple(_requests(view, set(ids))),
     )
-    covers = tuple(f"heard:{remark_id}" for remark_id in ids)
-    yield from message(judged, f"tell:review:{keys.fingerprint(ids)}", prompt, covers)
+    yield from message(judged, cause, prompt, tuple(f"heard:{remark_id}" for remark_id in ids))
 
 
 def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
     """Whole threads first, with their place; then what was said outside of any."""
-    for thread in view.open_threads:
+    for thread in view.threads:
         said = {remark.id for remark in thread.remarks}
         if said & unheard:
             unheard -= said
@@ -107,10 +107,9 @@ def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
 
 def resolve_conflict(judged: Judged) -> Iterator[do.Action]:
     """A conflict with the base goes to the agent, once for this base and head."""
-    view, pull = judged.view, judged.view.pull
-    if pull is None:
+    view, pull, cause = judged.view, judged.view.pull, judged.view.conflict_cause
+    if pull is None or not cause or view.past.heard(cause) is not None:
         return
-    cause = f"tell:conflict:{pull.base}:{pull.head}"
-    if view.heard(cause) is None:
+    if not view.spent(cause, view.merges, view.policy.conflict_repairs):
         values = {"base": pull.base_branch, "pull": str(pull.number)}
         yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))

@@ -12,6 +12,7 @@ _UNSPOKEN = re.compile(
     r"|(?<!`)(?P<ticks>`{1,8})(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)",
     re.MULTILINE | re.DOTALL,
 )
+_NAMED = re.compile(NAME, re.IGNORECASE)
 _ADDRESS = re.compile(rf"^ {{0,3}}[/@]{NAME}(?![\w/-])[:,]?(.*)$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -27,4 +28,5 @@ def addressed_lines(text: str) -> tuple[str, ...]:
 
 def addresses_bot(text: str) -> bool:
     """Whether any line of a text is said to the bot, and so is no message to an agent."""
-    return bool(addressed_lines(text))
+    # Most texts do not name it at all, and this is asked of every remark at every visit.
+    return _NAMED.search(text) is not None and bool(addressed_lines(text))

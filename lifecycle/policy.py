@@ -32,6 +32,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
     require_review: bool = True  #: An approval is needed to merge, whatever GitHub requires.
     threads_block: bool = True  #: Unresolved threads of people count as changes requested.
     ci_repairs: int = 3  #: Messages about failed checks until they were green once.
+    conflict_repairs: int = 3  #: Messages about a conflict with one and the same base.
     review_rounds: int = 10  #: Messages about reviews until a person is told.
     start_tries: int = 3  #: Starts that may fail before the session is errored.
     restarts: int = 3  #: Runs in a row that may exit by an error before it is errored.

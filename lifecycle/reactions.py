@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.backoff import delay
-from lifecycle.escalations import open_escalation
 from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
 from lifecycle.policy import Mode
 from lifecycle.reasons import ADVICE
@@ -67,7 +66,8 @@ def start(judged: Judged) -> Iterator[do.Action]:
 def restart(judged: Judged) -> Iterator[do.Action]:
     """A run that broke off is followed by another that goes on where it stopped."""
     view, facts = judged.view, judged.view.facts
-    ended = facts.agent.exit.at if facts.agent.exit else facts.agent.since or view.now
+    began = view.past.given.get(facts.run, facts.created)
+    ended = facts.agent.exit.at if facts.agent.exit else facts.agent.since or began
     if view.passed(ended, delay(view.crashes + 1, view.policy.restart_seconds)):
         run = facts.run + 1
         yield do.Start(
@@ -88,7 +88,8 @@ def stop(judged: Judged) -> Iterator[do.Action]:
 def release(judged: Judged) -> Iterator[do.Action]:
     """After a merge the agent may finish its turn; then everything it held is given back."""
     view, facts = judged.view, judged.view.facts
-    since = max((pull.merged_at for pull in facts.pulls if pull.merged_at), default=view.now)
+    since = view.pull.merged_at if view.pull else None
+    since = since or (facts.ended.at if facts.ended else view.now)
     idle = judged.signals.talk not in (Talk.ACTIVE, Talk.UNSURE)
     if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
         yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)
@@ -105,8 +106,8 @@ def publish(judged: Judged) -> Iterator[do.Action]:
 
 def open_pull(judged: Judged) -> Iterator[do.Action]:
     """What was pushed becomes a pull request."""
-    facts, policy = judged.view.facts, judged.view.policy
-    if not facts.pulls:
+    view, facts, policy = judged.view, judged.view.facts, judged.view.policy
+    if not facts.pulls and facts.work.head in view.past.pushes:
         yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=policy.draft)
 
 
@@ -127,13 +128,13 @@ def announce(judged: Judged) -> Iterator[do.Action]:
 def reply(judged: Judged) -> Iterator[do.Action]:
     """A thread is answered with the commit that was pushed after the agent heard it."""
     view, pull = judged.view, judged.view.pull
-    pushed = view.pushes.get(pull.head) if pull else None
+    pushed = view.past.pushes.get(pull.head) if pull else None
     if pull is None or pushed is None:
         return
     unheard = {remark.id for remark in view.unheard}
-    for thread in view.open_threads:
-        heard = [view.heard(f"heard:{remark.id}") for remark in thread.remarks]
-        told = max((done.at for done in heard if done), default=None)
+    for thread in view.threads:
+        heard = [view.past.heard(f"heard:{remark.id}") for remark in thread.remarks]
+        told = max((telling.at for telling in heard if telling), default=None)
         if told and told < pushed and not unheard & {remark.id for remark in thread.remarks}:
             yield do.Reply(
                 key=f"reply:{thread.id}:{thread.remarks[-1].id}",
@@ -166,16 +167,8 @@ def _conversation(judged: Judged) -> int:
 
 def tell_people(judged: Judged) -> Iterator[do.Action]:
     """An open question or escalation is told once, with its remedy."""
-    view, agent = judged.view, judged.view.facts.agent
-    found = open_escalation(view)
-    if judged.signals.talk is Talk.WAITING:
-        cause = f"question:{agent.since.isoformat() if agent.since else ''}:r{agent.run}"
-    elif found is not None:
-        cause = found.key
-    else:
-        cause = f"stuck:{judged.reason}:{agent.since.isoformat() if agent.since else ''}"
     yield do.Comment(
-        key=f"comment:{cause}",
+        key=f"comment:{judged.cause}",
         number=_conversation(judged),
         topic="attention",
         values=_explained(judged),
@@ -295,6 +288,11 @@ REACTIONS: Final = (
     Reaction("stop", STOPPED, lambda s: s.hold is Hold.HELD, stop),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),
 )
+
+#: The rows of each status, in their order.
+ANSWERS: Final = {
+    status: tuple(row for row in REACTIONS if status in row.statuses) for status in Status
+}
 
 #: Statuses in which nothing follows by itself: somebody else has to move.
 QUIET: Final = frozenset({S.QUEUED, S.PAUSED})

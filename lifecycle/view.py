@@ -7,15 +7,19 @@ answer will change; the earliest of them is when the session must be judged agai
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Final
 
 from lifecycle import keys
-from lifecycle.facts import Check, Done, Facts, Pull, Remark, Thread, Wish
+from lifecycle.facts import Check, Facts, Pull, Remark, Thread, Wish
 from lifecycle.names import addresses_bot
+from lifecycle.past import Past
 from lifecycle.policy import Policy
-from lifecycle.status import CheckState, PullState
+from lifecycle.signals import Talk
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState
 
-_BAD = frozenset({CheckState.FAILED})
-_HELD = frozenset({CheckState.CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE})
+_HELD: Final = (CheckState.CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
+_WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
+_REMINDER: Final = "tell:dirty:"
 
 
 class View:
@@ -26,6 +30,12 @@ class View:
         self.policy = policy
         self.now = now
         self.recheck_at: datetime | None = None
+        self.past = Past(facts.done)
+        #: The pull request that matters: the newest open one, else merged one, else the newest.
+        self.pull: Pull | None = None
+        if facts.pulls:
+            self.pull = max(facts.pulls, key=lambda pull: (_WEIGHT.index(pull.state), pull.number))
+        self.talk = self._talk()
 
     def passed(self, since: datetime, seconds: float) -> bool:
         """Whether so many seconds have gone by; if not, be asked again when they have."""
@@ -36,169 +46,216 @@ class View:
             self.recheck_at = due
         return False
 
-    # -- what was done ---------------------------------------------------------------------------
+    # -- the agent -------------------------------------------------------------------------------
 
-    def is_done(self, key: str) -> bool:
-        return key in self.facts.done
+    def _talk(self) -> Talk:
+        """What can be said to the agent; a run's own evidence alone counts."""
+        facts, agent, policy = self.facts, self.facts.agent, self.policy
+        if agent.run != facts.run:
+            return Talk.NONE
+        if agent.exit is not None:
+            return Talk.ENDED if agent.exit.code == 0 else Talk.CRASHED
+        if agent.runtime is Probe.DEAD and agent.program is Probe.DEAD:
+            return Talk.CRASHED
+        if not self.alive:
+            return Talk.UNSURE
+        if agent.activity is Activity.READY or agent.activity is Activity.IDLE:
+            told = self.past.given.get(facts.run)
+            if told is None or (agent.since is not None and agent.since > told):
+                return Talk.QUIET
+            # A message that has just gone in is being read, whatever the last evidence says.
+            return Talk.QUIET if self.passed(told, policy.hearing_seconds) else Talk.ACTIVE
+        if agent.activity is Activity.ACTIVE:
+            seen = agent.seen or agent.since
+            stale = seen is None or self.passed(seen, policy.fresh_seconds)
+            return Talk.UNSURE if stale else Talk.ACTIVE
+        if agent.activity is Activity.WAITING_INPUT:
+            return Talk.WAITING
+        if agent.activity is Activity.BLOCKED:
+            return Talk.BLOCKED
+        return Talk.UNSURE if agent.activity is Activity.EXITED else Talk.NONE
 
-    @cached_property
-    def lost_runs(self) -> frozenset[int]:
-        """Runs that broke off, so that what they were told may be lost with them."""
-        return frozenset(
-            keys.run_of(key) - 1
-            for key in (*self.facts.done, *self.facts.pending)
-            if key.startswith("start:crash:")
-        )
-
-    @cached_property
-    def pushes(self) -> dict[str, datetime]:
-        """Every commit pushed, with when."""
-        return {
-            key.removeprefix("push:"): done.at
-            for key, done in self.facts.done.items()
-            if key.startswith("push:")
-        }
-
-    @cached_property
-    def last_push(self) -> datetime | None:
-        return max(self.pushes.values(), default=None)
-
-    def heard(self, cause: str) -> Done | None:
-        """When the agent was told of a cause, unless the run that heard it broke off unfinished."""
-        best = None
-        for key, done in self.facts.done.items():
-            if keys.cause_of(key) != cause:
-                continue
-            unfinished = self.last_push is None or self.last_push < done.at
-            if keys.run_of(key) in self.lost_runs and unfinished:
-                continue
-            if best is None or done.at > best.at:
-                best = done
-        return best
-
-    def pushed_since(self, at: datetime) -> bool:
-        return self.last_push is not None and self.last_push > at
-
-    @cached_property
-    def last_message(self) -> datetime | None:
-        """When this run was last given something to do."""
-        mine = (
-            done.at
-            for key, done in self.facts.done.items()
-            if keys.run_of(key) == self.facts.run and key.startswith(("tell:", "start:"))
-        )
-        return max(mine, default=None)
-
-    def turn_over_since(self, at: datetime) -> bool:
-        """Whether the agent has come to rest after `at`."""
+    @property
+    def alive(self) -> bool:
+        """Whether runtime and program were both seen to live."""
         agent = self.facts.agent
-        ended = agent.exit.at if agent.exit else agent.since
-        return ended is not None and ended > at
+        return agent.runtime is Probe.ALIVE and agent.program is Probe.ALIVE
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the agent is done with everything it was told: its turn or its program ended."""
+        return self.talk is Talk.QUIET or self.talk is Talk.ENDED
+
+    @property
+    def unpushed(self) -> bool:
+        """Whether the branch is at a commit of the agent that GitHub does not have."""
+        work = self.facts.work
+        return bool(work.head) and work.head != work.base and work.head not in self.past.pushes
+
+    @property
+    def current(self) -> bool:
+        """Whether the pull request, as read, shows what is in the workspace."""
+        return self.pull is not None and self.pull.head == self.facts.work.head
+
+    def in_vain(self, told: datetime) -> bool:
+        """Whether the agent came to rest without a commit after it was told something."""
+        return self.at_rest and not self.unpushed and not self.past.pushed_since(told)
 
     @cached_property
     def crashes(self) -> int:
-        """Runs in a row that broke off without anything pushed since."""
-        return sum(
-            key.startswith("start:crash:")
-            for key, done in self.facts.done.items()
-            if self.last_push is None or done.at > self.last_push
-        )
+        """Runs that broke off since the session last came further, whatever they pushed.
+
+        It comes further with a pull request, with green checks, and with a new request to it.
+        """
+        opened = self.facts.done.get(f"pull:{self.facts.branch}")
+        marks = list(self._requests.values())
+        marks += [opened.at] if opened else []
+        marks += [self.pull.green_since] if self.pull and self.pull.green_since else []
+        since = max(marks, default=None)
+        return sum(since is None or at > since for at in self.past.crashes.values())
+
+    @property
+    def _requests(self) -> dict[str, datetime]:
+        """What the world asked of the agent after its issue, with when it was first told."""
+        told = self.past.told("tell:")
+        return {cause: at for cause, at in told.items() if not cause.startswith(_REMINDER)}
 
     # -- the pull request ------------------------------------------------------------------------
-
-    @cached_property
-    def pull(self) -> Pull | None:
-        """The pull request that matters: the newest open one, else the newest."""
-        live = [pull for pull in self.facts.pulls if pull.state is PullState.OPEN]
-        return max(live or self.facts.pulls, key=lambda pull: pull.number, default=None)
 
     @cached_property
     def counted_checks(self) -> tuple[Check, ...]:
         """The checks readiness depends on: the required ones, or all where none is required."""
         checks = self.pull.checks if self.pull else ()
-        return tuple(check for check in checks if check.required) or checks
+        return tuple([check for check in checks if check.required]) or checks
 
     @cached_property
-    def failed_checks(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.counted_checks if check.state in _BAD)
+    def failed_checks(self) -> list[Check]:
+        return [check for check in self.counted_checks if check.state is CheckState.FAILED]
 
     @cached_property
-    def held_checks(self) -> tuple[Check, ...]:
+    def held_checks(self) -> list[Check]:
         """Checks that only people can move: cancelled, stale, or asking for an action."""
-        return tuple(check for check in self.counted_checks if check.state in _HELD)
+        return [check for check in self.counted_checks if check.state in _HELD]
 
     @cached_property
-    def pending_checks(self) -> tuple[Check, ...]:
-        checks = self.pull.checks if self.pull else ()
-        return tuple(check for check in checks if check.state is CheckState.PENDING)
+    def pending_checks(self) -> list[Check]:
+        return [check for check in self.counted_checks if check.state is CheckState.PENDING]
+
+    # -- causes for a message: each a key without its run, empty while it does not stand -----------
 
     @cached_property
-    def failing_cause(self) -> str:
-        """Names this head with this set of failed checks."""
-        head = self.pull.head if self.pull else ""
-        return f"tell:ci:{head}:{keys.fingerprint(check.id for check in self.failed_checks)}"
+    def ci_cause(self) -> str:
+        """This head with this set of failed checks, once nothing runs any more."""
+        if self.pull is None or not self.current or not self.failed_checks or self.pending_checks:
+            return ""
+        return f"tell:ci:{self.pull.head}:{keys.fingerprint(c.id for c in self.failed_checks)}"
 
     @cached_property
-    def repairs(self) -> int:
-        """Messages about failed checks since they were last green, whatever the commit or run."""
-        since = self.pull.green_since if self.pull else None
-        told = {
-            keys.cause_of(key)
-            for key, done in self.facts.done.items()
-            if key.startswith("tell:ci:") and (since is None or done.at > since)
-        }
-        return len(told)
+    def conflict_cause(self) -> str:
+        """This head in conflict with this base."""
+        if self.pull is None or self.pull.merge is not Merge.CONFLICT or not self.current:
+            return ""
+        return f"tell:conflict:{self.pull.base}:{self.pull.head}"
+
+    @cached_property
+    def review_cause(self) -> str:
+        """What people asked for and the agent was not told."""
+        if not self.unheard:
+            return ""
+        return f"tell:review:{keys.fingerprint(remark.id for remark in self.unheard)}"
+
+    @cached_property
+    def dirty_cause(self) -> str:
+        """Work left uncommitted after one request: it does not matter at which commit."""
+        if not self.facts.work.dirty:
+            return ""
+        return f"{_REMINDER}{len(self._requests) + len(self.past.crashes)}"
+
+    @property
+    def repairs(self) -> dict[str, datetime]:
+        """What was told of failed checks since they were last green, whatever the commit or run."""
+        return self.past.told("tell:ci:", self.pull.green_since if self.pull else None)
+
+    @property
+    def merges(self) -> dict[str, datetime]:
+        """What was told of a conflict with this very base."""
+        return self.past.told(f"tell:conflict:{self.pull.base if self.pull else ''}:")
+
+    @property
+    def rounds(self) -> dict[str, datetime]:
+        """What was told of reviews and comments."""
+        return self.past.told("tell:review:")
+
+    def spent(self, cause: str, tries: dict[str, datetime], most: int) -> bool:
+        """Whether a cause comes after the last try; one that a crash made unheard does not."""
+        return bool(cause) and cause not in tries and len(tries) >= most
 
     # -- what people said ------------------------------------------------------------------------
 
-    def _counts(self, remark: Remark) -> bool:
-        return (
-            remark.allowed and not remark.own and not remark.bot and not addresses_bot(remark.body)
+    @cached_property
+    def threads(self) -> list[Thread]:
+        """Threads that wait for an answer: unresolved, and the last word is not our own.
+
+        A commit that changes the line makes a thread outdated, and answers it just then.
+        """
+        return [
+            thread
+            for thread in (self.pull.threads if self.pull else ())
+            if not thread.resolved
+            and thread.remarks
+            and not thread.remarks[-1].own
+            and any(_counts(remark) for remark in thread.remarks)
+        ]
+
+    @property
+    def open_threads(self) -> list[Thread]:
+        """Those of them that count as changes requested."""
+        return [thread for thread in self.threads if not thread.outdated]
+
+    @cached_property
+    def approved(self) -> bool:
+        """Whether this head was approved by someone who may and did not ask for it."""
+        if self.pull is None:
+            return False
+        return any(
+            verdict.approved
+            and verdict.allowed
+            and verdict.sha == self.pull.head
+            and verdict.author != self.facts.requester
+            for verdict in self.pull.verdicts
         )
 
     @cached_property
-    def open_threads(self) -> tuple[Thread, ...]:
-        """Threads that wait for the agent: unresolved, not outdated, last word not our own."""
-        if self.pull is None:
-            return ()
-        return tuple(
-            thread
-            for thread in self.pull.threads
-            if not thread.resolved
-            and not thread.outdated
-            and thread.remarks
-            and not thread.remarks[-1].own
-            and any(self._counts(remark) for remark in thread.remarks)
-        )
+    def objectors(self) -> list[str]:
+        """Who asks for changes in a review, and may."""
+        verdicts = self.pull.verdicts if self.pull else ()
+        return [v.author for v in verdicts if v.allowed and not v.approved]
+
+    @cached_property
+    def unheard(self) -> list[Remark]:
+        """What people with write access asked for and the agent was not told yet."""
+        return [
+            remark
+            for remark in self._remarks()
+            if self.past.heard(f"heard:{remark.id}") is None and _counts(remark)
+        ]
 
     def _remarks(self) -> Iterator[Remark]:
         if self.pull is None:
             return
-        for thread in self.open_threads:
+        for thread in self.threads:
             yield from thread.remarks
         for verdict in self.pull.verdicts:
             if verdict.remark is not None and not verdict.approved:
                 yield verdict.remark
         yield from self.pull.comments
 
-    @cached_property
-    def unheard(self) -> tuple[Remark, ...]:
-        """What people with write access asked for and the agent was not told yet."""
-        asked = (remark for remark in self._remarks() if self._counts(remark))
-        return tuple(remark for remark in asked if self.heard(f"heard:{remark.id}") is None)
-
-    @cached_property
-    def review_rounds(self) -> int:
-        return len(
-            {keys.cause_of(key) for key in self.facts.done if key.startswith("tell:review:")}
-        )
-
-    @cached_property
-    def last_review_told(self) -> datetime | None:
-        told = (done.at for key, done in self.facts.done.items() if key.startswith("tell:review:"))
-        return max(told, default=None)
-
     def wish(self, kind: str) -> Wish | None:
         """The newest wish of a kind."""
-        wishes = (wish for wish in self.facts.wishes if wish.kind == kind)
+        wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
         return max(wishes, key=lambda wish: wish.at, default=None)
+
+
+def _counts(remark: Remark) -> bool:
+    """Whether a remark is for the agent: of a person who may write, and not said to the bot."""
+    return remark.allowed and not remark.own and not remark.bot and not addresses_bot(remark.body)
