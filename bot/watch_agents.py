@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _MISSING = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
 #: Newer evidence of the same activity is written down this often, not at every look.
 _EVIDENCE_SECONDS = 20.0
+_WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AT_REST = (Activity.READY, Activity.IDLE, Activity.EXITED)
 
 
@@ -116,6 +117,15 @@ class WatchAgents:
         """The new reading, without differences that mean nothing."""
         if not now.native_id:
             now = replace(now, native_id=before.native_id)
+        if now.exit is None and {now.runtime, now.program} not in ({Probe.ALIVE}, {Probe.DEAD}):
+            now = replace(now, doubted=before.doubted or self._clock())
+        if now.activity in _WAITS and (now.activity, now.question, now.error) == (
+            before.activity,
+            before.question,
+            before.error,
+        ):
+            # A reader that was just made may take a later line's time for the question's.
+            now = replace(now, since=before.since)
         if now.activity is Activity.NONE:
             now = replace(now, since=before.since, evidence=before.evidence)
         if now.activity is Activity.READY and now.since and self._clock() - now.since > self._idle:
