@@ -63,7 +63,6 @@ class CheckRun(Thing):
     conclusion: str | None = None
     external_id: str = ""
     details_url: str | None = None
-    started_at: datetime | None = None
     completed_at: datetime | None = None
     output: dict[str, Any] = field(default_factory=dict)  #: title, summary, text, annotations
     log: str = ""
@@ -98,8 +97,6 @@ class CheckRun(Thing):
         was_completed = self.status == "completed"
         self.status, self.conclusion = status, conclusion
         self.updated_at = self.world.now()
-        if status != "queued":
-            self.started_at = self.started_at or self.world.now()
         if status != "completed" or was_completed:
             return
         self.completed_at = self.world.now()

@@ -173,7 +173,7 @@ class Router:
     """Finds the handler of a request in tables of routes."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._routes = [(method, _pattern(path), handler) for method, path, handler in routes]
+        self._routes = [(method, pattern_of(path), handler) for method, path, handler in routes]
 
     def find(self, request: Request, path: str) -> Handler:
         """The handler, with the path's names put into the request. Raises `Problem`."""
@@ -185,7 +185,8 @@ class Router:
         raise not_found()
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+def pattern_of(path: str) -> re.Pattern[str]:
+    """The expression for a route's path; its groups are the path's names."""
     kinds = {"number": r"\d+", "id": r"\d+"}
 
     def part(match: re.Match[str]) -> str:

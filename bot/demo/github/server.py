@@ -93,7 +93,12 @@ class GitHubServer:
         return self._account(login, "User", token)
 
     def bot_account(self, login: str, token: str = "") -> User:
-        return self._account(login, "Bot", token)
+        """An account that a program uses.
+
+        One that ends in `[bot]` is an App's and of type `Bot`; any other is a machine account,
+        which GitHub calls a `User` like everybody else's.
+        """
+        return self._account(login, "Bot" if login.endswith("[bot]") else "User", token)
 
     def app(self, slug: str, public_key: str) -> App:
         """Register an App, installed on every repository, by the PEM of its public key."""
@@ -214,7 +219,7 @@ class GitHubServer:
             for callback in self._callbacks:
                 try:
                     callback(pull)
-                except Exception:
+                except Exception:  # noqa: BLE001 - the next heads are still to be told
                     _log.exception("a callback for %s#%s failed", pull.repo.full_name, pull.number)
 
     # -- HTTP
@@ -240,7 +245,7 @@ class GitHubServer:
         if fault is None or fault.answer is None or fault.after:
             try:
                 answer = await asyncio.to_thread(self._answer, request)
-            except Exception:
+            except Exception:  # noqa: BLE001 - a fault of ours must not look like silence
                 _log.exception("%s %s failed in the stand-in itself", request.method, request.path)
                 answer = Answer(status=500, body={"message": "Server Error"})
         if fault and fault.answer:

@@ -126,7 +126,7 @@ def check_run(known: CheckRun, asking: Request) -> Json:
         "conclusion": known.conclusion.upper() if known.conclusion else None,
         "detailsUrl": known.details_url or page,
         "permalink": page,
-        "startedAt": time(known.started_at),
+        "startedAt": time(known.created_at),
         "completedAt": time(known.completed_at),
         **{name: known.output.get(name) for name in ("title", "summary", "text")},
         "isRequired": lambda info, **given: _required(repo, known.name, given),

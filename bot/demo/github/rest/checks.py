@@ -132,7 +132,7 @@ def job_log(world: World, run_id: int) -> str:
     """A job's log as its store has it: each line behind the time it was written."""
     for known in world.nodes.values():
         if isinstance(known, CheckRun) and known.id == run_id:
-            at = f"{base.time(known.started_at)}".replace("Z", ".0000000Z")
+            at = f"{base.time(known.created_at)}".replace("Z", ".0000000Z")
             return "".join(f"{at} {line}\n" for line in known.log.splitlines())
     return ""
 

@@ -173,7 +173,7 @@ def check_run(run: CheckRun) -> Json:
         "details_url": run.details_url or page,
         "status": run.status,
         "conclusion": run.conclusion,
-        "started_at": time(run.started_at),
+        "started_at": time(run.created_at),
         "completed_at": time(run.completed_at),
         "output": {
             "title": run.output.get("title"),

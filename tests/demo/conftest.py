@@ -1,0 +1,88 @@
+"""A stand-in with one repository, and what asks it, hears it and pushes to it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.repository import Repository
+from tests.demo.outside import Checkout, Client, Ear, Heard
+
+README = "one\ntwo\nthree\n"
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+        server.user("alice", token="alices")
+        server.user("rob", token="robs")
+        server.user("mallory", token="mallorys")
+        server.bot_account("wright", token="wrights")
+        yield server
+
+
+@pytest.fixture
+def repo(github: GitHubServer) -> Repository:
+    """A repository of its own for each test."""
+    repo = github.repository(f"acme/widgets-{next(_numbers)}", {"README.md": README})
+    repo.permission("alice", "admin")
+    repo.permission("rob", "write")
+    repo.permission("wright", "write")
+    return repo
+
+
+@pytest.fixture
+def ask(github: GitHubServer) -> Iterator[Callable[[str], Client]]:
+    """Ask as the owner of a token; an empty one asks as nobody."""
+    opened = []
+
+    def client(token: str = "wrights") -> Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        http = httpx.Client(base_url=f"{github.url}api/v3/", headers=headers, trust_env=False)
+        opened.append(http)
+        return Client(http)
+
+    yield client
+    for http in opened:
+        http.close()
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    kept = Ear()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            kept.heard.append(Heard(dict(self.headers.items()), body))
+            self.send_response(kept.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    kept.url = f"http://127.0.0.1:{server.server_port}/hook"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield kept
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, repo: Repository) -> Callable[[str], Checkout]:
+    def make(token: str = "wrights") -> Checkout:
+        path = tmp_path / f"checkout-of-{token or 'nobody'}"
+        path.mkdir()
+        return Checkout(path, repo.clone_url, token)
+
+    return make

@@ -1,0 +1,171 @@
+"""Merges make real commits; what may not be merged is refused in GitHub's words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bot.demo.github.issues import Issue
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from tests.demo.outside import Client
+
+Ask = Callable[..., Client]
+
+
+@pytest.fixture
+def issue(repo: Repository) -> Issue:
+    return repo.open_issue("Say more", by="rob")
+
+
+@pytest.fixture
+def pull(repo: Repository, issue: Issue) -> Pull:
+    repo.push("feat", {"README.md": "one\ntwo\n3\n"}, by="wright", message="Change three")
+    body = f"Closes #{issue.number}"
+    return repo.open_pull("feat", title="Say more", body=body, by="wright")
+
+
+def merge(ask: Client, pull: Pull, **given: Any) -> tuple[int, str]:
+    """The answer to a merge: its status, and its message or commit."""
+    answer = ask("PUT", f"repos/{pull.repo.full_name}/pulls/{pull.number}/merge", json=given)
+    body = answer.json()
+    return answer.status_code, body["sha"] if answer.is_success else body["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "parents", "subject"),
+    [
+        ("merge", 2, "Merge pull request #2 from acme/feat"),
+        ("squash", 1, "Say more (#2)"),
+        ("rebase", 1, "Change three"),
+    ],
+)
+def test_a_merge_makes_a_real_commit_and_closes_the_issue(
+    repo: Repository, ask: Ask, pull: Pull, issue: Issue, method: str, parents: int, subject: str
+) -> None:
+    repo.push("main", {"other": "1\n"}, by="rob")
+    tip = repo.heads["main"]
+    status, sha = merge(ask(), pull, sha=pull.head, merge_method=method)
+    assert status == 200, sha
+    made = repo.git.commit(sha)
+    assert (repo.heads["main"], made.parents[0], len(made.parents)) == (sha, tip, parents)
+    assert made.message.splitlines()[0] == subject
+    assert repo.git.run("show", f"{sha}:README.md") == "one\ntwo\n3\n"
+    assert repo.git.run("show", f"{sha}:other") == "1\n"
+    assert (pull.state, pull.merged, pull.merge_commit) == ("closed", True, sha)
+    assert pull.merged_by is not None
+    assert pull.merged_by.login == "wright"
+    assert (issue.state, issue.state_reason) == ("closed", "completed")
+
+
+def test_a_merge_into_another_branch_closes_no_issue(repo: Repository, issue: Issue) -> None:
+    repo.push("next", {"a": "1\n"}, by="rob")
+    repo.push("feat", {"b": "1\n"}, by="rob")
+    pull = repo.open_pull("feat", "next", title="T", body=f"Closes #{issue.number}", by="rob")
+    pull.merge("rob")
+    assert (pull.merged, issue.state) == (True, "open")
+
+
+def test_a_real_conflict_is_not_mergeable(repo: Repository, ask: Ask, pull: Pull) -> None:
+    repo.push("main", {"README.md": "one\ntwo\nIII\n"}, by="rob")
+    assert (pull.mergeable, pull.merge_state) == (False, "DIRTY")
+    before = repo.heads["main"]
+    assert merge(ask(), pull) == (405, "Pull Request is not mergeable")
+    assert (repo.heads["main"], pull.state) == (before, "open")
+
+
+def test_a_merge_of_a_head_that_moved_is_a_conflict(repo: Repository, ask: Ask, pull: Pull) -> None:
+    judged = pull.head
+    repo.push("feat", {"more": "1\n"}, by="wright")
+    told = "Head branch was modified. Review and try the merge again."
+    assert merge(ask(), pull, sha=judged) == (409, told)
+
+
+def test_what_is_a_draft_or_closed_or_merged_is_not_merged(ask: Ask, pull: Pull) -> None:
+    pull.mark_draft("wright")
+    assert pull.merge_state == "DRAFT"
+    assert merge(ask(), pull) == (405, "Pull Request is still a draft")
+    pull.mark_ready("wright")
+    pull.close("rob")
+    assert merge(ask(), pull) == (405, "Pull Request is not mergeable")
+    pull.reopen("rob")
+    assert merge(ask(), pull)[0] == 200
+    assert merge(ask(), pull) == (405, "Pull Request is not mergeable")
+
+
+def test_a_method_that_is_unknown_or_switched_off_is_refused(
+    repo: Repository, ask: Ask, pull: Pull
+) -> None:
+    assert merge(ask(), pull, merge_method="octopus") == (422, "Validation Failed")
+    repo.merge_methods = {"squash"}
+    told = "Merge commits are not allowed on this repository."
+    assert merge(ask(), pull, merge_method="merge") == (405, told)
+
+
+def test_who_may_not_write_may_not_merge(repo: Repository, ask: Ask, pull: Pull) -> None:
+    assert merge(ask("mallorys"), pull)[0] == 403
+    assert merge(ask(""), pull)[0] == 401
+    repo.private = True
+    assert merge(ask("mallorys"), pull)[0] == 404
+    assert pull.state == "open"
+
+
+def test_a_protected_base_waits_for_its_checks_and_reviews(
+    repo: Repository, ask: Ask, pull: Pull
+) -> None:
+    repo.protect("main", required_checks=["unit"], required_reviews=1)
+    assert (pull.merge_state, pull.review_decision) == ("BLOCKED", "REVIEW_REQUIRED")
+    assert merge(ask(), pull)[1].startswith('Required status check "unit" is expected.')
+    pull.check("unit", conclusion="failure")
+    assert merge(ask(), pull)[1].startswith('Required status check "unit" is failing.')
+    pull.check("unit", conclusion="success")
+    assert "1 approving review is required" in merge(ask(), pull)[1]
+    pull.review("mallory", "APPROVED")
+    assert pull.review_decision == "REVIEW_REQUIRED"
+    pull.review("rob", "CHANGES_REQUESTED")
+    assert pull.review_decision == "CHANGES_REQUESTED"
+    pull.review("rob", "APPROVED")
+    assert (pull.merge_state, pull.review_decision) == ("CLEAN", "APPROVED")
+    assert merge(ask(), pull)[0] == 200
+
+
+def test_the_merge_state_tells_what_a_failing_check_stands_in_the_way_of(
+    repo: Repository, pull: Pull
+) -> None:
+    assert (pull.merge_state, pull.review_decision) == ("CLEAN", None)
+    pull.status("style", "failure")
+    assert pull.merge_state == "UNSTABLE"
+    pull.check("unit", conclusion="failure", required=True)
+    assert pull.merge_state == "BLOCKED"
+
+
+def test_a_strict_base_wants_its_commits_in_the_head(
+    repo: Repository, ask: Ask, pull: Pull
+) -> None:
+    repo.protect("main", strict=True)
+    tip = repo.push("main", {"other": "1\n"}, by="rob")
+    assert pull.merge_state == "BEHIND"
+    assert merge(ask(), pull)[0] == 405
+    here = f"repos/{pull.repo.full_name}/pulls/{pull.number}/update-branch"
+    wrong = ask()("PUT", here, json={"expected_head_sha": tip})
+    assert (wrong.status_code, "expected head sha" in wrong.json()["message"]) == (422, True)
+    before = pull.head
+    assert ask()("PUT", here, json={"expected_head_sha": before}).status_code == 202
+    assert repo.git.commit(pull.head).parents == (before, tip)
+    assert (pull.merge_state, repo.heads["feat"]) == ("CLEAN", pull.head)
+    assert ask()("PUT", here).json()["message"] == "There are no new commits on the base branch."
+
+
+def test_an_update_that_conflicts_is_refused(repo: Repository, ask: Ask, pull: Pull) -> None:
+    repo.push("main", {"README.md": "one\ntwo\nIII\n"}, by="rob")
+    answer = ask()("PUT", f"repos/{pull.repo.full_name}/pulls/{pull.number}/update-branch")
+    told = (answer.status_code, answer.json()["message"])
+    assert told == (422, "merge conflict between base and head")
+
+
+def test_commits_that_reach_the_base_by_themselves_count_as_merged(
+    repo: Repository, pull: Pull
+) -> None:
+    repo.git.set_ref("refs/heads/main", pull.head)
+    repo.refs_moved("rob")
+    assert (pull.merged, pull.merge_commit) == (True, pull.head)

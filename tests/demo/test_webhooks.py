@@ -1,0 +1,200 @@
+"""Webhooks: the documented bodies, the signatures, their order, and what becomes of lost ones."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from githubkit_schemas.latest import webhooks
+from pydantic import TypeAdapter
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.repository import Repository
+from tests.demo.outside import Ear, Heard, wait_for
+
+
+@cache
+def documented(event: str) -> TypeAdapter[Any]:
+    """githubkit's model of an event, which its own `parse` would build anew for every body."""
+    return TypeAdapter(getattr(webhooks, f"{event.title().replace('_', '')}Event"))
+
+
+def everything_happens(repo: Repository) -> None:
+    """One of every event that is sent."""
+    issue = repo.open_issue("Broken", "It is.", by="rob")
+    issue.label("bug", by="rob")
+    issue.unlabel("bug", by="rob")
+    issue.edit(title="Very broken", body="Indeed.", by="rob")
+    issue.close("rob")
+    issue.reopen("rob")
+    comment = issue.comment("Hm.", by="rob")
+    comment.edit("Hm!", "rob")
+    comment.delete("rob")
+    repo.push("feat", {"README.md": "one\ntwo\n3\n"}, by="wright")
+    pull = repo.open_pull("feat", title="Mend", by="wright", draft=True)
+    repo.push("feat", {"more": "1\n"}, by="wright")
+    pull.mark_ready("wright")
+    pull.mark_draft("wright")
+    pull.mark_ready("wright")
+    pull.label("bug", by="rob")
+    pull.edit(title="Mend it", by="wright")
+    pull.request_review("alice", "wright")
+    review = pull.review("rob", "CHANGES_REQUESTED", "No.", [("README.md", 3, "Why?")])
+    review.edit("No!", "rob")
+    pull.threads[0].reply("wright", "Because.")
+    pull.threads[0].resolve("rob")
+    pull.threads[0].unresolve("rob")
+    review.dismiss("alice")
+    pull.comment("Look.", by="wright")
+    run = pull.check("unit", status="queued")
+    run.start()
+    run.complete("failure", log="Expected 2.")
+    pull.status("deploy", "success", "https://deploy.example")
+    pull.close("rob")
+    pull.reopen("rob")
+    pull.merge("rob")
+    repo.delete_branch("feat", "rob")
+
+
+@pytest.fixture
+def told(repo: Repository, ear: Ear) -> Callable[[], list[Heard]]:
+    """What a hook on the repository hears, once all was delivered."""
+    repo.webhook(ear.url, "secret")
+
+    def heard() -> list[Heard]:
+        last = repo.world.account("alice")
+        repo.label("the last", by=last.login)
+        wait_for(lambda: ear.heard and b"the last" in ear.heard[-1].body, "the last event")
+        return ear.heard[:-1]
+
+    return heard
+
+
+def test_every_body_is_one_that_github_documents(
+    repo: Repository, told: Callable[[], list[Heard]]
+) -> None:
+    everything_happens(repo)
+    seen: dict[str, set[str | None]] = {}
+    for heard in told():
+        body = json.loads(heard.body)
+        known = seen.setdefault(heard.event, set())
+        if body.get("action") not in known:
+            documented(heard.event).validate_json(heard.body)
+        known.add(body.get("action"))
+        assert body["repository"]["full_name"] == repo.full_name
+        assert body["sender"]["login"]
+    assert seen == {
+        "ping": {None},
+        "label": {"created"},
+        "issues": {"opened", "labeled", "unlabeled", "edited", "closed", "reopened"},
+        "issue_comment": {"created", "edited", "deleted"},
+        "push": {None},
+        "pull_request": {
+            "opened",
+            "synchronize",
+            "ready_for_review",
+            "converted_to_draft",
+            "labeled",
+            "edited",
+            "review_requested",
+            "closed",
+            "reopened",
+        },
+        "pull_request_review": {"submitted", "edited", "dismissed"},
+        "pull_request_review_comment": {"created"},
+        "pull_request_review_thread": {"resolved", "unresolved"},
+        "check_run": {"created", "completed"},
+        "check_suite": {"completed"},
+        "status": {None},
+    }
+
+
+def test_a_delivery_is_signed_and_carries_githubs_headers(
+    repo: Repository, told: Callable[[], list[Heard]]
+) -> None:
+    repo.open_issue("$(naïve) 🙂", "\x1b[31m", by="rob")
+    ping, opened = told()
+    signature = hmac.new(b"secret", opened.body, hashlib.sha256).hexdigest()
+    assert opened.headers["X-Hub-Signature-256"] == f"sha256={signature}"
+    assert opened.headers["User-Agent"].startswith("GitHub-Hookshot/")
+    assert opened.headers["Content-Type"] == "application/json"
+    assert opened.headers["X-GitHub-Hook-ID"] == ping.headers["X-GitHub-Hook-ID"]
+    assert opened.headers["X-GitHub-Delivery"] != ping.headers["X-GitHub-Delivery"]
+    assert json.loads(opened.body)["issue"]["title"] == "$(naïve) 🙂"
+
+
+def test_deliveries_come_in_the_order_of_what_happened(
+    repo: Repository, told: Callable[[], list[Heard]]
+) -> None:
+    for number in range(20):
+        repo.open_issue(f"Number {number}", by="rob")
+    titles = [json.loads(heard.body)["issue"]["title"] for heard in told()[1:]]
+    assert titles == [f"Number {number}" for number in range(20)]
+
+
+def test_a_lost_delivery_is_kept_and_comes_with_its_guid_when_it_is_redelivered(
+    github: GitHubServer, repo: Repository, ear: Ear, told: Callable[[], list[Heard]]
+) -> None:
+    github.lose_next(2)
+    issue = repo.open_issue("Broken", by="rob")
+    issue.label("bug", by="rob")
+    assert [heard.event for heard in told()] == ["ping", "issues"]
+    lost = [d for d in github.deliveries if d.hook.repo is repo and d.status_code == 502]
+    assert [(d.event, d.action) for d in lost] == [("issues", "opened"), ("label", "created")]
+    again = github.redeliver(lost[0].id)
+    wait_for(lambda: again.ok, "the redelivery")
+    assert again.redelivery
+    assert ear.heard[-1].headers["X-GitHub-Delivery"] == lost[0].guid
+    assert ear.heard[-1].body == lost[0].body
+
+
+def test_a_delivery_to_nobody_and_one_that_is_refused_are_told_apart(
+    github: GitHubServer, repo: Repository, ear: Ear
+) -> None:
+    def statuses() -> list[Any]:
+        return [d.status_code for d in github.deliveries if d.hook.repo is repo]
+
+    ear.status = 500
+    repo.webhook(ear.url, "secret")
+    repo.webhook("http://127.0.0.1:1/nobody", "secret")
+    wait_for(lambda: statuses() == [500, 502], "both answers")
+
+
+def test_an_app_that_is_installed_is_named_and_gets_a_suite_for_every_push(
+    github: GitHubServer, tmp_path_factory: pytest.TempPathFactory, ear: Ear
+) -> None:
+    with GitHubServer(tmp_path_factory.mktemp("github")) as other:
+        app = other.app("mergewright", "a public key")
+        repo = other.repository("acme/widgets")
+        repo.webhook(ear.url, "secret")
+        repo.push("feat", {"a": "1\n"}, by="rob")
+        wait_for(lambda: ear.events() == ["ping", "push", "check_suite"], "the events")
+    body = json.loads(ear.heard[-1].body)
+    assert (body["action"], body["check_suite"]["status"]) == ("requested", "queued")
+    assert body["installation"]["id"] == app.installation_id
+    documented("check_suite").validate_json(ear.heard[-1].body)
+
+
+def test_a_suite_is_complete_when_its_last_run_is(
+    repo: Repository, told: Callable[[], list[Heard]]
+) -> None:
+    repo.push("feat", {"a": "1\n"}, by="wright")
+    pull = repo.open_pull("feat", title="Mend", by="wright")
+    unit, lint = (pull.check(name, status="queued") for name in ("unit", "lint"))
+    unit.complete("failure")
+    lint.complete("success")
+    events = [
+        (heard.event, body["action"], body[heard.event]["conclusion"])
+        for heard in told()
+        if heard.event.startswith("check") and (body := json.loads(heard.body))
+    ]
+    assert events == [
+        ("check_run", "created", None),
+        ("check_run", "created", None),
+        ("check_run", "completed", "failure"),
+        ("check_run", "completed", "success"),
+        ("check_suite", "completed", "failure"),
+    ]
