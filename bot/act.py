@@ -50,6 +50,24 @@ class Act:
         except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
             raise Later(str(failure)) from failure
 
+    def was_done(self, due: Due) -> Outcome | None:
+        """For messages: whether it is where the agent reads. The rest is repeated, to no effect."""
+        if not isinstance(due.action, actions.Tell):
+            return None
+        session = self._store.session(due.session)
+        return self._agents.told(session, due.action) if session else None
+
+    def went_out(self, due: Due) -> bool:
+        """Whether a message reached its agent before the bot could mark it.
+
+        What it set off may be all that made it look unwanted; forgotten, it would be sent again.
+        Nothing else needs this: what is on GitHub is found there by its key.
+        """
+        session = self._store.session(due.session)
+        if session is None or not isinstance(due.action, do.Tell):
+            return False
+        return self._agents.was_told(session, due.action)
+
     def _arm(self, session: Session, due: Due) -> Outcome:
         key = f"{session.id}/{due.action.key}"
         match due.action:
@@ -93,7 +111,16 @@ class Act:
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         if mirror.take(workspace) != head:
             raise Moot("the agent has moved its branch on")
-        mirror.push(head, session.branch, expected=self._last_pushed(session.id))
+        try:
+            mirror.push(head, session.branch, expected=self._last_pushed(session.id))
+        except PushRefused as refused:
+            # GitHub may be at a push of ours that a crash left unmarked, or at a person's commit
+            # that the agent has taken in. What is contained in `head` cannot be lost by it.
+            mirror.refresh()
+            there = mirror.head_of(session.branch)
+            if not refused.moved or there is None or not mirror.is_ancestor(there, head):
+                raise
+            mirror.push(head, session.branch, expected=there)
         return Outcome(result=head, touches=(_branch(session),))
 
     def _last_pushed(self, session: str) -> str:

@@ -90,7 +90,7 @@ class Agents:
         return Outcome(result=f"run {start.run}", observed=seen)
 
     def tell(self, session: Session, tell: do.Tell, tried: int) -> Outcome:
-        """Send a message, unless it is there already, and see that it arrives.
+        """Send a message and see that it arrives.
 
         The same paste never goes out twice, because the runtime knows its key; one that does not
         show up is pasted under the next key, until it is given up.
@@ -98,8 +98,6 @@ class Agents:
         if session.run != tell.run:
             raise Moot("another run has begun")
         mark = keys.visible(session.id, tell.key)
-        if self._watch.received(session.id, mark):
-            return Outcome(result=f"{mark} was there already")
         paste = min(tried, _PASTES - 1)
         handle = self._sites.handle(session.id, tell.run)
         if tell.prompt.name == "resolve_conflict":
@@ -122,6 +120,18 @@ class Agents:
                 raise Later(f"the message {mark} did not show up in what the agent reads")
             time.sleep(0.05)
         return Outcome(result=mark)
+
+    def told(self, session: Session, tell: do.Tell) -> Outcome | None:
+        """Whether a message has reached the agent of its run."""
+        mark = keys.visible(session.id, tell.key)
+        if session.run == tell.run and self._watch.received(session.id, mark):
+            return Outcome(result=f"{mark} was there already")
+        return None
+
+    def was_told(self, session: Session, tell: do.Tell) -> bool:
+        """Whether a message to the run that is under way has arrived."""
+        mark = keys.visible(session.id, tell.key)
+        return session.run == tell.run and self._watch.received(session.id, mark)
 
     def stop(self, session: Session, run: int) -> Outcome:
         """End the program and all it started; the workspace stays."""

@@ -18,6 +18,10 @@ from lifecycle.status import Reason
 log = logging.getLogger(__name__)
 
 
+class NotOurs(Exception):
+    """Another bot acts on the database now."""
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """What came of an action that was done."""
 
@@ -47,9 +51,23 @@ class Moot(Exception):
 
 
 class Doer(Protocol):
-    """Carries out one action. Raises `Later`, `Impossible` or `Moot`."""
+    """Carries actions out."""
 
-    def do(self, due: Due) -> Outcome: ...
+    def do(self, due: Due) -> Outcome:
+        """Carry out one action. Raises `Later`, `Impossible` or `Moot`."""
+        ...
+
+    def went_out(self, due: Due) -> bool:
+        """Whether it was done already, and only its mark is missing."""
+        ...
+
+    def was_done(self, due: Due) -> Outcome | None:
+        """What came of it, where a crash came between doing it and marking it.
+
+        Asked before it is judged again, because having been done may be what makes it unwanted:
+        an agent that got a message is at work. None: not known to have been done.
+        """
+        ...
 
 
 class Tries(Struct, frozen=True, kw_only=True):
@@ -109,13 +127,9 @@ class Outbox:
         """Write it down (done before), do it, mark it done: law 8."""
         about = f"{due.session} {due.action.key}"
         try:
-            if not self._engine.still_wanted(self._store.facts(due.session), due.action):
-                raise Moot("its cause is gone")
-            self._journal(Step.TAKEN, about)
-            # The last thing before an effect: a bot that lost its place does nothing any more.
-            if not self._may_act():
-                return
-            outcome = self._doer.do(due)
+            outcome = self._doer.was_done(due) or self._do(due, about)
+        except NotOurs:
+            return
         except Moot as gone:
             log.info("%s: taken back: %s", about, gone)
             self._store.withdraw(due.seq, self._clock())
@@ -137,6 +151,15 @@ class Outbox:
             )
             log.info("%s: done%s", about, f": {outcome.result}" if outcome.result else "")
             self._journal(Step.MARKED, about)
+
+    def _do(self, due: Due, about: str) -> Outcome:
+        if not self._engine.still_wanted(self._store.facts(due.session), due.action):
+            raise Moot("its cause is gone")
+        self._journal(Step.TAKEN, about)
+        # The last thing before an effect: a bot that lost its place does nothing any more.
+        if not self._may_act():
+            raise NotOurs
+        return self._doer.do(due)
 
     def _again(self, due: Due, why: str, at: datetime | None) -> None:
         """Later, unless the tries are used up. A wait that GitHub asked for is not a failed try."""

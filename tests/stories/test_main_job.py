@@ -26,7 +26,7 @@ def test_a_labelled_issue_becomes_a_merged_pull_request(world: World) -> None:
     issue.agent.commits({"widgets.txt": "xyzzy plugh\n"}, "Say plugh").ends_its_turn()
 
     pull.moves_on_from(second)
-    pull.ci_passes("unit").reviewer_approves()
+    pull.ci_passes("unit").is_answered("Done in").reviewer_approves()
     issue.becomes("merged")
 
     eventually(lambda: issue.issue.state == "closed", "the issue is closed")

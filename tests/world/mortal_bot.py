@@ -12,7 +12,10 @@ import re
 import select
 import signal
 import sys
+import tempfile
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bot import log as logs
 from bot.app import App
@@ -53,8 +56,19 @@ def live(config: Path, crossed: Path) -> None:
     os._exit(0)
 
 
+def warm_up(config: Path) -> None:
+    """Import everything a bot imports on its way, by living once where nobody sees it."""
+    settings, secrets = load(config, os.environ)
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        elsewhere = replace(settings.server, data=folder, port=0)
+        app = App(replace(settings, server=elsewhere, projects={}), secrets)
+        app.start()
+        app.stop()
+
+
 def main() -> None:
     config, crossed = Path(sys.argv[1]), Path(sys.argv[2])
+    warm_up(config)
     while True:
         child = os.fork()
         if child == 0:

@@ -250,6 +250,11 @@ class PullStory:
         self.pull.review(by=by, state="CHANGES_REQUESTED", threads=[(path, 1, what)])
         return self
 
+    def is_answered(self, text: str, seconds: float = PATIENCE) -> "PullStory":
+        """Wait until the bot says something that holds `text`."""
+        eventually(lambda: any(text in said for said in self.said()), f"{text!r} is said", seconds)
+        return self
+
     def reviewer_approves(self, by: str = ROB) -> "PullStory":
         for thread in self.pull.threads:
             thread.resolve(by=by)
