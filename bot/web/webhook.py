@@ -48,10 +48,6 @@ class _Refused(Exception):
         self.headers = headers or {}
 
 
-class _HungUp(Exception):
-    """The client is gone; nobody is left to answer."""
-
-
 def webhook(
     inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: Limits
 ) -> ASGIRouteHandler:
@@ -65,8 +61,6 @@ def webhook(
             headers: Mapping[str, str] = {}
         except _Refused as refusal:
             status, text, headers = refusal.status, refusal.text, refusal.headers
-        except _HungUp:
-            return
         await _answer(send, status, text, headers)
 
     return receive_delivery
@@ -155,7 +149,7 @@ class _Door:
         while more:
             message = await receive()
             if message["type"] != "http.request":
-                raise _HungUp
+                raise _Refused(HTTPStatus.BAD_REQUEST, "the client hung up")
             chunk, more = message.get("body", b""), message.get("more_body", False)
             size += len(chunk)
             self._unverified += len(chunk)

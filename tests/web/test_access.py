@@ -40,6 +40,7 @@ def test_without_a_token_the_page_is_closed_and_says_how_to_open_it(
         assert response.status_code == 403
         assert "MERGEWRIGHT_PAGE_TOKEN" in response.text
     assert sign_in(site, "").status_code == 403
+    assert not Access("").opens("")
 
 
 def test_the_token_as_a_bearer_is_enough(site: Site) -> None:

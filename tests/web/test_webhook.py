@@ -200,7 +200,9 @@ def test_a_body_that_never_comes_is_not_waited_for(make_site: Callable[..., Site
     site = make_site(limits=Limits(body_seconds=0.05))
     with connected(site) as connection:
         connection.sendall(head(content_length=10, **signed(b"")) + b"x")
-        assert answer(connection).startswith(b"HTTP/1.1 408 ")
+        refused = answer(connection)
+        assert refused.startswith(b"HTTP/1.1 408 ")
+        assert b"connection: close" in refused
         assert connection.recv(1) == b""
 
 
