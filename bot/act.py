@@ -57,17 +57,6 @@ class Act:
         session = self._store.session(due.session)
         return self._agents.told(session, due.action) if session else None
 
-    def went_out(self, due: Due) -> bool:
-        """Whether a message reached its agent before the bot could mark it.
-
-        What it set off may be all that made it look unwanted; forgotten, it would be sent again.
-        Nothing else needs this: what is on GitHub is found there by its key.
-        """
-        session = self._store.session(due.session)
-        if session is None or not isinstance(due.action, do.Tell):
-            return False
-        return self._agents.was_told(session, due.action)
-
     def _arm(self, session: Session, due: Due) -> Outcome:
         key = f"{session.id}/{due.action.key}"
         match due.action:

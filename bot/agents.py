@@ -128,11 +128,6 @@ class Agents:
             return Outcome(result=f"{mark} was there already")
         return None
 
-    def was_told(self, session: Session, tell: do.Tell) -> bool:
-        """Whether a message to the run that is under way has arrived."""
-        mark = keys.visible(session.id, tell.key)
-        return session.run == tell.run and self._watch.received(session.id, mark)
-
     def stop(self, session: Session, run: int) -> Outcome:
         """End the program and all it started; the workspace stays."""
         for number in range(1, run + 1):

@@ -57,10 +57,6 @@ class Doer(Protocol):
         """Carry out one action. Raises `Later`, `Impossible` or `Moot`."""
         ...
 
-    def went_out(self, due: Due) -> bool:
-        """Whether it was done already, and only its mark is missing."""
-        ...
-
     def was_done(self, due: Due) -> Outcome | None:
         """What came of it, where a crash came between doing it and marking it.
 
