@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from lifecycle import keys
 from lifecycle.signals import Talk
 from lifecycle.status import Reason
-from lifecycle.view import View
+from lifecycle.view import View, spent
 
 
 class Escalation(NamedTuple):
@@ -60,9 +60,10 @@ def _given_up(view: View, key: str) -> Escalation | None:
 
 def repairs_exhausted(view: View) -> Escalation | None:
     """The checks are red again after all the tries the agent has."""
-    if not view.spent(view.ci_cause, view.repairs, view.policy.ci_repairs):
+    cause = view.ci_cause
+    if not cause or view.past.heard(cause) is not None:
         return None
-    if view.past.heard(view.ci_cause) is not None:
+    if not spent(cause, view.repairs, view.policy.ci_repairs):
         return None
     return Escalation(
         f"repairs:{view.facts.work.head}",
@@ -73,11 +74,12 @@ def repairs_exhausted(view: View) -> Escalation | None:
 
 def repair_in_vain(view: View) -> Escalation | None:
     """Told of red checks, the agent ended its turn without a commit."""
-    told = view.past.heard(view.ci_cause) if view.ci_cause else None
+    cause = view.ci_cause
+    told = view.past.heard(cause) if cause else None
     if told is None or not view.in_vain(told.at):
         return None
     return Escalation(
-        view.ci_cause.replace("tell:", "unrepaired:", 1),
+        cause.replace("tell:", "unrepaired:", 1),
         Reason.REPAIRS_EXHAUSTED,
         f"the agent ended its turn without a commit after it was told of: {_failed(view)}",
     )
@@ -89,9 +91,9 @@ def _failed(view: View) -> str:
 
 def rounds_exhausted(view: View) -> Escalation | None:
     """Reviewers still ask for more after all the rounds the agent has, and none approves."""
-    if not view.spent(view.review_cause, view.rounds, view.policy.review_rounds):
+    if not view.unheard or (view.approved and not view.objectors):
         return None
-    if view.approved and not view.objectors:
+    if not spent(view.review_cause, view.rounds, view.policy.review_rounds):
         return None
     return Escalation(
         f"rounds:{len(view.rounds)}",
@@ -119,14 +121,15 @@ def review_in_vain(view: View) -> Escalation | None:
 
 def conflict_in_vain(view: View) -> Escalation | None:
     """Told of a conflict, the agent ended its turn without a commit, or tried too often."""
-    if not view.conflict_cause:
+    cause = view.conflict_cause
+    if not cause:
         return None
-    told = view.past.heard(view.conflict_cause)
-    spent = view.spent(view.conflict_cause, view.merges, view.policy.conflict_repairs)
-    if not (view.in_vain(told.at) if told else spent):
+    told = view.past.heard(cause)
+    over = spent(cause, view.merges, view.policy.conflict_repairs)
+    if not (view.in_vain(told.at) if told else over):
         return None
     return Escalation(
-        view.conflict_cause.replace("tell:", "unresolved:", 1),
+        cause.replace("tell:", "unresolved:", 1),
         Reason.REPAIRS_EXHAUSTED,
         "the agent was told that it conflicts with its base, and it still does",
     )
@@ -134,10 +137,13 @@ def conflict_in_vain(view: View) -> Escalation | None:
 
 def left_uncommitted(view: View) -> Escalation | None:
     """Reminded of uncommitted work, the agent left it so."""
-    if not view.dirty_cause or not view.at_rest or not view.past.heard(view.dirty_cause):
+    if not view.at_rest:
+        return None
+    cause = view.dirty_cause
+    if not cause or view.past.heard(cause) is None:
         return None
     return Escalation(
-        f"{view.dirty_cause.replace('tell:', 'left:', 1)}:{view.facts.work.head}",
+        f"{cause.replace('tell:', 'left:', 1)}:{view.facts.work.head}",
         Reason.UNCOMMITTED_WORK,
         "the agent left uncommitted work in its workspace after a reminder",
     )

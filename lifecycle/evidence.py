@@ -1,6 +1,8 @@
 """The names a sentence of the tables may use, each looked up only when a sentence needs it."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from string import Formatter
 from typing import Final
 
 from lifecycle.view import View
@@ -28,17 +30,14 @@ NAMES: Final[Mapping[str, Callable[[View], str]]] = {
 }
 
 
-class _Lookup(dict[str, str]):
-    """Names given, and those of `NAMES` as they are asked for."""
-
-    def __init__(self, view: View, given: dict[str, str]) -> None:
-        super().__init__(given)
-        self._view = view
-
-    def __missing__(self, name: str) -> str:
-        return NAMES[name](self._view)
+@cache
+def _names(template: str) -> tuple[str, ...]:
+    return tuple(name for _, name, _, _ in Formatter().parse(template) if name)
 
 
 def sentence(template: str, view: View, **given: str) -> str:
     """A table's sentence with its evidence filled in."""
-    return template.format_map(_Lookup(view, given)) if "{" in template else template
+    names = _names(template)
+    return template.format(
+        **{name: given[name] if name in given else NAMES[name](view) for name in names}
+    )

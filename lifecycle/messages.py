@@ -7,7 +7,7 @@ from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.signals import Signals, Talk
 from lifecycle.status import Reason, Status
-from lifecycle.view import View
+from lifecycle.view import View, spent
 
 
 class Judged(NamedTuple):
@@ -56,7 +56,7 @@ def repair(judged: Judged) -> Iterator[do.Action]:
     view, pull, cause = judged.view, judged.view.pull, judged.view.ci_cause
     if pull is None or not cause or view.past.heard(cause) is not None:
         return
-    if not view.spent(cause, view.repairs, view.policy.ci_repairs):
+    if not spent(cause, view.repairs, view.policy.ci_repairs):
         prompt = do.Prompt(
             name="fix_ci",
             values={"head": pull.head, "pull": str(pull.number)},
@@ -71,7 +71,7 @@ def repair(judged: Judged) -> Iterator[do.Action]:
 def address_review(judged: Judged) -> Iterator[do.Action]:
     """What people asked for goes to the agent, once they have stopped writing for a moment."""
     view, pull, cause = judged.view, judged.view.pull, judged.view.review_cause
-    if pull is None or not cause or view.spent(cause, view.rounds, view.policy.review_rounds):
+    if pull is None or not cause or spent(cause, view.rounds, view.policy.review_rounds):
         return
     newest = max(remark.at for remark in view.unheard)
     if not view.passed(newest, view.policy.review_debounce_seconds):
@@ -110,6 +110,6 @@ def resolve_conflict(judged: Judged) -> Iterator[do.Action]:
     view, pull, cause = judged.view, judged.view.pull, judged.view.conflict_cause
     if pull is None or not cause or view.past.heard(cause) is not None:
         return
-    if not view.spent(cause, view.merges, view.policy.conflict_repairs):
+    if not spent(cause, view.merges, view.policy.conflict_repairs):
         values = {"base": pull.base_branch, "pull": str(pull.number)}
         yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))

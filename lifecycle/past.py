@@ -20,8 +20,8 @@ class Past:
 
     def __init__(self, done: Mapping[str, Done]) -> None:
         self.pushes: dict[str, datetime] = {}  #: Every commit pushed, with when.
-        self.crashes: dict[int, datetime] = {}  #: Runs that broke off, with when the next began.
         self.given: dict[int, datetime] = {}  #: When a run was last given something to do.
+        self.crashes: dict[int, datetime] = {}  #: Runs that broke off, with when the next began.
         self.stopped = self.released = False
         self._told: dict[str, list[Telling]] = {}
         for key, what in done.items():
@@ -61,8 +61,6 @@ class Past:
 
     def told(self, prefix: str, since: datetime | None = None) -> dict[str, datetime]:
         """The causes told that begin so, with when first; each counts once, however often told."""
-        if not self._told:
-            return {}
         first = {
             cause: min(telling.at for telling in tellings)
             for cause, tellings in self._told.items()

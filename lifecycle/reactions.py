@@ -13,7 +13,26 @@ from lifecycle.backoff import delay
 from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
 from lifecycle.policy import Mode
 from lifecycle.reasons import ADVICE
-from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
+from lifecycle.signals import (
+    Attention,
+    Ci,
+    Hold,
+    Output,
+    PullStage,
+    Signals,
+    Stage,
+    Talk,
+    When,
+    attention,
+    both,
+    ci,
+    hold,
+    merge,
+    output,
+    pull,
+    stage,
+    talk,
+)
 from lifecycle.status import Merge, Status
 
 S = Status
@@ -24,7 +43,7 @@ class Reaction(NamedTuple):
 
     name: str
     statuses: frozenset[Status]
-    when: Callable[[Signals], bool]
+    when: When
     then: Callable[[Judged], Iterator[do.Action]]
 
 
@@ -47,11 +66,6 @@ EVERY: Final = frozenset(Status)
 
 def always(_: Signals) -> bool:
     return True
-
-
-def at_rest(s: Signals) -> bool:
-    """The agent can be given something to do: it finished its turn, or ended by itself."""
-    return s.talk in (Talk.QUIET, Talk.ENDED)
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -107,7 +121,7 @@ def publish(judged: Judged) -> Iterator[do.Action]:
 def open_pull(judged: Judged) -> Iterator[do.Action]:
     """What was pushed becomes a pull request."""
     view, facts, policy = judged.view, judged.view.facts, judged.view.policy
-    if not facts.pulls and facts.work.head in view.past.pushes:
+    if not facts.pulls and view.pushed:
         yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=policy.draft)
 
 
@@ -232,60 +246,49 @@ def tidy(judged: Judged) -> Iterator[do.Action]:
         yield do.CloseIssue(key="issue:close", number=view.facts.issue.number)
 
 
-def merged(s: Signals) -> bool:
-    """`cleanup` alone does not say so: a session that was stopped reads as it too."""
-    return s.stage is Stage.MERGED
-
-
-def crashed(s: Signals) -> bool:
-    return s.talk is Talk.CRASHED
-
-
-def can_publish(s: Signals) -> bool:
-    return at_rest(s) and s.output is Output.UNPUSHED
-
-
-def can_open(s: Signals) -> bool:
-    return s.output in (Output.PUSHED, Output.DIRTY) and s.pull is PullStage.NONE
-
-
-def can_hear(s: Signals) -> bool:
-    """At rest with nothing left to push: what is said now is about what people see."""
-    return at_rest(s) and s.output is not Output.UNPUSHED
-
+#: The agent can be given something to do: it finished its turn, or ended by itself.
+at_rest = talk(Talk.QUIET, Talk.ENDED)
+can_publish = both(at_rest, output(Output.UNPUSHED))
+can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
+#: At rest with nothing left to push: what is said now is about what people see.
+can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
+has_pull = pull(PullStage.DRAFT, PullStage.OPEN)
+#: `cleanup` alone does not say so: a session that was stopped reads as it too.
+merged = stage(Stage.MERGED)
+held = hold(Hold.HELD)
 
 REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
     Reaction("announce", frozenset({S.SPAWNING}) | UNDER_WAY, always, announce),
     Reaction("acknowledge", EVERY, always, acknowledge),
-    Reaction("restart", UNDER_WAY, crashed, restart),
+    Reaction("restart", UNDER_WAY, talk(Talk.CRASHED), restart),
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
-    Reaction("remind", UNDER_WAY, lambda s: at_rest(s) and s.output is Output.DIRTY, remind),
-    Reaction("repair", UNDER_WAY, lambda s: can_hear(s) and s.ci is Ci.FAILING, repair),
+    Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
+    Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair),
     Reaction(
         "address_review",
         UNDER_WAY,
-        lambda s: can_hear(s) and s.pull is not PullStage.NONE,
+        both(can_hear, has_pull),
         address_review,
     ),
     Reaction(
         "resolve_conflict",
         UNDER_WAY,
-        lambda s: can_hear(s) and s.merge is Merge.CONFLICT,
+        both(can_hear, has_pull, merge(Merge.CONFLICT)),
         resolve_conflict,
     ),
-    Reaction("reply", UNDER_WAY, lambda s: s.pull is not PullStage.NONE, reply),
+    Reaction("reply", UNDER_WAY, has_pull, reply),
     Reaction(
         "tell_people",
         frozenset({S.NEEDS_INPUT, S.STUCK}),
-        lambda s: s.attention is not Attention.NONE,
+        attention(Attention.ESCALATED, Attention.STUCK),
         tell_people,
     ),
     Reaction("land", frozenset({S.MERGEABLE}), always, land),
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
-    Reaction("release", frozenset({S.MERGED}), lambda s: s.hold is Hold.HELD, release),
-    Reaction("stop", STOPPED, lambda s: s.hold is Hold.HELD, stop),
+    Reaction("release", frozenset({S.MERGED}), held, release),
+    Reaction("stop", STOPPED, held, stop),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),
 )
 

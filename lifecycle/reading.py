@@ -148,7 +148,7 @@ def _output(view: View) -> Output:
         return Output.UNPUSHED
     if view.facts.work.dirty:
         return Output.DIRTY
-    return Output.PUSHED if view.facts.work.head in view.past.pushes else Output.NOTHING
+    return Output.PUSHED if view.pushed else Output.NOTHING
 
 
 def _ci(view: View, pull: Pull) -> Ci:

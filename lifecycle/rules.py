@@ -1,9 +1,25 @@
 """The table that reads a status off the signals. Top to bottom: the first match wins."""
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from lifecycle.signals import OVER, Attention, Ci, Hold, PullStage, Signals, Stage
+from lifecycle.signals import (
+    OVER,
+    Attention,
+    Ci,
+    Hold,
+    PullStage,
+    Signals,
+    Stage,
+    When,
+    attention,
+    both,
+    ci,
+    hold,
+    merge,
+    pull,
+    review,
+    stage,
+)
 from lifecycle.status import Merge, Reason, Review, Status
 
 
@@ -11,39 +27,19 @@ class Rule(NamedTuple):
     """One row. `because` is a sentence with `{names}` of `lifecycle.evidence`."""
 
     status: Status
-    when: Callable[[Signals], bool]
+    when: When
     reads: str  #: The condition in words, for the documentation.
     because: str
     reason: Reason | None = None  #: None: the reason that came with the evidence.
 
 
-def stage(is_: Stage) -> Callable[[Signals], bool]:
-    return lambda s: s.stage is is_
-
-
-def attention(is_: Attention) -> Callable[[Signals], bool]:
-    return lambda s: s.attention is is_
-
-
-def releasing(s: Signals) -> bool:
-    return s.stage in OVER and s.hold is Hold.RELEASING
-
-
-def has_pull(s: Signals) -> bool:
-    return s.pull is not PullStage.NONE
-
-
-def green(s: Signals) -> bool:
-    return s.ci in (Ci.PASSING, Ci.NONE)
-
-
-def reviewed(s: Signals) -> bool:
-    return s.review in (Review.APPROVED, Review.NONE)
-
-
-def ready(s: Signals) -> bool:
-    return s.pull is PullStage.OPEN and green(s) and reviewed(s) and s.merge is Merge.CLEAN
-
+releasing = both(stage(*OVER), hold(Hold.RELEASING))
+has_pull = pull(PullStage.DRAFT, PullStage.OPEN)
+is_open = pull(PullStage.OPEN)
+red = ci(Ci.FAILING, Ci.SETTLING)
+green = ci(Ci.PASSING, Ci.NONE)
+reviewed = review(Review.APPROVED, Review.NONE)
+ready = both(is_open, green, reviewed, merge(Merge.CLEAN))
 
 RULES: Final = (
     # It is over: nothing the agent or GitHub does changes that, but a merge or a restore.
@@ -95,21 +91,21 @@ RULES: Final = (
     # The pull request's stage, worst first.
     Rule(
         Status.CI_FAILED,
-        lambda s: has_pull(s) and s.ci in (Ci.FAILING, Ci.SETTLING),
+        both(has_pull, red),
         "a check that counts failed on the head",
         "checks failed on {head}: {failed}",
         Reason.PULL_REQUEST,
     ),
     Rule(
         Status.CHANGES_REQUESTED,
-        lambda s: has_pull(s) and s.review is Review.CHANGES_REQUESTED,
+        both(has_pull, review(Review.CHANGES_REQUESTED)),
         "a reviewer asked for changes, or threads are unresolved",
         "changes were requested: {asked}",
         Reason.PULL_REQUEST,
     ),
     Rule(
         Status.PR_OPEN,
-        lambda s: s.pull is PullStage.DRAFT,
+        pull(PullStage.DRAFT),
         "the pull request is a draft",
         "pull request #{number} is a draft",
         Reason.PULL_REQUEST,
@@ -123,14 +119,14 @@ RULES: Final = (
     ),
     Rule(
         Status.APPROVED,
-        lambda s: s.pull is PullStage.OPEN and s.review is Review.APPROVED,
+        both(is_open, review(Review.APPROVED)),
         "approved, and something else stands in the way",
         "approved; in the way: {blockers}",
         Reason.PULL_REQUEST,
     ),
     Rule(
         Status.REVIEW_PENDING,
-        lambda s: s.pull is PullStage.OPEN and s.review is Review.PENDING and green(s),
+        both(is_open, review(Review.PENDING), green),
         "a review is required or requested and has not come",
         "waits for a review of {head}",
         Reason.PULL_REQUEST,
@@ -144,7 +140,7 @@ RULES: Final = (
     ),
     Rule(
         Status.WORKING,
-        lambda s: s.stage is Stage.RUNNING,
+        stage(Stage.RUNNING),
         "the agent is at it, and there is no pull request yet",
         "the agent is at work: {activity}",
         Reason.AGENT_AT_WORK,

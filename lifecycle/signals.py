@@ -4,6 +4,7 @@ What follows from a combination of them is a table, small enough to be walked ov
 reduce to them, with thresholds and evidence weighed, stands in `lifecycle.reading`.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
@@ -97,3 +98,53 @@ class Signals(Struct, frozen=True, kw_only=True):
     ci: Ci = Ci.NONE
     review: Review = Review.NONE
     merge: Merge = Merge.UNKNOWN
+
+
+# -- conditions, as the tables use them ------------------------------------------------------------
+
+When = Callable[[Signals], bool]
+
+
+def stage(*words: Stage) -> When:
+    """Whether the stage is one of these; likewise below."""
+    return lambda s: s.stage in words
+
+
+def hold(*words: Hold) -> When:
+    return lambda s: s.hold in words
+
+
+def talk(*words: Talk) -> When:
+    return lambda s: s.talk in words
+
+
+def attention(*words: Attention) -> When:
+    return lambda s: s.attention in words
+
+
+def output(*words: Output) -> When:
+    return lambda s: s.output in words
+
+
+def pull(*words: PullStage) -> When:
+    return lambda s: s.pull in words
+
+
+def ci(*words: Ci) -> When:
+    return lambda s: s.ci in words
+
+
+def review(*words: Review) -> When:
+    return lambda s: s.review in words
+
+
+def merge(*words: Merge) -> When:
+    return lambda s: s.merge in words
+
+
+def both(one: When, *more: When) -> When:
+    """Whether all of these hold."""
+    if not more:
+        return one
+    rest = both(*more)
+    return lambda s: one(s) and rest(s)
