@@ -8,14 +8,17 @@ import string
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable
 
 from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
+from bot.demo.github.reviews import Thread
 
 REPOSITORY = "acme/greetings"
 BOT, PERSON, REVIEWER = "mergewright-bot", "alice", "rob"
+_ANSWER_SECONDS = 90.0
 
 _FILES = {
     "README.md": "# Greetings\n\nA file that greets. `sh check` says whether it does.\n",
@@ -105,9 +108,17 @@ class Scene:
                 self._tell(f"@{REVIEWER} asks for a change", pull.url)
             return
         for thread in pull.threads:
+            # A person reads the answer before they are content with it.
+            deadline = time.monotonic() + _ANSWER_SECONDS
+            while not _answered(thread) and time.monotonic() < deadline:
+                time.sleep(0.05)
             thread.resolve(by=REVIEWER)
         pull.review(by=REVIEWER, state="APPROVED", body="Thank you!")
         self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
+
+
+def _answered(thread: Thread) -> bool:
+    return thread.comments[-1].user.login == BOT
 
 
 def _word() -> str:
