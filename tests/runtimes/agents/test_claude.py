@@ -149,7 +149,9 @@ def test_a_status_file_of_another_conversation_says_nothing(files, command, read
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
-@pytest.mark.parametrize("content", ["", "[", "null", "[" * 5000, '{"pid":"x"}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "[", "null", '{"more":' + "[" * 5000, '{"pid":"x"}', "\x00"]
+)
 def test_a_broken_status_file_changes_nothing(files, command, reader, alive, content):
     path = status(files, command, "busy")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
@@ -197,8 +199,8 @@ def test_an_error_is_over_with_the_next_prompt(files, command, reader, alive):
 
 
 def test_an_error_of_an_earlier_run_is_not_this_runs(files, command, reader, alive):
-    error = {"type": "assistant", "isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
-    transcript(files, command, error, {"type": "assistant", "message": {"content": "hello"}})
+    old = {"isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
+    transcript(files, command, {"type": "assistant", "message": {"content": "no"}, **old})
     hook(files, command, "UserPromptSubmit")
     status(files, command, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.READY
@@ -213,6 +215,15 @@ def test_a_call_that_runs_is_progress_and_silence_is_none(files, command, reader
     result = {"type": "tool_result", "tool_use_id": "t1"}
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
     assert reader.read(alive, None, later).seen < NOW + timedelta(minutes=1)
+
+
+def test_a_call_that_was_interrupted_is_no_progress_of_the_next_turn(files, command, reader, alive):
+    call = {"type": "tool_use", "id": "t1"}
+    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
+    transcript(files, command, {"type": "user", "message": {"content": "something else"}})
+    status(files, command, "busy", ago=900)
+    later = NOW + timedelta(hours=1)
+    assert reader.read(alive, None, later).seen < later
 
 
 def test_its_end_outweighs_what_its_files_say(files, command, reader, dead):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from runtimes.agents.base import Lines, holds, write_private
+from runtimes.agents.base import Lines, holds, opened, write_private
 
 
 @pytest.fixture
@@ -62,6 +62,10 @@ def test_bytes_that_are_no_text_do_no_harm(log):
 def test_a_pipe_or_a_link_in_its_place_is_not_opened(log, tmp_path):
     os.mkfifo(log)
     assert Lines(log).new() == []
+    with os.fdopen(os.open(log, os.O_RDWR), "w+b", buffering=0) as pipe:
+        pipe.write(b"said\n")
+        with pytest.raises(OSError, match="no regular file"), opened(log):
+            pass
     log.unlink()
     secret = tmp_path / "secret"
     secret.write_text("secret\n")

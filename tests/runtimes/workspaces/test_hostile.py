@@ -84,10 +84,11 @@ def test_a_filter_of_committed_attributes_is_never_run(
 
 def test_hooks_are_never_run(worktree, mirror, git, trap, sprung):
     hooks = worktree.repository / "hooks"
-    hooks.mkdir(exist_ok=True)
     for name in ("post-checkout", "pre-commit", "post-index-change", "reference-transaction",
                  "pre-push", "pre-auto-gc", "post-commit", "fsmonitor-watchman"):  # fmt: skip
-        shutil.copy(trap, hooks / name)
+        for place in (hooks, mirror.path / "hooks"):
+            place.mkdir(exist_ok=True)
+            shutil.copy(trap, place / name)
     git(worktree.path, "config", "core.hooksPath", str(hooks))
     sprung.unlink(missing_ok=True)
     (worktree.path / "new").write_text("new")
@@ -243,6 +244,7 @@ def test_a_replaced_object_does_not_deceive_the_bot(worktree, mirror, git):
     sha = git.commit(worktree.path, "a", "1")
     git(worktree.path, "replace", sha, base)
     assert mirror.take(worktree) == sha
+    git(mirror.path, "replace", sha, base)
     assert [commit.subject for commit in mirror.subjects(base, sha)] == ["Write a"]
 
 

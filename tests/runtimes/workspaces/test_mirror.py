@@ -251,7 +251,7 @@ def test_the_token_travels_neither_in_arguments_nor_on_disk(tmp_path: Path, monk
     fake.parent.mkdir()
     fake.write_text(
         f'#!/bin/sh\nprintf "%s\\n" "$@" >> {seen}.argv\nenv > {seen}.env\n'
-        "echo 'fatal: Authorization: Basic c2VjcmV0LXRva2Vu refused' >&2\n"
+        "echo 'fatal: Authorization: Basic b3RoZXI= refused, c2VjcmV0LXRva2Vu too' >&2\n"
         'case "$1" in init) exit 0;; esac\nexit 128\n'
     )
     fake.chmod(0o755)
@@ -262,6 +262,7 @@ def test_the_token_travels_neither_in_arguments_nor_on_disk(tmp_path: Path, monk
     with pytest.raises(GitFailure) as failure:
         mirror.refresh()
     assert "c2VjcmV0LXRva2Vu" not in str(failure.value)
+    assert "b3RoZXI=" not in str(failure.value)
     assert "password" not in str(failure.value)
     assert "c2VjcmV0LXRva2Vu" not in Path(f"{seen}.argv").read_text()
     environment = Path(f"{seen}.env").read_text()

@@ -109,6 +109,20 @@ def test_a_file_that_was_committed_twice_between_two_looks_is_clean(worktree, gi
     assert not worktree.dirty()
 
 
+def test_a_file_committed_twice_between_two_looks_is_clean(worktree, git):
+    git.commit(worktree.path, "a", "1")
+    assert not worktree.dirty()
+    git.commit(worktree.path, "a", "2")
+    git.commit(worktree.path, "a", "3")
+    assert not worktree.dirty()
+
+
+def test_a_look_that_was_killed_does_not_hinder_the_next(worktree, git):
+    (worktree.place / "bot.git" / "index.lock").touch()
+    git.commit(worktree.path, "a", "1")
+    assert not worktree.dirty()
+
+
 def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree):
     cache = worktree.path / "cache" / "module"
     cache.mkdir(parents=True)
@@ -125,9 +139,14 @@ def test_removing_does_not_follow_a_link_out_of_the_workspace(worktree, tmp_path
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("mine")
-    (worktree.path / "link").symlink_to(outside)
+    outside.chmod(0o750)
+    protected = worktree.path / "protected"
+    protected.mkdir()
+    (protected / "link").symlink_to(outside)
+    protected.chmod(0o500)
     worktree.remove()
     assert (outside / "file").exists()
+    assert outside.stat().st_mode & 0o777 == 0o750
 
 
 def test_a_workspace_that_is_not_made_cannot_be_asked_for_changes(workspace):

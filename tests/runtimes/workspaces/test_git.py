@@ -1,0 +1,101 @@
+"""The one way git is run: it ends, it hides what it must, and it says what to do."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.git import GitFailure, git, redact
+from runtimes.workspaces.mirror import Mirror
+
+
+@pytest.fixture
+def refusing() -> Iterator[tuple[str, list[str]]]:
+    """A server that refuses everybody, and the `Authorization` headers it was sent."""
+    sent: list[str] = []
+
+    class Refuse(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent.append(self.headers.get("Authorization", ""))
+            self.send_response(403)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Tests are silent."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refuse) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/o/widgets.git", sent
+        server.shutdown()
+        thread.join()
+
+
+def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(refusing, tmp_path):
+    url, sent = refusing
+    mirror = Mirror(tmp_path / "mirror.git", url, lambda: "Authorization: Basic c2VjcmV0")
+    with pytest.raises(GitFailure, match="check the token") as failure:
+        mirror.refresh()
+    assert sent == ["Basic c2VjcmV0"]
+    assert "c2VjcmV0" not in str(failure.value)
+    elsewhere = Mirror(tmp_path / "other.git", url.replace("127.0.0.1", "localhost"))
+    elsewhere.header = lambda: ""
+    with pytest.raises(GitFailure):
+        elsewhere.refresh()
+    assert sent[-1] == ""
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path("/proc", str(pid), "stat").read_text().split()[2] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_git_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path, monkeypatch):
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitFailure, match="did not end within"):
+        git(tmp_path, "fetch", seconds=1.0)
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 10
+    while lives(child):
+        assert time.monotonic() < deadline, "git left a child"
+        time.sleep(0.005)
+
+
+def test_git_that_is_missing_is_named(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitFailure, match="git is missing; install git"):
+        git(tmp_path, "status")
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path):
+    with pytest.raises(GitFailure, match="no such folder"):
+        git(tmp_path / "gone", "status")
+
+
+def test_no_transport_is_open_that_was_not_asked_for(mirror, github):
+    with pytest.raises(GitFailure, match="transport 'file' not allowed"):
+        git(mirror.path, "fetch", str(github))
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("https://user:pass@host/x", "https://***@host/x"),
+        ("https://ghs_token@host/x", "https://***@host/x"),
+        ("Authorization: Basic abc", "Authorization: Basic ***"),
+        ("authorization: bearer abc def", "authorization: bearer *** def"),
+        ("git@host:o/r is fine", "git@host:o/r is fine"),
+    ],
+)
+def test_credentials_are_taken_out_of_what_git_says(text, clean):
+    assert redact(text) == clean
