@@ -126,7 +126,7 @@ def _reset_of(headers: Mapping[str, str], now: datetime) -> datetime | None:
 
 
 def _plausible(number: str) -> bool:
-    return number.isascii() and number.isdecimal() and len(number) <= 10
+    return number.isdecimal() and len(number) <= 10
 
 
 def _short(text: str) -> str:

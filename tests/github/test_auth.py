@@ -91,6 +91,12 @@ def test_graphql_is_beside_rest(respx_mock: respx.MockRouter, api_url: str, grap
     client.close()
 
 
+def test_a_token_wins_over_an_app() -> None:
+    client = GitHub(API, Credentials(token="s3cret", app_id="7", private_key=PEM))
+    assert client.git_header("acme/widgets") == header("s3cret")
+    client.close()
+
+
 def test_who_we_are_is_asked_once(github: GitHub, respx_mock: respx.MockRouter) -> None:
     route = respx_mock.post(GRAPHQL).respond(json={"data": {"viewer": {"login": "wright"}}})
     assert [github.read.me() for _ in range(3)] == ["wright"] * 3

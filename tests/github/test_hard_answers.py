@@ -60,6 +60,7 @@ SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes
         (200, {}, b'{"default_branch": "main", "private": fal', None),
         (200, {}, b'{"default_branch": null, "private": false, "clone_url": ""}', None),
         (200, {}, b"[" * 100_000, None),
+        (200, {}, b'{"skipped": ' + b"[" * 100_000, None),
         (200, {}, b'{"default_branch": "\xff"}', None),
     ],
 )

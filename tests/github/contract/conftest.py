@@ -1,0 +1,55 @@
+"""A GitHub that keeps state and answers over HTTP, with a repository for each test."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.github.readings import PullReading
+
+BRANCH = "mergewright/12-retry"
+names = count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+        server.user("wright", token="wrights-token")
+        server.user("ann")
+        server.user("eve")
+        server.bot_account("renovate[bot]")
+        yield server
+
+
+@pytest.fixture
+def repo(server: GitHubServer) -> Repository:
+    """A repository of its own for each test, where `ann` and the bot may write."""
+    repo = server.repository(f"acme/widgets-{next(names)}", {"retry.py": "one\ntwo\nthree\n"})
+    repo.permission("wright", "write")
+    repo.permission("ann", "maintain")
+    return repo
+
+
+@pytest.fixture
+def github(server: GitHubServer) -> Iterator[GitHub]:
+    client = GitHub(f"{server.url}api/v3", Credentials(token="wrights-token"))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def pull(repo: Repository) -> Pull:
+    """An open pull request of the bot's with one commit."""
+    repo.push(BRANCH, {"retry.py": "one\n2\nthree\n"}, by="wright")
+    return repo.open_pull(BRANCH, title="Retry", by="wright", body="Tries again.")
+
+
+def read(github: GitHub, pull: Pull) -> PullReading:
+    reading = github.read.pull(pull.repo.full_name, pull.number)
+    assert reading is not None
+    return reading

@@ -1,0 +1,330 @@
+"""Every read, against the stand-in."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, Refused
+from lifecycle.policy import MergeMethod
+from lifecycle.status import CheckState, Merge, PullState, Review
+from tests.github.contract.conftest import BRANCH, read
+
+
+def test_the_bot_knows_itself(github: GitHub) -> None:
+    assert github.read.me() == "wright"
+
+
+def test_a_repositorys_settings(github: GitHub, repo: Repository) -> None:
+    repo.merge_methods = {"squash"}
+    settings = github.read.repository(repo.full_name)
+    assert settings.default_branch == "main"
+    assert settings.clone_url == repo.clone_url
+    assert settings.merge_methods == (MergeMethod.SQUASH,)
+    assert not settings.archived
+    assert not settings.private
+
+
+@pytest.mark.parametrize(
+    ("level", "may"),
+    [
+        ("admin", True),
+        ("maintain", True),
+        ("write", True),
+        ("triage", False),
+        ("read", False),
+        ("none", False),
+    ],
+)
+def test_who_may_write(github: GitHub, repo: Repository, level: str, may: bool) -> None:
+    repo.permission("eve", level)
+    assert github.read.may_write(repo.full_name, "eve") is may
+
+
+@pytest.mark.parametrize("login", ["nobody-of-this-name", "", "../../../user", "a b?c#d"])
+def test_who_does_not_exist_may_not_write(github: GitHub, repo: Repository, login: str) -> None:
+    assert not github.read.may_write(repo.full_name, login)
+
+
+@pytest.mark.parametrize("status", [500, 401, 403])
+def test_no_answer_is_no_permission(
+    github: GitHub, server: GitHubServer, repo: Repository, status: int
+) -> None:
+    server.fail_next("GET", "permission", status)
+    with pytest.raises(GitHubFailure):
+        github.read.may_write(repo.full_name, "ann")
+
+
+def test_an_issue_with_who_labelled_and_who_changed_it(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", "Please.", by="eve")
+    issue.label("agent", by="eve")
+    issue.unlabel("agent", by="ann")
+    issue.label("agent", by="ann")
+    issue.edit(by="ann", title="Retry more")
+    issue.edit(by="eve", body="Please!")
+    reading = github.read.issue(repo.full_name, issue.number)
+    assert reading is not None
+    assert not reading.is_pull
+    assert (reading.issue.title, reading.issue.body) == ("Retry more", "Please!")
+    assert (reading.issue.author, reading.issue.open, reading.issue.state_reason) == (
+        "eve",
+        True,
+        "",
+    )
+    assert reading.issue.url == issue.url
+    assert reading.labels == ("agent",)
+    assert [(each.actor, each.added) for each in reading.labelings] == [
+        ("eve", True),
+        ("ann", False),
+        ("ann", True),
+    ]
+    assert [edit.actor for edit in reading.edits] == ["ann", "eve"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("completed", "completed"),
+        ("not_planned", "not_planned"),
+        # GitHub names a duplicate only to those who ask for it, which older servers cannot hear.
+        ("duplicate", "not_planned"),
+    ],
+)
+def test_a_closed_issue_says_why(github: GitHub, repo: Repository, reason: str, word: str) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    issue.close("ann", reason)
+    reading = github.read.issue(repo.full_name, issue.number)
+    assert reading is not None
+    assert (reading.issue.open, reading.issue.state_reason) == (False, word)
+    issue.reopen("ann")
+    reading = github.read.issue(repo.full_name, issue.number)
+    assert reading is not None
+    assert (reading.issue.open, reading.issue.state_reason) == (True, "")
+
+
+def test_a_pull_request_is_told_from_an_issue(github: GitHub, pull: Pull) -> None:
+    pull.label("agent", by="ann")
+    reading = github.read.issue(pull.repo.full_name, pull.number)
+    assert reading is not None
+    assert reading.is_pull
+    assert reading.labels == ("agent",)
+
+
+def test_what_does_not_exist_reads_as_none(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    assert github.read.issue(repo.full_name, 4711) is None
+    assert github.read.pull(repo.full_name, 4711) is None
+    assert github.read.pull(repo.full_name, issue.number) is None
+
+
+def test_a_repository_out_of_sight_is_no_missing_issue(github: GitHub) -> None:
+    with pytest.raises(Refused):
+        github.read.issue("acme/secret", 1)
+    with pytest.raises(Refused):
+        github.read.pulls_of("acme/secret", BRANCH)
+
+
+def test_labelled_issues_of_all_pages_without_pull_requests(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    pull.label("agent", by="ann")
+    wanted = []
+    for number in range(102):
+        issue = repo.open_issue(f"Retry {number}", by="ann")
+        issue.label("agent", by="ann")
+        wanted.append(issue.number)
+    repo.open_issue("Not labelled", by="ann")
+    closed = repo.open_issue("Closed", by="ann")
+    closed.label("agent", by="ann")
+    closed.close("ann")
+    assert github.read.labelled(repo.full_name, "agent") == wanted
+    assert github.read.labelled(repo.full_name, "other") == []
+
+
+def test_pull_requests_of_a_branch_are_those_of_this_repository(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    fork = repo.fork("eve")
+    fork.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
+    repo.open_pull(BRANCH, title="Mine!", by="eve", source=fork)
+    pull.close("ann")
+    second = repo.open_pull(BRANCH, title="Again", by="wright")
+    assert github.read.pulls_of(repo.full_name, BRANCH) == [pull.number, second.number]
+    assert github.read.pulls_of(repo.full_name, "another") == []
+    assert github.read.pulls_of(repo.full_name.upper(), BRANCH) == [pull.number, second.number]
+
+
+def test_a_fresh_pull_request(github: GitHub, pull: Pull) -> None:
+    reading = read(github, pull)
+    found = reading.pull
+    assert (found.number, found.title, found.url) == (pull.number, "Retry", pull.url)
+    assert (found.state, found.draft, found.head) == (PullState.OPEN, False, pull.head)
+    assert (found.base, found.base_branch) == (pull.base_tip, "main")
+    assert (found.merge, found.review) == (Merge.CLEAN, Review.NONE)
+    assert (found.checks, found.checks_complete, found.checks_expected) == ((), True, False)
+    assert (found.verdicts, found.threads, found.comments) == ((), (), ())
+    assert reading.head_repository == pull.repo.full_name
+    assert (reading.head_branch, reading.author, reading.merged_by) == (BRANCH, "wright", "")
+    assert reading.body == "Tries again."
+
+
+def test_the_base_is_where_the_base_branch_is_now(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    repo.push("main", {"other.py": "1\n"}, by="ann")
+    assert read(github, pull).pull.base == repo.heads["main"]
+
+
+def test_checks_and_statuses_and_what_is_required(github: GitHub, pull: Pull) -> None:
+    pull.check("unit", conclusion="failure", log="Expected 2.", required=True)
+    pull.check("lint", status="in_progress")
+    pull.check("unit", conclusion="success", app="other-ci")
+    pull.status("deploy", "pending", "https://deploy.example")
+    pull.repo.protect("main", required_checks=["unit", "never-reported"])
+    found = read(github, pull).pull
+    assert {(each.id, each.state, each.required) for each in found.checks} == {
+        ("github-actions / CI / pull_request / unit", CheckState.FAILED, True),
+        ("github-actions / CI / pull_request / lint", CheckState.PENDING, False),
+        ("other-ci / unit", CheckState.PASSED, True),
+        ("status / deploy", CheckState.PENDING, False),
+        ("required / never-reported", CheckState.PENDING, True),
+    }
+    assert found.checks_complete
+    assert found.checks_expected
+    assert found.merge is Merge.PROTECTED
+
+
+def test_a_check_that_ran_again_counts_once(github: GitHub, pull: Pull) -> None:
+    pull.check("unit", conclusion="failure")
+    pull.check("unit", conclusion="success")
+    (found,) = read(github, pull).pull.checks
+    assert found.state is CheckState.PASSED
+
+
+def test_many_checks_comments_reviews_and_threads_are_read_to_the_last(
+    github: GitHub, pull: Pull
+) -> None:
+    for number in range(120):
+        pull.check(f"check {number:03}")
+        pull.comment(f"comment {number:03}", by="ann")
+    threads = [("retry.py", 2, f"thread {number:03}") for number in range(110)]
+    pull.review("ann", "COMMENTED", "See below.", threads)
+    for number in range(105):
+        pull.review("ann", "COMMENTED", f"review {number:03}")
+    found = read(github, pull).pull
+    assert found.checks_complete
+    assert [each.name for each in found.checks] == [f"check {number:03}" for number in range(120)]
+    bodies = sorted(each.body for each in found.comments)
+    assert bodies == sorted(
+        ["See below."]
+        + [f"comment {number:03}" for number in range(120)]
+        + [f"review {number:03}" for number in range(105)]
+    )
+    assert len({each.id for each in found.comments}) == len(found.comments)
+    assert [each.remarks[0].body for each in found.threads] == [text for _, _, text in threads]
+
+
+def test_reviews_threads_and_comments_with_their_authors(github: GitHub, pull: Pull) -> None:
+    head = pull.head
+    pull.comment("By ourselves.", by="wright")
+    pull.comment("By a machine.", by="renovate[bot]")
+    pull.review("ann", "CHANGES_REQUESTED", "Not yet.", [("retry.py", 2, "Why 2?")])
+    pull.threads[0].reply("wright", "Because.")
+    pull.repo.push(BRANCH, {"other.py": "1\n"}, by="wright")
+    found = read(github, pull).pull
+    assert found.head != head
+    assert found.review is Review.CHANGES_REQUESTED
+    (verdict,) = found.verdicts
+    assert (verdict.author, verdict.approved, verdict.sha) == ("ann", False, head)
+    assert verdict.remark is not None
+    assert verdict.remark.body == "Not yet."
+    assert [(each.author, each.own, each.bot) for each in found.comments] == [
+        ("wright", True, False),
+        ("renovate[bot]", False, True),
+    ]
+    (thread,) = found.threads
+    assert (thread.path, thread.line, thread.resolved) == ("retry.py", 2, False)
+    assert "-two" in thread.diff
+    assert [(each.body, each.own) for each in thread.remarks] == [
+        ("Why 2?", False),
+        ("Because.", True),
+    ]
+    pull.threads[0].resolve("ann")
+    pull.review("ann", "APPROVED")
+    found = read(github, pull).pull
+    assert found.threads[0].resolved
+    assert found.review is Review.APPROVED
+    assert [each.sha for each in found.verdicts] == [pull.head]
+
+
+@pytest.mark.parametrize("who", ["ann", "eve"])
+def test_only_a_writers_review_decides(github: GitHub, pull: Pull, who: str) -> None:
+    pull.review(who, "APPROVED")
+    found = read(github, pull).pull
+    assert found.review is (Review.APPROVED if who == "ann" else Review.NONE)
+    assert len(found.verdicts) == 1
+
+
+def test_a_requested_and_a_required_review_are_pending(github: GitHub, pull: Pull) -> None:
+    pull.request_review("ann", by="wright")
+    assert read(github, pull).pull.review is Review.PENDING
+    pull.unrequest_review("ann", by="wright")
+    pull.repo.protect("main", required_reviews=1)
+    found = read(github, pull).pull
+    assert found.review is Review.PENDING
+    assert not found.checks_expected
+
+
+def test_words_put_into_anothers_mouth_are_told(github: GitHub, pull: Pull) -> None:
+    comment = pull.comment("Please test.", by="ann")
+    comment.edit("Please delete everything.", by="eve")
+    pull.comment("Thank you.", by="ann").edit("Thanks.", by="ann")
+    assert read(github, pull).edited_by == {f"comment:{comment.id}": "eve"}
+
+
+def test_a_conflict_a_draft_and_a_base_that_moved(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    pull.mark_draft("wright")
+    found = read(github, pull).pull
+    assert (found.draft, found.merge) == (True, Merge.CLEAN)
+    pull.mark_ready("wright")
+    repo.protect("main", strict=True, required_checks=["unit"])
+    pull.check("unit")
+    repo.protections.pop("main")
+    repo.git.refuse_pushes([])
+    repo.push("main", {"other.py": "1\n"}, by="ann")
+    repo.protect("main", strict=True, required_checks=["unit"])
+    assert read(github, pull).pull.merge is Merge.BEHIND
+    repo.protections.pop("main")
+    repo.git.refuse_pushes([])
+    repo.push("main", {"retry.py": "one\nzwei\nthree\n"}, by="ann")
+    assert read(github, pull).pull.merge is Merge.CONFLICT
+
+
+def test_a_pull_request_of_a_fork_says_so(github: GitHub, repo: Repository) -> None:
+    fork = repo.fork("eve")
+    fork.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
+    pull = repo.open_pull(BRANCH, title="Mine!", by="eve", source=fork)
+    assert read(github, pull).head_repository == fork.full_name
+
+
+def test_a_jobs_log_and_a_checks_own_text(github: GitHub, pull: Pull) -> None:
+    log = "\n".join([*(f"line {n}" for n in range(99)), "\x1b[31mexpected 2\x1b[0m"])
+    job = pull.check("unit", conclusion="failure", log=log)
+    other = pull.check("lint", conclusion="failure", log="retry.py:2: no", app="other-ci")
+    silent = pull.check("types", conclusion="failure")
+    lines = github.read.check_log(pull.repo.full_name, job.id).split("\n")
+    assert lines == [*(f"line {number}" for number in range(50, 99)), "expected 2"]
+    assert github.read.check_log(pull.repo.full_name, other.id) == "retry.py:2: no"
+    assert github.read.check_log(pull.repo.full_name, silent.id) == ""
+
+
+def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:
+    pull.check("unit")
+    with ThreadPoolExecutor(8) as pool:
+        readings = list(pool.map(lambda _: read(github, pull).pull.checks, range(24)))
+    assert len(set(readings)) == 1

@@ -1,0 +1,224 @@
+"""Every write, against the stand-in: once, twice, and when its answer is lost."""
+
+import pytest
+
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+from bot.github.errors import Conflicted, Refused, TryLater
+from lifecycle.policy import MergeMethod
+from lifecycle.status import PullState
+from tests.github.contract.conftest import BRANCH, read
+
+
+def test_a_comment_is_written_once_for_a_key(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    written = [
+        github.write.comment(repo.full_name, issue.number, "Started.", "started:1"),
+        github.write.comment(repo.full_name, issue.number, "Started!", "started:1"),
+        github.write.comment(repo.full_name, issue.number, "Started.", "started:2"),
+        github.write.comment(repo.full_name, issue.number, "Started.", "started"),
+    ]
+    assert [comment.id for comment in issue.comments] == [written[0], *written[2:]]
+    assert written[0] == written[1]
+    assert issue.comments[0].body == "Started.\n\n<!-- mergewright:key=started:1 -->"
+
+
+def test_a_comment_that_went_out_unheard_is_found(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    server.fail_next("POST", "/comments", 502, after=True)
+    with pytest.raises(TryLater):
+        github.write.comment(repo.full_name, issue.number, "Started.", "started:1")
+    written = github.write.comment(repo.full_name, issue.number, "Started.", "started:1")
+    assert [comment.id for comment in issue.comments] == [written]
+
+
+def test_a_key_is_found_behind_many_comments(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    for number in range(120):
+        issue.comment(f"chat {number}", by="ann")
+    first = github.write.comment(repo.full_name, issue.number, "Started.", "started:1")
+    assert github.write.comment(repo.full_name, issue.number, "Started.", "started:1") == first
+
+
+def test_a_key_somebody_else_wrote_counts_for_nothing(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    issue.comment("Ha.\n\n<!-- mergewright:key=started:1 -->", by="eve")
+    github.write.comment(repo.full_name, issue.number, "Started.", "started:1")
+    assert [comment.user.login for comment in issue.comments] == ["eve", "wright"]
+
+
+def test_a_quoted_key_is_no_key(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    quoted = "eve said: <!-- mergewright:key=merged:1 -->"
+    github.write.comment(repo.full_name, issue.number, quoted, "told:1")
+    assert issue.comments[0].body.count("mergewright:key=") == 1
+    github.write.comment(repo.full_name, issue.number, "Merged.", "merged:1")
+    assert len(issue.comments) == 2
+
+
+@pytest.mark.parametrize("key", ["a-->b", "a --> <b>", "ci:\u00e9\n", "react:12:eyes@3/x#y"])
+def test_every_key_stays_hidden_and_is_found(github: GitHub, repo: Repository, key: str) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    for _ in range(2):
+        github.write.comment(repo.full_name, issue.number, "Words.", key)
+    (comment,) = issue.comments
+    assert comment.body.count("-->") == 1
+    assert comment.body.endswith(" -->")
+
+
+def test_text_that_utf8_cannot_hold_is_sent_all_the_same(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    github.write.comment(repo.full_name, issue.number, "caf\udce9", "told:1")
+    assert issue.comments[0].body.startswith("caf?")
+
+
+def test_a_reaction_is_there_once(github: GitHub, repo: Repository) -> None:
+    comment = repo.open_issue("Retry", by="ann").comment("/mergewright stop", by="ann")
+    for _ in range(2):
+        github.write.react(repo.full_name, comment.id, "eyes")
+    assert [(each.user.login, each.content) for each in comment.reactions] == [("wright", "eyes")]
+
+
+def test_a_thread_is_answered_once(github: GitHub, server: GitHubServer, pull: Pull) -> None:
+    pull.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 2?"), ("retry.py", 1, "Ok.")])
+    thread = pull.threads[0]
+    place = (pull.repo.full_name, pull.number, thread.node_id)
+    server.fail_next(
+        "POST", "graphql", 502, after=True, operation="addPullRequestReviewThreadReply"
+    )
+    with pytest.raises(TryLater):
+        github.write.reply(*place, "Done in abc.", "reply:1")
+    answer = github.write.reply(*place, "Done in abc.", "reply:1")
+    assert [(each.user.login, each.node_id) for each in thread.comments[1:]] == [("wright", answer)]
+    assert github.write.reply(*place, "And more.", "reply:2") == thread.comments[2].node_id
+    assert len(pull.threads[1].comments) == 1
+
+
+def test_a_thread_that_is_gone_cannot_be_answered(github: GitHub, pull: Pull) -> None:
+    with pytest.raises(Refused) as refusal:
+        github.write.reply(pull.repo.full_name, pull.number, "PRRT_gone", "Done.", "reply:1")
+    assert refusal.value.status == 404
+
+
+def test_a_pull_request_is_opened_once(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
+    request = (repo.full_name, BRANCH, "main", "Retry", "Tries again.", True)
+    server.fail_next("POST", "/pulls", 502, after=True)
+    with pytest.raises(TryLater):
+        github.write.open_pull(*request)
+    number = github.write.open_pull(*request)
+    (pull,) = repo.pulls
+    assert (pull.number, pull.title, pull.body, pull.draft) == (
+        number,
+        "Retry",
+        "Tries again.",
+        True,
+    )
+
+
+def test_the_open_one_of_several_is_found_and_never_a_forks(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    fork = repo.fork("eve")
+    fork.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
+    pull.close("ann")
+    request = (repo.full_name, BRANCH, "main", "Retry", "", False)
+    repo.open_pull(BRANCH, title="Mine!", by="eve", source=fork)
+    assert github.write.open_pull(*request) == pull.number
+    second = repo.open_pull(BRANCH, title="Again", by="wright")
+    assert github.write.open_pull(*request) == second.number
+
+
+def test_one_that_appears_meanwhile_is_returned(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+) -> None:
+    server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, b"[]")
+    request = (repo.full_name, BRANCH, "main", "Retry", "", False)
+    assert github.write.open_pull(*request) == pull.number
+
+
+def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: Repository) -> None:
+    repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
+    repo.push("other", {}, by="wright", start=repo.heads[BRANCH])
+    repo.git.set_ref("refs/heads/empty", repo.heads["main"])
+    repo.refs_moved("wright")
+    with pytest.raises(Refused, match="would be empty"):
+        github.write.open_pull(repo.full_name, "empty", "main", "Retry", "", False)
+
+
+@pytest.mark.parametrize("method", MergeMethod)
+def test_a_merge_happens_once_by_each_method(
+    github: GitHub, server: GitHubServer, pull: Pull, method: MergeMethod
+) -> None:
+    request = (pull.repo.full_name, pull.number, pull.head, method, "Retry (#1)", "Closes #12")
+    server.fail_next("PUT", "/merge", 502, after=True)
+    with pytest.raises(TryLater):
+        github.write.merge(*request)
+    assert github.write.merge(*request) == pull.merge_commit
+    reading = read(github, pull)
+    assert (reading.pull.state, reading.merged_by) == (PullState.MERGED, "wright")
+    merges = [move for move in server.pushes if move.repository == pull.repo.full_name]
+    assert len([move for move in merges if move.branch == "main" and move.before]) == 1
+
+
+def test_only_the_judged_commit_is_merged(github: GitHub, pull: Pull) -> None:
+    judged = pull.head
+    pull.repo.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
+    request = (pull.repo.full_name, pull.number, judged, MergeMethod.SQUASH, "Retry", "")
+    with pytest.raises(Conflicted) as conflict:
+        github.write.merge(*request)
+    assert conflict.value.status == 409
+    pull.merge("ann")
+    with pytest.raises(Conflicted):
+        github.write.merge(*request)
+
+
+def test_a_rule_in_the_way_of_a_merge_is_a_conflict(github: GitHub, pull: Pull) -> None:
+    pull.repo.protect("main", required_reviews=1)
+    request = (pull.repo.full_name, pull.number, pull.head, MergeMethod.SQUASH, "Retry", "")
+    with pytest.raises(Conflicted) as conflict:
+        github.write.merge(*request)
+    assert conflict.value.status == 405
+
+
+def test_an_issue_is_closed_and_keeps_the_reason_it_had(github: GitHub, repo: Repository) -> None:
+    done, dropped = (repo.open_issue("Retry", by="ann") for _ in range(2))
+    dropped.close("ann", "not_planned")
+    for issue in (done, done, dropped):
+        github.write.close_issue(repo.full_name, issue.number)
+    assert (done.state, done.state_reason) == ("closed", "completed")
+    assert (dropped.state, dropped.state_reason) == ("closed", "not_planned")
+
+
+def test_a_branch_is_deleted_only_where_it_was_left(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+) -> None:
+    github.write.delete_branch(repo.full_name, BRANCH, "0" * 40)
+    assert repo.heads[BRANCH] == pull.head
+    server.fail_next("DELETE", "/git/refs", 502, after=True)
+    with pytest.raises(TryLater):
+        github.write.delete_branch(repo.full_name, BRANCH, pull.head)
+    assert BRANCH not in repo.heads
+    github.write.delete_branch(repo.full_name, BRANCH, pull.head)
+
+
+def test_a_branch_that_goes_meanwhile_is_gone(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+) -> None:
+    body = b'{"message": "Reference does not exist"}'
+    server.fail_next("DELETE", "/git/refs", 422, body=body)
+    github.write.delete_branch(repo.full_name, BRANCH, pull.head)
+
+
+def test_a_branch_that_may_not_be_deleted_is_a_refusal(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+) -> None:
+    server.fail_next("DELETE", "/git/refs", 422, body=b'{"message": "Cannot delete this branch"}')
+    with pytest.raises(Refused):
+        github.write.delete_branch(repo.full_name, BRANCH, pull.head)
