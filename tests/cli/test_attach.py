@@ -7,11 +7,17 @@ import pytest
 from tests.cli.conftest import CommandLine, House
 
 
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The command lines this process would have become."""
+    command_lines: list[tuple[str, ...]] = []
+    monkeypatch.setattr(os, "execvp", lambda _, argv: command_lines.append(argv))
+    return command_lines
+
+
 def test_attaching_becomes_the_runtimes_command(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, house: House, became: list[tuple[str, ...]]
 ) -> None:
-    became: list[tuple[str, ...]] = []
-    monkeypatch.setattr(os, "execvp", lambda _, argv: became.append(argv))
     session = house.has_session()
     assert mergewright("attach", session).code == 0
     ((program, *words),) = became
@@ -20,9 +26,12 @@ def test_attaching_becomes_the_runtimes_command(
     assert words[-1] == "=widgets-12_r1"
 
 
-def test_what_does_not_run_cannot_be_attached_to(mergewright: CommandLine, house: House) -> None:
+def test_what_does_not_run_cannot_be_attached_to(
+    mergewright: CommandLine, house: House, became: list[tuple[str, ...]]
+) -> None:
     session = house.has_session()
     house.has_ended(session)
     result = mergewright("attach", session)
     assert result.code == 1
     assert "widgets-12 is killed: no program of it runs; `mergewright logs" in result.err
+    assert became == []
