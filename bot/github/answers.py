@@ -34,16 +34,16 @@ REMEDIES = {
 class Detail(Struct, frozen=True):
     """One entry of `errors` in a refusal."""
 
-    message: str = ""
-    code: str = ""
-    field: str = ""
+    message: str | None = None
+    code: str | None = None
+    field: str | None = None
 
 
 class Complaint(Struct, frozen=True):
     """The body GitHub sends with an error."""
 
     message: str = ""
-    errors: tuple[Detail | str, ...] = ()
+    errors: tuple[Detail | str, ...] | str = ()
 
 
 class Problem(Struct, frozen=True):
@@ -96,9 +96,12 @@ def complaint(body: bytes) -> str:
         said = msgspec.json.decode(body, type=Complaint)
     except UNDECODABLE:
         return ""
+    errors = (said.errors,) if isinstance(said.errors, str) else said.errors
     details = (
-        error if isinstance(error, str) else error.message or f"{error.field} {error.code}"
-        for error in said.errors
+        error
+        if isinstance(error, str)
+        else error.message or f"{error.field or ''} {error.code or ''}"
+        for error in errors
     )
     return _short("; ".join(part for part in (said.message, *details) if part.strip()))
 
