@@ -18,6 +18,7 @@ from lifecycle.names import addressed_lines, addresses_bot
         "Looks good to me.\r\n\r\n/mergewright merge\r\n",
         "> earlier words\n\n/mergewright merge",
         "```\nsome code\n```\n/mergewright merge",
+        "```\r\nsome code\r\n```\r\n/mergewright merge",
         "~~~~ python\nx\n~~~~\n/mergewright merge",
         "One lone ` tick\n\n/mergewright merge\nand `code`",
     ],

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bot.web.live import Watchers
 from bot.web.serve import CannotListen, Server
 from lifecycle.status import Status
 from tests.web.conftest import Site, bearer, wait_until
@@ -18,7 +19,7 @@ from tests.web.conftest import Site, bearer, wait_until
 @contextmanager
 def watching(site: Site) -> Iterator[Iterator[str]]:
     """The lines of a stream, which is known to be open."""
-    with site.http.stream("GET", "/events", headers=bearer()) as response:
+    with site.http.stream("GET", "/events", headers=bearer(), timeout=10) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         lines = response.iter_lines()
         assert next(lines).startswith(":")
@@ -95,10 +96,11 @@ def test_open_streams_do_not_hold_up_the_end(make_site: Callable[..., Site]) -> 
         assert "data" not in "".join(lines)  # ended in order: nothing is raised
 
 
-def test_a_change_after_the_end_is_told_to_nobody(make_site: Callable[..., Site]) -> None:
+def test_a_change_while_nothing_serves_is_told_to_nobody(make_site: Callable[..., Site]) -> None:
     site = make_site()
+    Watchers().changed("before the start")
     site.server.stop()
-    site.session(1)
+    site.watchers.changed("after the end")
     site.server.stop()
 
 
