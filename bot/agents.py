@@ -140,8 +140,8 @@ class Agents:
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         kept = self._sites.mirror(session.project).preserve(workspace, run)
         workspace.remove()
-        for number in range(1, run + 1):
-            shutil.rmtree(self._sites.layout.run(session.id, number) / "home", ignore_errors=True)
+        home = self._sites.files(session.id, run, session.branch, workspace.path).home
+        shutil.rmtree(home, ignore_errors=True)
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Outcome(result=f"kept {kept}" if kept else "", observed=seen)

@@ -66,7 +66,7 @@ class App:
         self._settings = settings
         self._clock = clock
         self._journal = journal
-        self._owner = this_process()
+        self._owner = f"{this_process()}:{id(self):x}"
         self._leads_until: datetime | None = None
         self._standing_by = "starting"
         self._sorting = Lane("inbox", self._sort)

@@ -151,7 +151,8 @@ class WatchIssues:
         if not self._people.may_write(repository, put.actor, fresh=True):
             return f"@{put.actor}, who put the label on, may not write to the repository"
         for edit in reading.edits:
-            if edit.at > put.at and not self._people.may_write(repository, edit.actor):
+            # GitHub tells whole seconds: what happened in the same one may have come after.
+            if edit.at >= put.at and not self._people.may_write(repository, edit.actor):
                 return f"@{edit.actor}, who may not write, edited it after it was labelled"
         return ""
 
@@ -183,7 +184,9 @@ def labelling(reading: IssueReading, label: str) -> Labeling | None:
 def standing_head(session: Session, number: int, at: datetime) -> str:
     """The head a wish of that moment was written about; empty where it has moved since."""
     for pull in session.pulls:
-        if pull.number == number and (pull.head_since is None or pull.head_since <= at):
+        # GitHub tells whole seconds, so the head is looked at as if it told them too.
+        since = pull.head_since.replace(microsecond=0) if pull.head_since else at
+        if pull.number == number and since <= at:
             return pull.head
     return ""
 

@@ -62,7 +62,7 @@ _SETTINGS = {
 #: What git says, and what a person can do about it. The first that is found counts.
 _REMEDIES = (
     (
-        r"No space left|Disk quota|File too large|signal 25\b",
+        r"No space left|unable to write file|Disk quota|File too large|signal 25\b",
         "free disk space there, then try again",
     ),
     (

@@ -36,13 +36,9 @@ command = ["{python}", "-I", "{puppet}"]
 env = {{ PUPPET = "{puppets}" }}
 [runtime]
 sandbox = "none"
+[limits]
+sessions = {sessions}
 [policy]
-mode = "merge"
-settle-seconds = 0.2
-review-debounce-seconds = 0.2
-merged-grace-seconds = 1
-hearing-seconds = 2
-restart-seconds = 0.1
 {policy}
 [timing]
 sweep-seconds = 0.1
@@ -51,6 +47,15 @@ pull-stale-seconds = {reconcile}
 lease-seconds = 2
 action-retry-seconds = 0.1
 """
+
+_POLICY: Mapping[str, object] = {
+    "mode": "merge",
+    "settle_seconds": 0.2,
+    "review_debounce_seconds": 0.2,
+    "merged_grace_seconds": 1,
+    "hearing_seconds": 2,
+    "restart_seconds": 0.1,
+}
 
 
 class World:
@@ -74,9 +79,15 @@ class World:
 
     # -- the bot
 
-    def settings(self, policy: str = "", reconcile_seconds: float = 600) -> Settings:
-        """The configuration of a story, with further lines under [policy]."""
+    def settings(
+        self,
+        policy: Mapping[str, object] = {},
+        reconcile_seconds: float = 600,
+        sessions: int = 4,
+    ) -> Settings:
+        """The configuration of a story; `policy` differs from the impatient one of all stories."""
         path = self.folder / "mergewright.toml"
+        lines = {**_POLICY, **policy}
         path.write_text(
             _CONFIG.format(
                 port=self.port,
@@ -85,15 +96,24 @@ class World:
                 python=sys.executable,
                 puppet=Path(__file__).with_name("puppet.py"),
                 puppets=self.puppets,
-                policy=policy,
+                policy="\n".join(
+                    f"{name.replace('_', '-')} = {json.dumps(value)}"
+                    for name, value in lines.items()
+                ),
                 reconcile=reconcile_seconds,
+                sessions=sessions,
             )
         )
         return load_settings(path)
 
-    def bot_starts(self, policy: str = "", reconcile_seconds: float = 600) -> App:
+    def bot_starts(
+        self,
+        policy: Mapping[str, object] = {},
+        reconcile_seconds: float = 600,
+        sessions: int = 4,
+    ) -> App:
         """Start a bot in this process."""
-        self.app = App(self.settings(policy, reconcile_seconds), self.secrets)
+        self.app = App(self.settings(policy, reconcile_seconds, sessions), self.secrets)
         self.app.start()
         eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
         return self.app

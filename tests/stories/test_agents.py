@@ -1,0 +1,124 @@
+"""What agents do, and what becomes of it."""
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, IssueStory, World
+
+
+def begun(world: World, **policy: object) -> IssueStory:
+    world.bot_starts(policy)
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    return issue
+
+
+def test_an_agent_that_crashes_is_started_again_and_goes_on(world: World) -> None:
+    issue = begun(world)
+    issue.agent.writes({"widgets.txt": "half\n"}).exits(3)
+    again = issue.agent.hears("was stopped before you had finished")
+    assert again["run"] == 2
+    issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
+    assert issue.pull
+
+
+def test_an_agent_that_keeps_crashing_is_given_up_with_its_last_words(world: World) -> None:
+    issue = begun(world, restarts=2)
+    for _ in range(3):
+        issue.agent.exits(3)
+    session = issue.becomes("errored")
+    assert session.reason == "provider_exit"
+    assert "exit code 3" in session.because
+    eventually(lambda: any("errored" in said for said in issue.said()), "people are told")
+    assert [entry["run"] for entry in issue.agent.heard] == [1, 2, 3]
+
+
+def test_an_agent_that_exits_after_its_work_gets_the_next_message_as_its_prompt(
+    world: World,
+) -> None:
+    issue = begun(world)
+    issue.agent.commits({"widgets.txt": "one\n"}).exits(0)
+    pull = issue.pull
+    pull.ci_fails("unit", log="the widget must be xyzzy")
+    heard = issue.agent.hears("xyzzy")
+    assert (heard["kind"], heard["run"]) == ("prompt", 2)
+    first = pull.pull.head
+    issue.agent.commits({"widgets.txt": "xyzzy\n"}).exits(0)
+    pull.moves_on_from(first)
+
+
+def test_a_question_is_told_to_people_at_once(world: World) -> None:
+    issue = begun(world)
+    issue.agent.asks("Blue or green?")
+    assert "Blue or green?" in issue.becomes("needs_input").because
+    eventually(lambda: any("Blue or green?" in said for said in issue.said()), "it is asked")
+
+
+def test_uncommitted_work_earns_one_reminder_then_people_are_told(world: World) -> None:
+    issue = begun(world)
+    issue.agent.writes({"widgets.txt": "one\n"}).ends_its_turn()
+    issue.agent.hears("not committed")
+    issue.agent.writes({"more.txt": "two\n"}).ends_its_turn()
+    assert issue.becomes("needs_input").reason == "uncommitted_work"
+    issue.agent.commits({"more.txt": "three\n"}).ends_its_turn()
+    assert issue.pull
+    assert sum("not committed" in entry["text"] for entry in issue.agent.heard) == 1
+
+
+def test_checks_that_stay_red_go_to_people_after_the_last_repair(world: World) -> None:
+    issue = begun(world, ci_repairs=2)
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    pull = issue.pull
+    for number in range(2):
+        head = pull.pull.head
+        pull.ci_fails("unit", log=f"it broke {number}")
+        issue.agent.hears(f"it broke {number}")
+        issue.agent.commits({"widgets.txt": f"{number}\n"}).ends_its_turn()
+        pull.moves_on_from(head)
+    pull.ci_fails("unit", log="it broke for good")
+    assert issue.becomes("needs_input").reason == "repairs_exhausted"
+    pull.is_answered("still fail")
+    assert "for good" not in str(issue.agent.heard)
+
+
+def test_an_agent_that_commits_nothing_after_red_checks_is_told_to_people(world: World) -> None:
+    issue = begun(world)
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    issue.pull.ci_fails("unit", log="it broke")
+    issue.agent.hears("it broke")
+    issue.agent.ends_its_turn("I cannot.")
+    assert "without a commit" in issue.becomes("needs_input").because
+
+
+def test_a_conflict_goes_to_the_agent_which_merges_the_base(world: World) -> None:
+    issue = begun(world)
+    issue.agent.commits({"README.md": "# Our widgets\n"}).ends_its_turn()
+    pull = issue.pull
+    head = pull.pull.head
+    world.repo.push("main", {"README.md": "# Their widgets\n"}, by=ALICE)
+    issue.agent.hears("conflicts with its base branch")
+    issue.agent.runs(
+        ["git", "fetch", "--quiet", "origin"],
+        ["sh", "-c", "git merge --quiet origin/main >/dev/null || true"],
+    )
+    issue.agent.commits({"README.md": "# All widgets\n"}, "Merge main").ends_its_turn()
+    pull.moves_on_from(head)
+    eventually(lambda: pull.pull.mergeable, "the conflict is resolved")
+
+
+def test_programs_of_an_agent_do_not_outlive_its_session(world: World) -> None:
+    issue = begun(world)
+    issue.agent.runs(["sh", "-c", "setsid sleep 987 >/dev/null 2>&1 & echo $! > ../pid"])
+    pid = world.folder / "data" / "workspaces" / issue.id / "pid"
+    eventually(pid.exists, "the program runs")
+    number = int(eventually(lambda: pid.read_text().strip(), "its number"))
+    issue.issue.unlabel("mergewright", by=ALICE)
+    issue.becomes("terminated")
+    eventually(lambda: not _alive(number), "the program is gone")
+
+
+def _alive(pid: int) -> bool:
+    from pathlib import Path
+
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,98 @@
+"""What the world may throw at it, and what people are told."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bot.web.serve import CannotListen
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, World
+
+HOSTILE = [
+    "quotes \" and ' and `backticks`",
+    "first line\nsecond line",
+    "emoji 👩‍🚀 and umlauts äöü",
+    "$(touch /tmp/pwned) ${HOME} %s {branch}",
+    "--upload-pack=touch pwned",
+    "\x1b[201~\x1b]0;title\x07rm -rf .",
+    "<!-- hidden --> <script>alert(1)</script>",
+    "```\nclosing the fence",
+]
+
+
+@pytest.mark.parametrize("title", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_issue_is_worked_on_as_any_other(world: World, title: str) -> None:
+    world.bot_starts()
+    issue = world.issue(title, f"{title}\nbody").is_labelled()
+    heard = issue.agent.starts()
+    assert "\x1b" not in heard["text"]
+    assert "hidden -->" not in heard["text"]
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    assert issue.pull.pull.title == "Add a widget"
+    assert issue.pull.pull.head_branch.isascii()
+
+
+def test_what_the_agent_writes_has_no_effect_on_github(world: World) -> None:
+    world.bot_starts()
+    bystander = world.issue("Do not close me")
+    issue = world.issue("Add widgets").is_labelled()
+    message = f"/mergewright merge @{ALICE} fixes #{bystander.issue.number}"
+    issue.agent.commits({"widgets.txt": "one\n"}, message).ends_its_turn(message)
+    pull = issue.pull
+    assert pull.pull.closes == [issue.issue]
+    assert f"@{ALICE} fixes" not in pull.pull.title + pull.pull.body
+
+
+def test_a_repository_that_cannot_be_cloned_is_said_where_people_look(world: World) -> None:
+    moved = Path(world.repo.git.path)
+    world.bot_starts()
+    moved.rename(moved.with_suffix(".away"))
+    issue = world.issue("Add widgets").is_labelled()
+    session = issue.becomes("errored")
+    assert session.reason == "spawn_failed"
+    assert "not found" in session.because or "404" in session.because
+    eventually(lambda: any("doctor" in said for said in issue.said()), "the remedy is told")
+    moved.with_suffix(".away").rename(moved)
+
+
+def test_a_missing_tmux_is_said_with_its_remedy(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = world.folder / "tools"
+    tools.mkdir()
+    for name in ("git", "sh", "env", "timeout"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", str(tools))
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    session = issue.becomes("errored")
+    assert "tmux" in session.because
+    assert "install" in session.because
+
+
+def test_a_port_in_use_is_said_before_anything_is_touched(world: World) -> None:
+    world.bot_starts()
+    settings = world.settings()
+    with pytest.raises(CannotListen, match=f"port {world.port}"):
+        type(world.app)(settings, world.secrets)  # type: ignore[misc]
+
+
+def test_a_workspace_on_a_full_disk_is_said_and_nothing_half_made_is_used(world: World) -> None:
+    data = world.folder / "data" / "workspaces"
+    data.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(data)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small disk")
+    try:
+        world.repo.push("main", {"large.bin": "x" * 500_000}, by=ALICE)
+        world.bot_starts()
+        session = world.issue("Add widgets").is_labelled().becomes("errored")
+        assert "unable to write" in session.because
+        assert "free disk space" in session.because
+    finally:
+        world.close()
+        subprocess.run(["umount", str(data)], check=True)

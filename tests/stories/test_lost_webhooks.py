@@ -1,0 +1,77 @@
+"""Webhooks are hints: what they would have said is found all the same."""
+
+import httpx
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, World
+
+
+def test_a_label_whose_webhook_was_lost_is_found_at_the_next_reconciliation(world: World) -> None:
+    world.bot_starts(reconcile_seconds=0.5)
+    issue = world.issue("Add widgets")
+    world.github.lose_next(100)
+    issue.is_labelled()
+    issue.agent.starts()
+
+
+def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    pull = issue.pull
+    issue.becomes("review_pending")
+    world.bot_stops()
+    pull.ci_fails("unit", log="it broke while nobody looked")
+    world.bot_starts()
+    issue.agent.hears("it broke while nobody looked")
+    assert len(world.repo.pulls) == 1
+    assert [entry["run"] for entry in issue.agent.heard] == [1, 1]
+
+
+def test_a_delivery_that_is_sent_again_is_not_done_again(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    eventually(issue.said, "the start is told")
+    for delivery in [d for d in world.github.deliveries if d.event == "issues"]:
+        again = world.github.redeliver(delivery.id)
+        eventually(lambda again=again: again.status_code, "an answer")  # type: ignore[misc]
+        assert again.status_code == 200
+    assert len(world.store.sessions()) == 1
+    assert len(issue.said()) == 1
+
+
+def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    comment = issue.pull.pull.comment("/mergewright help", by=ALICE)
+    issue.pull.is_answered("What can be said")
+    for number, delivery in enumerate(list(world.github.deliveries)):
+        headers = {**delivery.headers, "X-GitHub-Delivery": f"replay-{number}"}
+        url = f"http://127.0.0.1:{world.port}/webhooks/github"
+        answer = httpx.post(url, content=delivery.body, headers=headers)
+        assert answer.status_code == 202
+    eventually(lambda: not world.store.waiting_deliveries(), "all are read")
+    issue.pull.pull.comment("Please write two.", by=ALICE)
+    issue.agent.hears("Please write two.")
+    assert sum("What can be said" in said for said in issue.pull.said()) == 1
+    assert len(comment.reactions) == 1
+    assert len(world.repo.pulls) == 1
+
+
+def test_a_read_that_fails_changes_nothing_and_is_tried_again(world: World) -> None:
+    world.bot_starts()
+    world.github.fail_next("POST", "graphql", status=502, times=2)
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+
+
+def test_a_comment_that_github_lost_the_answer_of_stands_once(world: World) -> None:
+    world.bot_starts()
+    world.github.fail_next("POST", r"/issues/\d+/comments", status=502, after=True)
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    assert issue.pull
+    eventually(lambda: "comment:started" in world.store.facts(issue.id).done, "the start was told")
+    assert len(issue.said()) == 1
