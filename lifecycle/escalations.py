@@ -143,7 +143,7 @@ def left_uncommitted(view: View) -> Escalation | None:
     if not cause or view.past.heard(cause) is None:
         return None
     return Escalation(
-        f"{cause.replace('tell:', 'left:', 1)}:{view.facts.work.head}",
+        cause.replace("tell:", "left:", 1),
         Reason.UNCOMMITTED_WORK,
         "the agent left uncommitted work in its workspace after a reminder",
     )

@@ -1,0 +1,293 @@
+"""A whole life of a session without a bot: facts change, decisions are carried out at once."""
+
+from datetime import timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import (
+    Agent,
+    Check,
+    Done,
+    Ended,
+    Exit,
+    Facts,
+    Failure,
+    Issue,
+    Pull,
+    Remark,
+    Thread,
+    Verdict,
+    Wish,
+)
+from lifecycle.policy import Policy
+from lifecycle.signals import OVER
+from lifecycle.status import (
+    TERMINAL,
+    Activity,
+    CheckState,
+    Merge,
+    Probe,
+    PullState,
+    Reason,
+    Status,
+)
+from tests.lifecycle.universe import BASE, NOW, facts
+
+_MOST = 60  #: More visits in a row than this are a loop.
+
+
+class Life:
+    """One session, its agent, its pull request and the people around it.
+
+    Every step of the story changes facts and is followed by visits until nothing is left to do.
+    """
+
+    def __init__(self, **policy: Any) -> None:
+        self.policy = Policy(**policy)
+        self.now = NOW
+        #: What went out, in order: `(key, action)`.
+        self.out: list[tuple[str, do.Action]] = []
+        #: The statuses it was in, in order, without repetitions.
+        self.went: list[str] = []
+        self.refused: set[str] = set()  #: Beginnings of keys that cannot be carried out.
+        self.facts: Facts = facts(
+            run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=Issue(number=12, title="x")
+        )
+        self.facts = replace(self.facts, done={})
+        self._commits = 0
+        self._said = 0
+        self.visit()
+
+    # -- reading the story -----------------------------------------------------------------------
+
+    def reads(self, status: Status) -> "Life":
+        """It is in this status now."""
+        assert self.decision.status is status, f"{self.decision.status}: {self.decision.because}"
+        return self
+
+    @property
+    def over(self) -> bool:
+        return self.decision.signals.stage in OVER
+
+    @property
+    def pull(self) -> Pull:
+        (pull,) = self.facts.pulls
+        return pull
+
+    def sent(self, beginning: str = "") -> list[str]:
+        """The keys that went out."""
+        return [key for key, _ in self.out if key.startswith(beginning)]
+
+    def heard(self) -> list[str]:
+        """The prompts that reached the agent."""
+        return [a.prompt.name for _, a in self.out if isinstance(a, do.Start | do.Tell)]
+
+    def comments(self) -> list[str]:
+        return [a.topic for _, a in self.out if isinstance(a, do.Comment | do.Reply)]
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def waits(self, seconds: float) -> "Life":
+        """Time goes by; the session is visited when it asked to be, and at the end."""
+        until = self.now + timedelta(seconds=seconds)
+        for _ in range(_MOST):
+            due = self.decision.recheck_at
+            if due is None or due > until:
+                break
+            assert due > self.now
+            self.now = due
+            self.visit()
+        else:
+            raise AssertionError(f"woken again and again: {self.decision}")
+        self.now = until
+        self.visit()
+        return self
+
+    def visit(self) -> None:
+        """Decide and carry out until nothing follows."""
+        for _ in range(_MOST):
+            self.now += timedelta(milliseconds=100)
+            self.decision = decide(self.facts, self.policy, self.now)
+            self._record(self.decision)
+            if not self.decision.actions:
+                return
+            for action in self.decision.actions:
+                self._carry_out(action)
+        raise AssertionError(f"there is no end of it: {self.out[-6:]}")
+
+    def _record(self, decision: Decision) -> None:
+        if not self.went or self.went[-1] != decision.status:
+            self.went.append(decision.status)
+        runs = [action.run for action in decision.actions if isinstance(action, do.Start)]
+        ended = self.facts.ended
+        over = decision.status in TERMINAL and decision.status is not Status.CLEANUP
+        if over and (ended is None or ended.status is not decision.status):
+            ended = Ended(
+                status=decision.status, reason=decision.reason, because="over", at=self.now
+            )
+        slot = self.facts.slot and decision.holds_slot
+        self.facts = replace(self.facts, run=max([self.facts.run, *runs]), ended=ended, slot=slot)
+
+    def _carry_out(self, action: do.Action) -> None:
+        self.now += timedelta(milliseconds=10)
+        assert action.key not in self.sent(), f"{action.key} went out twice"
+        if any(action.key.startswith(beginning) for beginning in self.refused):
+            failure = Failure(at=self.now, reason=Reason.ACTION_FAILED, detail="it was refused")
+            self.facts = replace(self.facts, failures={**self.facts.failures, action.key: failure})
+            return
+        self.out.append((action.key, action))
+        keys = (action.key, *getattr(action, "covers", ()))
+        done = {**self.facts.done, **dict.fromkeys(keys, Done(at=self.now))}
+        self.facts = replace(self.facts, done=done)
+        self._effect(action)
+
+    def _effect(self, action: do.Action) -> None:
+        match action:
+            case do.Start(run=run, resume=resume):
+                self.agent_is(Activity.NONE, run=run, native_id=resume or "talk", visit=False)
+            case do.Publish(head=head):
+                for pull in self.facts.pulls:
+                    self._pull(pull, head=head, checks=(), merge=Merge.CLEAN, head_since=self.now)
+            case do.OpenPull(head=head):
+                pull = Pull(number=34, head=head, base=BASE, base_branch="main")
+                self._pull(pull, merge=Merge.CLEAN, head_since=self.now)
+            case do.MergePull(sha=sha):
+                assert sha == self.pull.head
+                self._pull(self.pull, state=PullState.MERGED, merged_at=self.now)
+            case do.Reply(thread=id):
+                self._said += 1
+                own = Remark(id=f"r{self._said}", author="bot", body="Done", at=self.now, own=True)
+                self._pull(
+                    self.pull,
+                    threads=tuple(
+                        replace(each, remarks=(*each.remarks, own)) if each.id == id else each
+                        for each in self.pull.threads
+                    ),
+                )
+            case do.Stop() | do.Release():
+                gone = {"runtime": Probe.DEAD, "program": Probe.DEAD}
+                self.agent_is(Activity.EXITED, **gone, visit=False)
+
+    # -- the agent -------------------------------------------------------------------------------
+
+    def agent_is(self, activity: Activity, *, visit: bool = True, **given: Any) -> "Life":
+        """Its activity changes now."""
+        self.now += timedelta(seconds=1)
+        given = {
+            "run": self.facts.run,
+            "since": self.now,
+            "seen": self.now,
+            "runtime": Probe.ALIVE,
+            "program": Probe.ALIVE,
+            "native_id": self.facts.agent.native_id,
+            **given,
+        }
+        at_rest = activity in (Activity.READY, Activity.IDLE, Activity.EXITED)
+        dirty = self.facts.work.dirty or False if at_rest else None
+        self.facts = replace(
+            self.facts,
+            agent=Agent(activity=activity, **given),
+            work=replace(self.facts.work, dirty=dirty),
+        )
+        return self._then(visit)
+
+    def agent_works(self) -> "Life":
+        return self.agent_is(Activity.ACTIVE)
+
+    def agent_commits(self) -> "Life":
+        """It works, and its branch is at a new commit."""
+        self._commits += 1
+        work = replace(self.facts.work, head=f"{self._commits:040x}", dirty=None)
+        self.facts = replace(self.facts, work=work)
+        return self.agent_works()
+
+    def agent_rests(self, *, dirty: bool = False) -> "Life":
+        """Its turn ends."""
+        self.facts = replace(self.facts, work=replace(self.facts.work, dirty=dirty))
+        return self.agent_is(Activity.READY)
+
+    def agent_exits(self, code: int | None = 0, *, dirty: bool = False) -> "Life":
+        self.facts = replace(self.facts, work=replace(self.facts.work, dirty=dirty))
+        at = self.now + timedelta(seconds=1)
+        record = Exit(at=at, code=code, signal=None if code is not None else 9)
+        gone: dict[str, Any] = {"runtime": Probe.DEAD, "program": Probe.DEAD, "exit": record}
+        return self.agent_is(Activity.EXITED, **gone)
+
+    # -- the world around it ---------------------------------------------------------------------
+
+    def checks_are(self, *states: CheckState) -> "Life":
+        checks = tuple(
+            Check(id=f"ci/{place}", name=f"check{place}", state=state)
+            for place, state in enumerate(states)
+        )
+        was = {check.state for check in self.pull.checks}
+        green = set(states) == {CheckState.PASSED} and was != {CheckState.PASSED}
+        since = self.now if green else self.pull.green_since
+        return self._pull(self.pull, checks=checks, green_since=since)._then(True)
+
+    def ci_fails(self) -> "Life":
+        return self.checks_are(CheckState.FAILED)
+
+    def ci_passes(self) -> "Life":
+        return self.checks_are(CheckState.PASSED)
+
+    def reviewer_asks(self, text: str = "Please add a test.") -> "Life":
+        """A review that asks for changes, with one thread."""
+        self._said += 1
+        remark = Remark(id=f"c{self._said}", author="rob", body=text, at=self.now, allowed=True)
+        thread = Thread(id=f"T{self._said}", path="a.py", line=1, remarks=(remark,))
+        verdict = Verdict(author="rob", approved=False, sha=self.pull.head, allowed=True)
+        threads = (*self.pull.threads, thread)
+        return self._pull(self.pull, threads=threads, verdicts=(verdict,))._then(True)
+
+    def person_comments(self, text: str = "Please rename it.") -> "Life":
+        self._said += 1
+        remark = Remark(id=f"c{self._said}", author="rob", body=text, at=self.now, allowed=True)
+        return self._pull(self.pull, comments=(*self.pull.comments, remark))._then(True)
+
+    def reviewer_approves(self) -> "Life":
+        threads = tuple(replace(each, resolved=True) for each in self.pull.threads)
+        verdict = Verdict(author="rob", approved=True, sha=self.pull.head, allowed=True)
+        return self._pull(self.pull, threads=threads, verdicts=(verdict,))._then(True)
+
+    def base_conflicts(self, base: str = "e" * 40) -> "Life":
+        return self._pull(self.pull, base=base, merge=Merge.CONFLICT)._then(True)
+
+    def pull_is(self, state: PullState) -> "Life":
+        merged_at = self.now if state is PullState.MERGED else None
+        return self._pull(self.pull, state=state, merged_at=merged_at)._then(True)
+
+    def issue_is(self, **given: Any) -> "Life":
+        self.facts = replace(self.facts, issue=replace(self.facts.issue, **given))
+        return self._then(True)
+
+    def person_wishes(self, kind: str, head: str = "") -> "Life":
+        self._said += 1
+        wish = Wish(
+            key=f"comment:{self._said}",
+            kind=kind,
+            actor="alice",
+            at=self.now,
+            head=head,
+            comment=self._said,
+        )
+        self.facts = replace(self.facts, wishes=(*self.facts.wishes, wish))
+        return self._then(True)
+
+    def _pull(self, pull: Pull, **given: Any) -> "Life":
+        others = tuple(each for each in self.facts.pulls if each.number != pull.number)
+        self.facts = replace(self.facts, pulls=(*others, replace(pull, **given)))
+        return self
+
+    def _then(self, visit: bool) -> "Life":
+        if visit:
+            self.visit()
+        return self
+
+
+def until_reviewed(**policy: Any) -> Life:
+    """A life as far as a green pull request that waits for its review."""
+    return Life(**policy).agent_commits().agent_rests().ci_passes()

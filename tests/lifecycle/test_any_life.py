@@ -1,0 +1,129 @@
+"""What holds in every life, however it goes: lives made of random steps."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lifecycle.policy import Mode
+from lifecycle.signals import Ci, Talk
+from lifecycle.status import TERMINAL, Activity, CheckState, Probe, PullState, Status
+from tests.lifecycle.life import Life
+
+AGENT: dict[str, Callable[[Life], Life]] = {
+    "works": Life.agent_works,
+    "commits": Life.agent_commits,
+    "rests": Life.agent_rests,
+    "rests over uncommitted work": lambda life: life.agent_rests(dirty=True),
+    "commits and rests": lambda life: life.agent_commits().agent_rests(),
+    "commits and rests over more": lambda life: life.agent_commits().agent_rests(dirty=True),
+    "exits": Life.agent_exits,
+    "exits over uncommitted work": lambda life: life.agent_exits(dirty=True),
+    "breaks off": lambda life: life.agent_exits(1),
+    "is killed": lambda life: life.agent_exits(None),
+    "asks": lambda life: life.agent_is(Activity.WAITING_INPUT, question="May I?"),
+    "is blocked": lambda life: life.agent_is(Activity.BLOCKED, error="529"),
+    "cannot be seen": lambda life: life.agent_is(Activity.READY, program=Probe.UNKNOWN),
+}
+WORLD: dict[str, Callable[[Life], Life]] = {
+    "a minute passes": lambda life: life.waits(61),
+    "an hour passes": lambda life: life.waits(3600),
+    "checks fail": Life.ci_fails,
+    "checks pass": Life.ci_passes,
+    "checks run": lambda life: life.checks_are(CheckState.FAILED, CheckState.PENDING),
+    "a review asks": Life.reviewer_asks,
+    "a comment": Life.person_comments,
+    "an approval": Life.reviewer_approves,
+    "a conflict": Life.base_conflicts,
+    "help": lambda life: life.person_wishes("help"),
+}
+ENDS: dict[str, Callable[[Life], Life]] = {
+    "stop": lambda life: life.person_wishes("stop"),
+    "closed": lambda life: life.pull_is(PullState.CLOSED),
+    "merged": lambda life: life.pull_is(PullState.MERGED),
+    "label": lambda life: life.issue_is(labelled=False),
+}
+_NEEDS_A_PULL = (*list(WORLD)[2:9], "closed", "merged")
+
+
+def lived(steps: list[str], **policy: Any) -> Life:
+    life = Life(**policy)
+    for step in steps:
+        if step in AGENT and (life.over or not life.decision.holds_slot):
+            continue
+        if step not in _NEEDS_A_PULL or life.facts.pulls:
+            {**AGENT, **WORLD, **ENDS}[step](life)
+    return life
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=12),
+    st.lists(st.sampled_from([*AGENT]), min_size=1, max_size=3),
+    st.sampled_from(Mode),
+)
+def test_an_agent_that_goes_round_is_not_spoken_to_for_ever(
+    steps: list[str], round: list[str], mode: Mode
+) -> None:
+    life = lived(steps, mode=mode)
+    for _ in range(12):
+        lived_on(life, round)
+    before = len(life.heard()), len(life.comments())
+    for _ in range(12):
+        lived_on(life, round)
+    news = 12 * sum(step in ("asks", "is blocked", "cannot be seen") for step in round)
+    assert len(life.heard()) == before[0]
+    assert len(life.comments()) <= before[1] + news
+
+
+def lived_on(life: Life, steps: list[str]) -> None:
+    for step in steps:
+        if not life.over:
+            AGENT[step](life).waits(400)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=10),
+    st.sampled_from([*ENDS]),
+    st.lists(st.sampled_from([*WORLD]), max_size=4),
+)
+def test_once_over_it_gives_everything_back_and_says_no_more_to_the_agent(
+    steps: list[str], end: str, after: list[str]
+) -> None:
+    life = lived([*steps, end])
+    if not life.over:
+        return
+    heard = life.heard()
+    for step in after:
+        if step not in _NEEDS_A_PULL or life.facts.pulls:
+            WORLD[step](life)
+    life.waits(400)
+    assert life.heard() == heard
+    assert life.decision.status in TERMINAL - {Status.CLEANUP}
+    assert not life.facts.slot
+    assert life.decision.recheck_at is None
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=10))
+def test_where_nobody_is_told_somebody_is_at_work_or_has_something_to_wait_for(
+    steps: list[str],
+) -> None:
+    """After a day without news, either the agent works, or people know that it is their turn."""
+    life = lived(steps).waits(86400)
+    if life.over or life.decision.signals.talk is Talk.ACTIVE:
+        return
+    assert life.decision.status in (
+        *(Status.NEEDS_INPUT, Status.STUCK, Status.MERGEABLE, Status.REVIEW_PENDING),
+        # Checks run, or a reviewer has the word.
+        *(Status.PR_OPEN, Status.APPROVED, Status.CHANGES_REQUESTED, Status.CI_FAILED),
+    )
+    if life.decision.status is Status.CI_FAILED:
+        assert life.decision.signals.ci is Ci.SETTLING
+    if life.decision.status is Status.CHANGES_REQUESTED:
+        told = max(life.facts.done[key].at for key in life.facts.done if key.startswith("heard:"))
+        assert any(
+            done.at > told for key, done in life.facts.done.items() if key.startswith("push:")
+        )

@@ -1,0 +1,240 @@
+"""Whole lives, told as stories: what happens to a session, and what it does about it."""
+
+from lifecycle import actions as do
+from lifecycle.policy import Mode
+from lifecycle.status import Activity, CheckState, Status
+from tests.lifecycle.life import Life, until_reviewed
+
+# -- the main job ----------------------------------------------------------------------------------
+
+
+def test_a_label_becomes_a_merged_pull_request() -> None:
+    life = Life(mode=Mode.MERGE)
+    assert life.sent() == ["start:first:r1", "comment:started"]
+    life.agent_works().agent_commits().agent_rests()
+    life.reads(Status.PR_OPEN)
+
+    life.ci_fails()
+    assert life.heard() == ["start", "fix_ci"]
+    life.agent_works().agent_commits().agent_rests().ci_passes()
+    life.reads(Status.REVIEW_PENDING)
+
+    life.reviewer_asks().waits(61)
+    assert life.heard() == ["start", "fix_ci", "address_review"]
+    life.agent_works().agent_commits().agent_rests().ci_passes()
+    assert life.comments() == ["started", "done_in"]
+
+    life.reviewer_approves()
+    assert life.went == [
+        *("spawning", "working", "pr_open", "ci_failed", "pr_open", "review_pending"),
+        *("changes_requested", "mergeable", "merged"),
+    ]
+    assert life.comments() == ["started", "done_in"]
+    assert [key.split(":")[0] for key in life.sent()][-4:] == [
+        "merge",
+        "branch",
+        "issue",
+        "release",
+    ]
+    assert not life.facts.slot
+
+
+def test_by_itself_a_ready_pull_request_is_only_announced_and_once_for_each_head() -> None:
+    life = until_reviewed().reviewer_approves().waits(86400)
+    life.reads(Status.MERGEABLE)
+    assert life.sent("merge:") == []
+    assert life.comments() == ["started", "ready"]
+
+
+def test_a_person_has_it_merged_at_the_head_they_saw() -> None:
+    life = until_reviewed().person_wishes("merge", head="").reviewer_approves()
+    life.reads(Status.MERGEABLE)
+    life.person_wishes("merge", head="f" * 40)
+    life.reads(Status.MERGEABLE)
+    life.person_wishes("merge", head=life.pull.head)
+    life.reads(Status.MERGED)
+
+
+def test_a_wish_to_merge_waits_for_its_head_to_be_ready_and_not_for_another() -> None:
+    life = until_reviewed()
+    life.person_wishes("merge", head=life.pull.head).reviewer_asks().waits(61)
+    life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
+    life.reads(Status.MERGEABLE)
+
+    life = until_reviewed()
+    life.person_wishes("merge", head=life.pull.head).reviewer_approves()
+    life.reads(Status.MERGED)
+
+
+# -- red checks ------------------------------------------------------------------------------------
+
+
+def test_the_happy_end_of_a_turn_is_no_alarm() -> None:
+    life = until_reviewed().ci_fails().agent_works().agent_commits()
+    life.agent_rests()
+    assert Status.NEEDS_INPUT not in life.went
+    assert "attention" not in life.comments()
+
+
+def test_checks_are_told_once_they_are_settled_and_once_a_head() -> None:
+    life = Life().agent_commits().agent_rests()
+    life.checks_are(CheckState.FAILED, CheckState.PENDING)
+    assert life.heard() == ["start"]
+    life.checks_are(CheckState.FAILED, CheckState.FAILED)
+    assert life.heard() == ["start", "fix_ci"]
+    life.waits(10).agent_works().waits(200)
+    assert life.heard() == ["start", "fix_ci"]
+
+
+def test_an_agent_that_works_hears_of_red_checks_when_its_turn_is_over() -> None:
+    life = until_reviewed().agent_works().ci_fails()
+    assert life.heard() == ["start"]
+    life.agent_rests()
+    assert life.heard() == ["start", "fix_ci"]
+
+
+def test_people_are_told_when_the_agent_gives_up_on_red_checks() -> None:
+    life = until_reviewed().ci_fails().agent_works().agent_rests()
+    life.reads(Status.NEEDS_INPUT)
+    assert life.comments() == ["started", "attention"]
+    life.agent_works().agent_rests().waits(86400)
+    assert life.comments() == ["started", "attention"]
+    life.ci_passes()
+    life.reads(Status.REVIEW_PENDING)
+
+
+def test_people_are_told_when_the_agent_never_so_much_as_stirs() -> None:
+    life = until_reviewed().ci_fails().waits(20)
+    life.reads(Status.NEEDS_INPUT)
+
+
+def test_after_three_repairs_people_are_told_and_green_checks_give_three_more() -> None:
+    life = Life().agent_commits().agent_rests()
+    for _ in range(6):
+        life.ci_fails().agent_works().agent_commits().agent_rests()
+    assert life.heard() == ["start", "fix_ci", "fix_ci", "fix_ci"]
+    life.ci_fails()
+    life.reads(Status.NEEDS_INPUT)
+    assert "after 3 repairs" in life.decision.because
+
+    life.ci_passes()
+    life.reads(Status.REVIEW_PENDING)
+    life.ci_fails()
+    assert life.heard()[-1] == "fix_ci"
+    assert len(life.heard()) == 5
+
+
+# -- reviews ---------------------------------------------------------------------------------------
+
+
+def test_what_people_write_one_after_the_other_goes_to_the_agent_together() -> None:
+    life = until_reviewed().person_comments("One.").waits(40).person_comments("Two.").waits(40)
+    assert life.heard() == ["start"]
+    life.waits(25)
+    (tell,) = [action for _, action in life.out if isinstance(action, do.Tell)]
+    assert [item["text"] for item in tell.prompt.items] == ["@rob: One.", "@rob: Two."]
+
+
+def test_a_comment_that_comes_while_the_agent_works_is_heard_at_the_end_of_its_turn() -> None:
+    life = until_reviewed().reviewer_asks().waits(61)
+    life.agent_works().person_comments("And rename it.").waits(100)
+    assert life.heard() == ["start", "address_review"]
+    life.agent_commits().agent_rests()
+    assert life.heard() == ["start", "address_review", "address_review"]
+
+
+def test_people_are_told_half_an_hour_after_a_review_that_came_to_nothing() -> None:
+    life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_rests()
+    life.reads(Status.CHANGES_REQUESTED)
+    life.waits(1700)
+    life.reads(Status.CHANGES_REQUESTED)
+    life.waits(120)
+    life.reads(Status.NEEDS_INPUT)
+    life.waits(86400)
+    assert life.comments() == ["started", "attention"]
+
+    life.person_comments("Do it like this.").waits(61)
+    assert life.heard()[-1] == "address_review"
+    life.agent_works().agent_commits().agent_rests()
+    life.reads(Status.CHANGES_REQUESTED)
+
+
+def test_after_all_rounds_of_review_people_are_told_once_and_an_approval_ends_it() -> None:
+    life = until_reviewed(review_rounds=2)
+    for _ in range(5):
+        life.reviewer_asks().waits(61).agent_works().agent_commits().agent_rests().ci_passes()
+    assert life.heard() == ["start", "address_review", "address_review"]
+    life.reads(Status.NEEDS_INPUT)
+    assert life.comments().count("attention") == 1
+    life.reviewer_approves().person_comments("Thank you!").waits(61)
+    life.reads(Status.MERGEABLE)
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def test_a_question_is_told_at_once_and_every_question_once() -> None:
+    life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
+    life.reads(Status.NEEDS_INPUT)
+    life.waits(86400)
+    assert life.comments() == ["started", "attention"]
+    life.agent_works()
+    life.reads(Status.WORKING)
+    life.agent_is(Activity.WAITING_INPUT, question="May I?")
+    assert life.comments() == ["started", "attention", "attention"]
+
+
+def test_nothing_is_said_to_an_agent_that_asks() -> None:
+    life = until_reviewed().agent_is(Activity.WAITING_INPUT).ci_fails().reviewer_asks().waits(90)
+    assert life.heard() == ["start"]
+
+
+def test_a_blocked_agent_is_stuck_after_ten_minutes_and_told_once() -> None:
+    life = Life().agent_works().agent_is(Activity.BLOCKED, error="529").waits(590)
+    life.reads(Status.WORKING)
+    life.waits(20)
+    life.reads(Status.STUCK)
+    life.waits(86400)
+    assert life.comments() == ["started", "attention"]
+    life.agent_works()
+    life.reads(Status.WORKING)
+
+
+def test_an_agent_that_never_shows_a_sign_is_stuck_in_the_end() -> None:
+    life = Life().waits(590)
+    life.reads(Status.WORKING)
+    life.waits(20)
+    life.reads(Status.STUCK)
+
+
+def test_a_conflict_goes_to_the_agent_and_its_merge_ends_it() -> None:
+    life = until_reviewed().base_conflicts()
+    assert life.heard() == ["start", "resolve_conflict"]
+    life.agent_works().agent_commits().agent_rests().ci_passes()
+    life.reads(Status.REVIEW_PENDING)
+    assert Status.NEEDS_INPUT not in life.went
+
+
+def test_a_conflict_nobody_resolves_is_told_to_people() -> None:
+    life = until_reviewed().base_conflicts().agent_works().agent_rests()
+    life.reads(Status.NEEDS_INPUT)
+
+
+def test_a_conflict_that_stays_after_every_try_goes_to_people_and_a_new_base_begins_anew() -> None:
+    life = until_reviewed()
+    for _ in range(6):
+        life.base_conflicts().agent_works().agent_commits().agent_rests()
+    life.base_conflicts()
+    assert life.heard().count("resolve_conflict") == 3
+    life.reads(Status.NEEDS_INPUT)
+    life.base_conflicts(base="f" * 40)
+    assert life.heard().count("resolve_conflict") == 4
+
+
+def test_a_message_that_cannot_be_delivered_holds_people_up_as_long_as_it_matters() -> None:
+    life = until_reviewed()
+    life.refused.add("tell:ci:")
+    life.ci_fails()
+    life.reads(Status.NEEDS_INPUT)
+    life.ci_passes()
+    life.reads(Status.REVIEW_PENDING)
