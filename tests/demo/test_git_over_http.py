@@ -55,6 +55,13 @@ def test_a_push_without_the_permission_is_refused(
     assert "feat" not in repo.heads
 
 
+def test_a_token_that_is_not_known_reads_not_even_what_is_public(
+    repo: Repository, checkout: CheckoutFor
+) -> None:
+    told = checkout("forged").git("ls-remote", repo.clone_url, fails=True)
+    assert "could not read Username" in told or "Authentication failed" in told
+
+
 def test_a_protected_branch_takes_no_push(repo: Repository, checkout: CheckoutFor) -> None:
     before = repo.heads["main"]
     repo.protect("main", required_checks=["unit"])
@@ -96,8 +103,10 @@ def test_a_commit_can_be_fetched_by_its_name_and_in_part(
     gone = repo.push("feat", {"one": "1\n"}, by="rob")
     repo.delete_branch("feat", "rob")
     work = checkout("wrights").clone()
-    work.git("fetch", "--quiet", "--filter=blob:none", "origin", gone)
-    assert work.git("cat-file", "-t", gone).strip() == "commit"
+    # Only the old protocol asks the server's leave to name a commit.
+    work.git("-c", "protocol.version=0", "fetch", "--filter=blob:none", "origin", gone)
+    missing = work.git("rev-list", "--objects", "--missing=print", gone, "^origin/main")
+    assert "\n?" in missing
 
 
 def commented(repo: Repository) -> Pull:

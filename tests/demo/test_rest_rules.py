@@ -1,6 +1,5 @@
 """REST beside its shapes: who may, what is wrong, pages, ETags, limits, and planned faults."""
 
-import time
 from collections.abc import Callable
 
 import httpx
@@ -137,13 +136,11 @@ def test_the_pages_of_a_list_are_linked(ask: Ask, repo: Repository, here: str) -
     for number in range(5):
         repo.open_issue(f"Number {number}", by="rob").label("bug", by="rob")
     answer = ask()("GET", f"{here}/issues?labels=bug&per_page=2")
-    found = []
-    while True:
-        found += [issue["number"] for issue in answer.json()]
-        if "next" not in answer.links:
-            break
+    found = [[issue["number"] for issue in answer.json()]]
+    while "next" in answer.links and len(found) < 9:
         answer = ask()("GET", answer.links["next"]["url"])
-    assert found == [5, 4, 3, 2, 1]
+        found.append([issue["number"] for issue in answer.json()])
+    assert found == [[5, 4], [3, 2], [1]]
     assert set(answer.links) == {"prev", "first"}
     assert len(ask()("GET", f"{here}/issues").json()) == 5
     assert "link" not in ask()("GET", f"{here}/issues").headers
@@ -243,10 +240,10 @@ def test_a_connection_can_be_cut_before_or_after_the_effect(
 
 
 def test_a_request_can_be_held_back(github: GitHubServer, ask: Ask, here: str) -> None:
-    github.delay_next("GET", here, 0.05)
-    begun = time.monotonic()
+    github.delay_next("GET", here, 2.0)
+    with pytest.raises(httpx.ReadTimeout):
+        ask()("GET", here, timeout=0.5)
     assert ask()("GET", here).status_code == 200
-    assert time.monotonic() - begun >= 0.05
 
 
 def test_requests_are_counted_by_who_and_what(
