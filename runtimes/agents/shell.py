@@ -124,7 +124,7 @@ class ShellReader:
                 agent,
                 activity=Activity.ACTIVE,
                 since=self._works_since,
-                evidence=f"it prints, into {self._files.output}",
+                evidence="it prints",
             )
         return replace(
             agent,

@@ -11,7 +11,7 @@ from bot.cli.program import app
 from scripts import blocks
 from tests.house.source import ROOT, texts
 
-FENCED = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^ *```(?:sh|console|bash)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
 DOCUMENTS = [name for name in texts() if name.endswith(".md") and "/" not in name]
 
@@ -79,7 +79,9 @@ def test_every_generated_block_is_used_somewhere() -> None:
 def test_every_variable_in_the_documents_is_one_that_is_read() -> None:
     from config.load import VARIABLES
 
-    known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG"}
+    # What agents are given: `runtimes.agents.base.environment`.
+    given = {"MERGEWRIGHT_PROMPT"}
+    known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG", *given}
     named = {
         word.removesuffix("_FILE")
         for name in DOCUMENTS

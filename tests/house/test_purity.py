@@ -7,7 +7,17 @@ import pytest
 from tests.house.source import ROOMS, Module, modules
 
 #: All of the standard library that can neither see nor change the world.
-PURE = {"collections.abc", "datetime", "enum", "functools", "hashlib", "re", "typing", "msgspec"}
+PURE = {
+    "collections.abc",
+    "datetime",
+    "enum",
+    "functools",
+    "hashlib",
+    "msgspec",
+    "re",
+    "string",
+    "typing",
+}
 
 #: Calls that look at the world or change it. `datetime` is pure but for its clocks.
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
