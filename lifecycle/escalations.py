@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from lifecycle import keys
+from lifecycle.facts import Check
 from lifecycle.signals import Talk
 from lifecycle.status import Reason
 from lifecycle.view import View, spent
@@ -68,7 +69,7 @@ def repairs_exhausted(view: View) -> Escalation | None:
     return Escalation(
         f"repairs:{view.facts.work.head}",
         Reason.REPAIRS_EXHAUSTED,
-        f"checks still fail after {len(view.repairs)} repairs: {_failed(view)}",
+        f"checks still fail after {len(view.repairs)} repairs: {_names(view.failed_checks)}",
     )
 
 
@@ -81,12 +82,28 @@ def repair_in_vain(view: View) -> Escalation | None:
     return Escalation(
         cause.replace("tell:", "unrepaired:", 1),
         Reason.REPAIRS_EXHAUSTED,
-        f"the agent ended its turn without a commit after it was told of: {_failed(view)}",
+        f"the agent was told of {_names(view.failed_checks)} and ended its turn without a commit",
     )
 
 
-def _failed(view: View) -> str:
-    return ", ".join(check.name for check in view.failed_checks)
+def checks_held(view: View) -> Escalation | None:
+    """Checks were cancelled or ask for an action, and nothing else is left to wait for."""
+    held, pull = view.held_checks, view.pull
+    if not held or pull is None or view.failed_checks or view.pending_checks:
+        return None
+    if pull.head_since is None:
+        return None
+    if not view.passed(pull.head_since, view.policy.settle_seconds):
+        return None
+    return Escalation(
+        f"held:{pull.head}:{keys.fingerprint(check.id for check in held)}",
+        Reason.CHECKS_HELD,
+        f"checks were cancelled or wait for a person: {_names(held)}",
+    )
+
+
+def _names(checks: list[Check]) -> str:
+    return ", ".join(check.name for check in checks)
 
 
 def rounds_exhausted(view: View) -> Escalation | None:
@@ -205,14 +222,13 @@ def state_unknown(view: View) -> Escalation | None:
 def _since(view: View) -> datetime:
     """When the agent's activity began, as far as is known."""
     agent, facts = view.facts.agent, view.facts
-    return agent.since or agent.seen or view.past.given.get(facts.run) or facts.created
+    return agent.since or agent.seen or view.given or facts.created
 
 
 def _last_sign(view: View) -> datetime:
     """When there was last a sign that the agent goes on."""
     agent = view.facts.agent
-    given = view.past.given.get(view.facts.run)
-    return max(filter(None, (agent.seen, agent.since, given)), default=view.facts.created)
+    return max(filter(None, (agent.seen, agent.since, view.given)), default=view.facts.created)
 
 
 def _moment(cause: str, view: View) -> str:
@@ -232,6 +248,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     message_lost,
     repairs_exhausted,
     repair_in_vain,
+    checks_held,
     rounds_exhausted,
     review_in_vain,
     conflict_in_vain,

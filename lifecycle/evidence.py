@@ -1,8 +1,8 @@
 """The names a sentence of the tables may use, each looked up only when a sentence needs it."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from string import Formatter
 from typing import Final
 
 from lifecycle.view import View
@@ -32,11 +32,13 @@ NAMES: Final[Mapping[str, Callable[[View], str]]] = {
 
 @cache
 def _names(template: str) -> tuple[str, ...]:
-    return tuple(name for _, name, _, _ in Formatter().parse(template) if name)
+    return tuple(re.findall(r"\{(\w+)\}", template))
 
 
 def sentence(template: str, view: View, **given: str) -> str:
     """A table's sentence with its evidence filled in."""
+    if "{" not in template:
+        return template
     names = _names(template)
     return template.format(
         **{name: given[name] if name in given else NAMES[name](view) for name in names}

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from lifecycle import keys
 from lifecycle.facts import Done
+
+_OF_RUNS: Final = ("tell", "heard", "start")
 
 
 class Telling(NamedTuple):
@@ -20,30 +23,40 @@ class Past:
 
     def __init__(self, done: Mapping[str, Done]) -> None:
         self.pushes: dict[str, datetime] = {}  #: Every commit pushed, with when.
-        self.given: dict[int, datetime] = {}  #: When a run was last given something to do.
-        self.crashes: dict[int, datetime] = {}  #: Runs that broke off, with when the next began.
         self.stopped = self.released = False
-        self._told: dict[str, list[Telling]] = {}
+        self._of_runs: list[tuple[str, str, datetime]] = []
         for key, what in done.items():
             kind, _, rest = key.partition(":")
-            if kind == "push":
+            if kind in _OF_RUNS:
+                self._of_runs.append((kind, key, what.at))
+            elif kind == "push":
                 self.pushes[rest] = what.at
-            elif kind in ("start", "tell", "heard"):
-                self._remember(kind, key, what.at)
             elif kind == "stop":
                 self.stopped = True
             elif kind == "release":
                 self.released = True
         self.last_push = max(self.pushes.values(), default=None)
 
-    def _remember(self, kind: str, key: str, at: datetime) -> None:
-        cause, run = keys.split(key)
-        if kind != "start":
-            self._told.setdefault(cause, []).append(Telling(run, at))
-        elif cause == "start:crash":
-            self.crashes[run - 1] = at
-        if kind != "heard" and (run not in self.given or at > self.given[run]):
-            self.given[run] = at
+    def given(self, run: int) -> datetime | None:
+        """When a run was last given something to do; None: it never started."""
+        end = keys.of_run("", run)
+        given = [at for kind, key, at in self._of_runs if kind != "heard" and key.endswith(end)]
+        return max(given, default=None)
+
+    @cached_property
+    def crashes(self) -> dict[int, datetime]:
+        """Runs that broke off, with when the next began."""
+        starts = [(keys.split(key), at) for kind, key, at in self._of_runs if kind == "start"]
+        return {run - 1: at for (cause, run), at in starts if cause == "start:crash"}
+
+    @cached_property
+    def _told(self) -> dict[str, list[Telling]]:
+        told: dict[str, list[Telling]] = {}
+        for kind, key, at in self._of_runs:
+            if kind != "start":
+                cause, run = keys.split(key)
+                told.setdefault(cause, []).append(Telling(run, at))
+        return told
 
     def heard(self, cause: str) -> Telling | None:
         """When the agent was last told of a cause, without what went down with its run.

@@ -80,7 +80,7 @@ def start(judged: Judged) -> Iterator[do.Action]:
 def restart(judged: Judged) -> Iterator[do.Action]:
     """A run that broke off is followed by another that goes on where it stopped."""
     view, facts = judged.view, judged.view.facts
-    began = view.past.given.get(facts.run, facts.created)
+    began = view.given or facts.created
     ended = facts.agent.exit.at if facts.agent.exit else facts.agent.since or began
     if view.passed(ended, delay(view.crashes + 1, view.policy.restart_seconds)):
         run = facts.run + 1

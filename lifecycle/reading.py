@@ -74,7 +74,7 @@ def _stage(view: View) -> tuple[Stage, Evidence]:
         return over
     if not facts.slot:
         return Stage.QUEUED, AT_WORK
-    if facts.run == 0 or facts.run not in view.past.given:
+    if view.given is None:
         return Stage.SPAWNING, AT_WORK
     return Stage.RUNNING, AT_WORK
 

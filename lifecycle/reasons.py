@@ -34,6 +34,9 @@ ADVICE: Final = {
         "Push a fix yourself, or tell the agent what to do in a comment on the pull request.",
         False,
     ),
+    Reason.CHECKS_HELD: Advice(
+        "Run the checks again on GitHub, or approve what asks for it there.", False
+    ),
     Reason.PROBE_FAILURE: Advice("Run `mergewright doctor` and look at its terminal.", True),
     Reason.PUSH_REFUSED: Advice("Mend what GitHub names; the commits are kept.", False),
     Reason.ACTION_FAILED: Advice("Mend what the message names, then have it tried again.", True),

@@ -124,6 +124,7 @@ class Reason(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
     TIMEOUT = "timeout"
     REPAIRS_EXHAUSTED = "repairs_exhausted"
+    CHECKS_HELD = "checks_held"
     PROBE_FAILURE = "probe_failure"
     PUSH_REFUSED = "push_refused"
     ACTION_FAILED = "action_failed"

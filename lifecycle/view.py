@@ -36,6 +36,8 @@ class View:
         self.now = now
         self.recheck_at: datetime | None = None
         self.past = Past(facts.done)
+        #: When this run was last given something to do; None: it was not started.
+        self.given = self.past.given(facts.run)
         #: The pull request that matters: the newest open one, else merged one, else the newest.
         self.pull = max(facts.pulls, key=_weight, default=None)
         self._read_agent()
@@ -68,8 +70,8 @@ class View:
 
     def _talk(self) -> Talk:
         """What can be said to the agent; a run's own evidence alone counts."""
-        facts, agent, policy = self.facts, self.facts.agent, self.policy
-        if agent.run != facts.run:
+        agent, policy = self.facts.agent, self.policy
+        if agent.run != self.facts.run:
             return Talk.NONE
         if agent.exit is not None:
             return Talk.ENDED if agent.exit.code == 0 else Talk.CRASHED
@@ -77,7 +79,7 @@ class View:
             dead = agent.runtime is _DEAD and agent.program is _DEAD
             return Talk.CRASHED if dead else Talk.UNSURE
         if agent.activity in _RESTING:
-            told = self.past.given.get(facts.run)
+            told = self.given
             if told is None or (agent.since is not None and agent.since > told):
                 return Talk.QUIET
             # A message that has just gone in is being read, whatever the last evidence says.
