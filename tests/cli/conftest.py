@@ -11,7 +11,7 @@ from bot.cli import main
 from bot.layout import Layout
 from bot.store import NewSession, Observed, Recorded, Store
 from lifecycle.actions import Comment
-from lifecycle.facts import Agent, Check, Issue, Pull, Work
+from lifecycle.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.status import Activity, CheckState, Probe, Reason, Status
 
 CONFIGURATION = """
@@ -98,9 +98,15 @@ class House:
         store.close()
 
     def has_ended(self, session: str) -> None:
-        """A person stopped it."""
+        """A person stopped it, and everything was released."""
         store = Store(self.layout.database, clock=lambda: self.now)
-        self._decide(store, session, Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it")
+        for due in store.due_actions(self.now):
+            store.mark_done(due.seq, "", self.now)
+        said = {"reason": Reason.MANUALLY_KILLED, "because": "ada stopped it"}
+        ended = Ended(status=Status.KILLED, at=self.now, **said)
+        claim = store.claim(session, "tests", self.now, 60)
+        assert claim
+        store.record(claim, Recorded(status=Status.KILLED, run=1, ended=ended, **said), self.now)
         store.close()
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:

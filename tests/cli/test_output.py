@@ -1,10 +1,11 @@
 """A program's output can be read while it runs, and afterwards."""
 
-import subprocess
-import threading
+import time
+
+import pytest
 
 from lifecycle.text import plain
-from tests.cli.conftest import MERGEWRIGHT, CommandLine, House
+from tests.cli.conftest import CommandLine, House
 
 
 def test_the_last_lines_are_printed(mergewright: CommandLine, house: House) -> None:
@@ -39,23 +40,22 @@ def test_output_that_is_no_text_is_printed_all_the_same(
     assert mergewright("logs", session).out == "\ufffd\ufffd ok\n"
 
 
-def test_following_prints_what_comes_until_interrupted(house: House) -> None:
+def test_following_prints_whole_lines_as_they_come_until_interrupted(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = house.has_session()
     path = house.printed(session, "first\n")
-    command = [MERGEWRIGHT, "logs", session, "--follow"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
-        watchdog = threading.Timer(20, following.kill)
-        watchdog.start()
-        assert following.stdout
-        assert following.stdout.readline() == "first\n"
+    to_come = ["half a ", "line\n", "and more\n"]
+
+    def meanwhile(_: float) -> None:
+        if not to_come:
+            raise KeyboardInterrupt
         with path.open("a") as file:
-            file.write("half a ")
-            file.flush()
-            file.write("line\n")
-        assert following.stdout.readline() == "half a line\n"
-        following.send_signal(2)
-        assert following.wait() == 0
-        watchdog.cancel()
+            file.write(to_come.pop(0))
+
+    monkeypatch.setattr(time, "sleep", meanwhile)
+    result = mergewright("logs", session, "--follow")
+    assert (result.code, result.out) == (0, "first\nhalf a line\nand more\n")
 
 
 def test_text_keeps_newlines_and_tabs_and_nothing_else_that_controls() -> None:

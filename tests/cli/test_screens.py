@@ -21,6 +21,17 @@ def test_sessions_are_listed_with_status_pull_age_and_reason(
     assert "  The parser drops a line\n  a check that counts failed on ccccccc: unit" in result.out
 
 
+def test_ended_sessions_are_listed_only_when_asked_for(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_ended(house.has_session(7))
+    house.has_session(12)
+    assert "widgets-7" not in mergewright("ls").out
+    listed = mergewright("ls", "--all").out
+    assert "widgets-7   killed" in listed
+    assert "widgets-12  working" in listed
+
+
 def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     house.layout.database.unlink()
