@@ -118,7 +118,6 @@ def test_reviews_threads_and_requests_are_told(pull: Pull, read: Callable[[str],
 def test_an_apps_account_is_named_without_its_brackets(
     pull: Pull, read: Callable[[str], Any]
 ) -> None:
-    pull.repo.world.account("renovate[bot]", "Bot")
     pull.comment("Hello.", by="renovate[bot]")
     (comment,) = read("comments(first: 1) { nodes { author { __typename login } } }")["comments"][
         "nodes"

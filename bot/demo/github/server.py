@@ -90,15 +90,16 @@ class GitHubServer:
         return self.world.url
 
     def user(self, login: str, token: str = "") -> User:
-        return self._account(login, "User", token)
+        """Make an account, which may then ask with this token."""
+        with self.world.lock:
+            user = self.world.account(login)
+            if token:
+                self.world.tokens[token] = Token(user=user)
+            return user
 
     def bot_account(self, login: str, token: str = "") -> User:
-        """An account that a program uses.
-
-        One that ends in `[bot]` is an App's and of type `Bot`; any other is a machine account,
-        which GitHub calls a `User` like everybody else's.
-        """
-        return self._account(login, "Bot" if login.endswith("[bot]") else "User", token)
+        """Make the account of a program: of type `Bot` where its name ends in `[bot]`."""
+        return self.user(login, token)
 
     def app(self, slug: str, public_key: str) -> App:
         """Register an App, installed on every repository, by the PEM of its public key."""
@@ -115,7 +116,7 @@ class GitHubServer:
         """Make a repository whose first commit holds these files; its owner is its admin."""
         login, name = full_name.split("/")
         with self.world.lock:
-            owner = self.world.account(login, "Organization")
+            owner = self.world.account(login, organization=True)
             git = Git(self.root / login / f"{name}.git")
             git.init(default_branch)
             git.commit_files(default_branch, files, "Initial commit", owner.signature, None)
@@ -133,14 +134,6 @@ class GitHubServer:
             )
             self.world.repositories[full_name.lower()] = self.world.add(repo)
             return repo
-
-    def _account(self, login: str, kind: str, token: str) -> User:
-        with self.world.lock:
-            user = self.world.account(login, kind)
-            user.type = kind
-            if token:
-                self.world.tokens[token] = Token(user=user)
-            return user
 
     # -- what tests ask and break
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import wraps
+from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from bot.demo.github.git import Signature
@@ -116,7 +117,7 @@ class World:
         self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
         self.publish: Callable[[Event], None] = lambda event: None
         self.head_moved: Callable[[Pull], None] = lambda pull: None
-        self._last_id = 1_000_000
+        self._ids = count(1_000_001)
         self.ghost = self.account("ghost")
         self.web_flow = self.account("web-flow")
 
@@ -126,10 +127,10 @@ class World:
 
     def identity(self, prefix: str) -> dict[str, Any]:
         """The members every `Thing` begins with."""
-        self._last_id += 1
-        name = base64.urlsafe_b64encode(self._last_id.to_bytes(6)).decode().rstrip("=")
+        number = next(self._ids)
+        name = base64.urlsafe_b64encode(number.to_bytes(6)).decode().rstrip("=")
         return {
-            "id": self._last_id,
+            "id": number,
             "node_id": f"{prefix}_kwDO{name}",
             "created_at": self.now(),
             "updated_at": self.now(),
@@ -140,12 +141,18 @@ class World:
         self.nodes[thing.node_id] = thing
         return thing
 
-    def account(self, login: str, type: str = "User") -> User:
-        """The account of this login, made where there is none."""
+    def account(self, login: str, organization: bool = False) -> User:
+        """The account of this login, made where there is none.
+
+        One whose name ends in `[bot]` is an App's and of type `Bot`. A machine account is a
+        `User` to GitHub like everybody else's.
+        """
         known = self.users.get(login.lower())
         if known is None:
-            prefix = {"User": "U", "Bot": "BOT", "Organization": "O"}[type]
-            known = User(login=login, type=type, **self.identity(prefix))
+            kind = "Bot" if login.endswith("[bot]") else "User"
+            kind = "Organization" if organization else kind
+            prefix = {"User": "U", "Bot": "BOT", "Organization": "O"}[kind]
+            known = User(login=login, type=kind, **self.identity(prefix))
             self.users[login.lower()] = self.add(known)
         return known
 
@@ -153,9 +160,9 @@ class World:
         """The App of this slug, made where there is none."""
         known = self.apps.get(slug)
         if known is None:
-            bot = self.account(f"{slug}[bot]", "Bot")
+            bot = self.account(f"{slug}[bot]")
             installation = self.identity("INS")["id"]
-            owner = self.account("github", "Organization")
+            owner = self.account("github", organization=True)
             identity = self.identity("A")
             known = App(slug=slug, owner=owner, bot=bot, installation_id=installation, **identity)
             self.apps[slug] = self.add(known)
