@@ -102,11 +102,12 @@ class House:
         store = Store(self.layout.database, clock=lambda: self.now)
         for due in store.due_actions(self.now):
             store.mark_done(due.seq, "", self.now)
-        said = {"reason": Reason.MANUALLY_KILLED, "because": "ada stopped it"}
-        ended = Ended(status=Status.KILLED, at=self.now, **said)
+        status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
+        ended = Ended(status=status, reason=reason, because=because, at=self.now)
         claim = store.claim(session, "tests", self.now, 60)
         assert claim
-        store.record(claim, Recorded(status=Status.KILLED, run=1, ended=ended, **said), self.now)
+        over = Recorded(status=status, reason=reason, because=because, run=1, ended=ended)
+        store.record(claim, over, self.now)
         store.close()
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:
