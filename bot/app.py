@@ -67,6 +67,7 @@ class App:
         self._clock = clock
         self._journal = journal
         self._owner = f"{this_process()}:{id(self):x}"
+        self._epoch: int | None = None
         self._leads_until: datetime | None = None
         self._standing_by = "starting"
         self._sorting = Lane("inbox", self._sort)
@@ -98,9 +99,7 @@ class App:
         timing, policy = settings.timing, settings.policy
         self.watch_agents = WatchAgents(self.store, self.sites, policy.idle_seconds, clock, journal)
         people = People(self.github, clock)
-        self.watch_pulls = WatchPulls(
-            self.store, self.github, people, timing.pull_stale_seconds, clock, journal
-        )
+        self.watch_pulls = WatchPulls(self.store, self.github, people, clock, journal)
         self.watch_issues = WatchIssues(
             self.store, self.github, people, self.watch_pulls, settings.projects, clock, journal
         )
@@ -190,29 +189,28 @@ class App:
         seconds = self._settings.timing.lease_seconds
         while not self._over.is_set():
             asked = self._clock()
-            try:
-                epoch = self.store.lead(self._owner, asked, seconds)
-            except StoreFailure:
-                log.exception("the lease could not be renewed")
-                epoch = None
-            if epoch is None and self._leads_until is not None:
-                if self._may_act():
-                    self._over.wait(seconds / 6)
-                    continue
+            epoch = self._ask_to_lead(asked)
+            if epoch is not None and self._epoch is None:
+                self._epoch, self._leads_until = epoch, asked + timedelta(seconds=seconds)
+                self._begin(epoch)
+            elif epoch is not None and epoch == self._epoch:
+                self._leads_until = asked + timedelta(seconds=seconds)
+            elif self._epoch is not None and not self._may_act():
                 log.error("another bot has taken the database over; this one ends")
                 self.lost = True
                 self._over.set()
-                return
-            if epoch is None:
+            self._over.wait(seconds / 6)
+
+    def _ask_to_lead(self, now: datetime) -> int | None:
+        """The epoch, where the database is ours."""
+        try:
+            epoch = self.store.lead(self._owner, now, self._settings.timing.lease_seconds)
+            if epoch is None and self._epoch is None:
                 self._stand_by()
-            else:
-                first, self._leads_until = (
-                    self._leads_until is None,
-                    asked + timedelta(seconds=seconds),
-                )
-                if first:
-                    self._begin(epoch)
-            self._over.wait(seconds / 3 if epoch is not None else 0.5)
+        except StoreFailure:
+            log.exception("the lease could not be taken or renewed")
+            return None
+        return epoch
 
     def _stand_by(self) -> None:
         leader = self.store.leader()
@@ -278,7 +276,7 @@ class App:
 
     def _reconcile(self) -> None:
         self.watch_issues.reconcile()
-        self.watch_pulls.touch_stale()
+        self.watch_pulls.touch_stale(self._settings.timing.reconcile_seconds / 2)
         self._reading.kick()
 
     def _prune(self) -> None:

@@ -38,5 +38,7 @@ def set_up(level: str, *, as_json: bool, secrets: Iterable[str]) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for name in ("httpx", "httpcore", "apscheduler", "githubkit", "libtmux", "git", "uvicorn"):
+    for name in ("httpx", "httpcore", "githubkit", "libtmux", "git", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # It warns of every tick that comes while the one before it still runs, which is meant.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

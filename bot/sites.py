@@ -30,20 +30,26 @@ class Sites:
         self._git_base = git_base
         self._header = header
         self._mirrors: dict[str, Mirror] = {}
+        self._workspaces: dict[str, Worktree] = {}
 
     def mirror(self, project: str) -> Mirror:
         """The project's mirror; one object, because it keeps fetches apart."""
-        repository = self.projects[project].repository
-        made = Mirror(
-            self.layout.mirrors / f"{project}.git",
-            f"{self._git_base}{repository}.git",
-            lambda: self._header(repository),
-        )
-        return self._mirrors.setdefault(project, made)
+        if project not in self._mirrors:
+            repository = self.projects[project].repository
+            made = Mirror(
+                self.layout.mirrors / f"{project}.git",
+                f"{self._git_base}{repository}.git",
+                lambda: self._header(repository),
+            )
+            self._mirrors.setdefault(project, made)
+        return self._mirrors[project]
 
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
         """The session's workspace, made or not."""
-        return Worktree(self.mirror(project), self.layout.workspaces, session, branch)
+        if session not in self._workspaces:
+            made = Worktree(self.mirror(project), self.layout.workspaces, session, branch)
+            self._workspaces.setdefault(session, made)
+        return self._workspaces[session]
 
     def files(self, session: str, run: int, branch: str, workspace: Path) -> RunFiles:
         """Where a run keeps its files."""

@@ -44,6 +44,7 @@ class WatchIssues:
         self._projects = projects
         self._clock = clock
         self._journal = journal
+        self._wishes_wait_until = clock()
 
     def read_touched(self) -> int:
         """Read every issue that was touched. Returns how many."""
@@ -75,13 +76,18 @@ class WatchIssues:
 
     def settle_wishes(self) -> int:
         """Grant what people with write access asked for, refuse the rest. Returns how many."""
+        if self._clock() < self._wishes_wait_until:
+            return 0
         wishes = self._store.new_wishes()
         for wish in wishes:
             try:
                 self._settle(wish)
             except GitHubFailure as failure:
-                # Left as it is: it is asked again at the next look.
+                # Left as they are: they are asked for again.
                 log.warning("%s: permission not read: %s", wish.key, failure)
+                at = failure.at if isinstance(failure, TryLater) else None
+                self._wishes_wait_until = at or self._clock() + _FAILED_READ
+                break
         return len(wishes)
 
     def _touch(self, issues: Iterable[tuple[str, int]]) -> None:

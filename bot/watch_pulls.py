@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from bot.github.read import PullReading
 from bot.journal import Journal, Step
 from bot.people import People
 from bot.store import DueTouch, Observed, Session, Store, Touch
+from lifecycle.backoff import delay
 from lifecycle.facts import Check, Pull, Remark, Thread, Verdict
 from lifecycle.status import CheckState, Merge, PullState
 
@@ -21,8 +22,9 @@ log = logging.getLogger(__name__)
 #: Touches of one pull request within this time of a read are looked at together.
 _TOGETHER = timedelta(seconds=1)
 #: GitHub works a merge out in the background and sends no webhook when it has.
-_MERGE_UNKNOWN = timedelta(seconds=3)
+_MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first look for it, and the most.
 _FAILED_READ = timedelta(seconds=10)
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class WatchPulls:
@@ -33,16 +35,15 @@ class WatchPulls:
         store: Store,
         github: GitHub,
         people: People,
-        stale_seconds: float,
         clock: Clock,
         journal: Journal,
     ) -> None:
         self._store = store
         self._github = github
         self._people = people
-        self._stale = timedelta(seconds=stale_seconds)
         self._clock = clock
         self._journal = journal
+        self._unknown: dict[str, int] = {}
         self._read_at: dict[tuple[str, int], datetime] = {}
 
     def read_touched(self) -> int:
@@ -65,34 +66,32 @@ class WatchPulls:
         if numbers:
             self._read(session.id, session.repository, numbers)
 
-    def touch_stale(self) -> None:
-        """Ask for another look at what was not read for long: a lost webhook costs no more."""
-        now = self._clock()
+    def touch_stale(self, seconds: float) -> None:
+        """Ask for another look at what was not read for so long: a lost webhook costs no more."""
+        now, most = self._clock(), timedelta(seconds=seconds)
         stale = [
             Touch(repository=live.repository, subject=f"branch:{live.branch}")
             for live in self._store.live()
-            if live.run and (live.pulls_read_at is None or now - live.pulls_read_at > self._stale)
+            if live.run and (live.pulls_read_at is None or now - live.pulls_read_at > most)
         ]
         self._store.touch(stale, now)
 
     def _look(self, touch: DueTouch, read: set[tuple[str, int]]) -> None:
         """Find what a touch is about, and read it unless this round has read it."""
         session, numbers = self._concerned(touch.repository, touch.subject)
-        if session is None:
-            self._store.settle_touch(touch)
-            return
         wanted = [number for number in numbers if (touch.repository, number) not in read]
-        last = max((self._read_at.get((touch.repository, n)) or touch.due for n in wanted),
-                   default=touch.due)  # fmt: skip
-        if last + _TOGETHER > self._clock() and last > touch.due:
-            self._store.postpone_touch(touch, last + _TOGETHER)
-            return
-        again = self._read(session, touch.repository, wanted)
-        read.update((touch.repository, number) for number in wanted)
+        if session is not None and wanted:
+            recent = [self._read_at.get((touch.repository, number)) for number in wanted]
+            together = max(filter(None, recent), default=_LONG_AGO) + _TOGETHER
+            if self._clock() < together:
+                self._store.postpone_touch(touch, together)
+                return
+            again = self._read(session, touch.repository, wanted)
+            read.update((touch.repository, number) for number in wanted)
+            if again:
+                self._store.postpone_touch(touch, self._clock() + again)
+                return
         self._store.settle_touch(touch)
-        if again:
-            self._store.touch([Touch(repository=touch.repository, subject=touch.subject)],
-                              self._clock() + again)  # fmt: skip
 
     def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
         """The session a subject is about, and the numbers of its pull requests to read."""
@@ -135,8 +134,9 @@ class WatchPulls:
             return None
         known = {pull.number: pull for pull in before.pulls}
         for number in numbers:
-            reading = self._github.read.pull(repository, number)
+            # From its beginning, for what happens during the read may not be in it.
             self._read_at[repository, number] = self._clock()
+            reading = self._github.read.pull(repository, number)
             if reading is None:
                 continue
             if number not in known and self._adopting(repository, reading) != session:
@@ -146,8 +146,11 @@ class WatchPulls:
         changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
         if changed:
             self._journal(Step.OBSERVED, session)
-        working = any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls)
-        return _MERGE_UNKNOWN if working else None
+        if not any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls):
+            self._unknown.pop(session, None)
+            return None
+        self._unknown[session] = self._unknown.get(session, 0) + 1
+        return timedelta(seconds=delay(self._unknown[session], *_MERGE_UNKNOWN))
 
     def _complete(self, repository: str, reading: PullReading, before: Pull | None) -> Pull:
         """Add what GitHub does not say in one answer: permissions, logs, and since when."""

@@ -98,7 +98,6 @@ class Timing(Table, frozen=True, kw_only=True):
 
     sweep_seconds: Seconds = 5.0  #: Between two looks at the agents.
     reconcile_seconds: Seconds = 300.0  #: Between two looks at all labelled issues.
-    pull_stale_seconds: Seconds = 300.0  #: When a pull request is read again without a hint.
     lease_seconds: Seconds = 15.0  #: How long a bot that fell silent still holds the database.
     action_retry_seconds: Seconds = 2.0  #: The first wait before a retry; doubles up to 300.
     action_tries: Count = 8

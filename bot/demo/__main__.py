@@ -63,7 +63,6 @@ hearing-seconds = 3
 [timing]
 sweep-seconds = 0.25
 reconcile-seconds = 5
-pull-stale-seconds = 5
 lease-seconds = 3
 action-retry-seconds = 0.25
 action-tries = 20

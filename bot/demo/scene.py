@@ -11,6 +11,8 @@ import tempfile
 import time
 from collections.abc import Callable
 
+import git
+
 from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
@@ -77,11 +79,12 @@ class Scene:
 
     def _check(self, sha: str) -> tuple[bool, str]:
         """Run the repository's own check on a checkout of this commit."""
-        archive = subprocess.run(
-            ["git", "archive", sha], cwd=self.repo.git.path, capture_output=True, check=True
-        )
+        archive = io.BytesIO()
+        with git.Repo(self.repo.git.path) as repository:
+            repository.archive(archive, treeish=sha)
+        archive.seek(0)
         with tempfile.TemporaryDirectory() as folder:
-            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            with tarfile.open(fileobj=archive) as files:
                 files.extractall(folder, filter="data")
             ran = subprocess.run(
                 ["sh", "check"],
@@ -95,7 +98,9 @@ class Scene:
         return ran.returncode == 0, ran.stdout
 
     def _review(self, pull: Pull, head: str) -> None:
-        greeting = self.repo.git.run("show", f"{head}:greeting.txt")
+        with git.Repo(self.repo.git.path) as repository:
+            file = repository.commit(head).tree / "greeting.txt"
+            greeting = file.data_stream.read().decode()
         if self.review_word not in greeting.split():
             if not pull.reviews:
                 words = f'Friendlier, please: add the word "{self.review_word}" on its own line.'

@@ -43,7 +43,6 @@ sessions = {sessions}
 [timing]
 sweep-seconds = 0.1
 reconcile-seconds = {reconcile}
-pull-stale-seconds = {reconcile}
 lease-seconds = 2
 action-retry-seconds = 0.1
 """
