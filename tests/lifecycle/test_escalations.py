@@ -1,0 +1,397 @@
+"""What people have to look at, row by row: when it stands, when not, and under which key."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent, Facts, Failure, Work
+from lifecycle.keys import fingerprint
+from lifecycle.policy import Policy
+from lifecycle.reading import Evidence, read
+from lifecycle.signals import Attention
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review
+from lifecycle.view import View
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    approval,
+    check,
+    done,
+    ended,
+    facts,
+    objection,
+    published,
+    pull,
+    remark,
+    thread,
+)
+
+C = CheckState
+DIRTY = Work(base=BASE, head=HEAD, dirty=True)
+CI = f"tell:ci:{HEAD}:{fingerprint(['ci/unit', 'ci/lint'])}"
+CONFLICT = f"tell:conflict:{BASE}:{HEAD}"
+REVIEW = "tell:review:abc"
+FAILURE = Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="GitHub said no")
+
+
+def attention(given: Facts, **policy: Any) -> tuple[Attention, Evidence]:
+    signals, evidence = read(View(given, Policy(**policy), NOW))
+    return signals.attention, evidence
+
+
+def red(**given: Any) -> Facts:
+    """Failed checks, and the agent at rest since a minute."""
+    checks = given.pop("checks", (check(C.FAILED), check(C.FAILED, "lint")))
+    given = {"agent": agent(seconds_ago=60), **given}
+    return published(pulls=(pull(checks=checks),), **given)
+
+
+def asked(**given: Any) -> Facts:
+    """A thread that the agent heard of an hour ago; it rests since."""
+    told = done(f"{REVIEW}:r1", "heard:thread-comment:1:r1", seconds_ago=3600)
+    told |= done(f"push:{HEAD}", f"pull:{BRANCH}", seconds_ago=3700)
+    given = {"agent": agent(seconds_ago=3000), "pulls": (pull(threads=(thread(),)),), **given}
+    return published(done={**told, **given.pop("done", {})}, **given)
+
+
+def conflicting(*told: str, **given: Any) -> Facts:
+    keys = done(*told, seconds_ago=300)
+    return published(pulls=(pull(merge=Merge.CONFLICT),), done=keys, **given)
+
+
+def refused(key: str, **given: Any) -> Facts:
+    return published(failures={key: FAILURE}, **given)
+
+
+def rounds(count: int, **given: Any) -> Facts:
+    told = done(*(f"tell:review:{n}:r1" for n in range(count)))
+    return published(pulls=(pull(comments=(remark(),), **given),), done=told)
+
+
+STANDS: dict[str, tuple[Facts, str, Reason]] = {
+    "a question": (
+        facts(agent=agent(Activity.WAITING_INPUT, question="May I?")),
+        f"question:{ago(120).isoformat()}:r1",
+        Reason.AGENT_QUESTION,
+    ),
+    "a push refused": (
+        refused(f"push:{NEXT}", work=Work(base=BASE, head=NEXT)),
+        f"failed:push:{NEXT}",
+        Reason.PUSH_REFUSED,
+    ),
+    "a pull request refused": (
+        refused(f"pull:{BRANCH}", pulls=()),
+        f"failed:pull:{BRANCH}",
+        Reason.PUSH_REFUSED,
+    ),
+    "a merge refused": (refused(f"merge:{HEAD}"), f"failed:merge:{HEAD}", Reason.PUSH_REFUSED),
+    "a message about checks lost": (
+        red(failures={f"{CI}:r1": FAILURE}),
+        f"failed:{CI}:r1",
+        Reason.PUSH_REFUSED,
+    ),
+    "a reminder lost": (
+        refused("tell:dirty:0:r1", work=DIRTY),
+        "failed:tell:dirty:0:r1",
+        Reason.PUSH_REFUSED,
+    ),
+    "all repairs used up": (
+        red(done=done(*(f"tell:ci:{n}:x:r1" for n in range(3)))),
+        f"repairs:{HEAD}",
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "a repair in vain": (
+        red(done=done(f"{CI}:r1", seconds_ago=90)),
+        CI.replace("tell:", "unrepaired:"),
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "a repair in vain by an agent that ended": (
+        red(done=done(f"{CI}:r1", seconds_ago=90), agent=ended(0)),
+        CI.replace("tell:", "unrepaired:"),
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "cancelled checks": (
+        published(pulls=(pull(checks=(check(C.CANCELLED), check(name="b"))),)),
+        f"held:{HEAD}:{fingerprint(['ci/unit'])}",
+        Reason.CHECKS_HELD,
+    ),
+    "all rounds of review used up": (rounds(10), "rounds:10", Reason.REPAIRS_EXHAUSTED),
+    "all rounds used up, approved and objected to": (
+        rounds(10, verdicts=(approval(author="ann"), objection())),
+        "rounds:10",
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "a review in vain": (asked(), "unanswered:review:abc", Reason.REPAIRS_EXHAUSTED),
+    "a review without threads in vain": (
+        asked(pulls=(pull(verdicts=(objection(),)),)),
+        "unanswered:review:abc",
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "the last of several reviews in vain": (
+        asked(done=done("tell:review:xyz:r1", seconds_ago=2000)),
+        "unanswered:review:xyz",
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "a conflict in vain": (
+        conflicting(f"{CONFLICT}:r1"),
+        CONFLICT.replace("tell:", "unresolved:"),
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "a conflict after every try": (
+        conflicting(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(3))),
+        CONFLICT.replace("tell:", "unresolved:"),
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "uncommitted work after a reminder": (
+        published(work=DIRTY, done=done("tell:dirty:0:r1", seconds_ago=200)),
+        "left:dirty:0",
+        Reason.UNCOMMITTED_WORK,
+    ),
+    "nothing to show by an agent that ended": (
+        facts(agent=ended(0)),
+        "nothing:r1",
+        Reason.NOTHING_TO_SHOW,
+    ),
+    "nothing to show by one that rests for long": (
+        facts(agent=agent(seconds_ago=300)),
+        "nothing:r1",
+        Reason.NOTHING_TO_SHOW,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "key", "reason"), STANDS.values(), ids=STANDS.keys())
+def test_people_have_to_look(given: Facts, key: str, reason: Reason) -> None:
+    found, evidence = attention(given)
+    assert found is Attention.ESCALATED
+    assert (evidence.cause, evidence.reason) == (key, reason)
+    assert evidence.why
+
+
+STALLS: dict[str, tuple[Agent, str, Reason]] = {
+    "blocked for ten minutes": (
+        agent(Activity.BLOCKED, 600, error="529"),
+        f"stuck:agent_blocked:{ago(600).isoformat()}:r1",
+        Reason.AGENT_BLOCKED,
+    ),
+    "blocked, nobody knows since when": (
+        agent(Activity.BLOCKED, since=None, seen=ago(600)),
+        "stuck:agent_blocked::r1",
+        Reason.AGENT_BLOCKED,
+    ),
+    "at work, and not seen for ten minutes": (
+        agent(Activity.ACTIVE, 900, seen=ago(600)),
+        f"stuck:no_progress:{ago(900).isoformat()}:r1",
+        Reason.NO_PROGRESS,
+    ),
+    "alive without a sign since its start": (
+        agent(Activity.NONE, since=None, seen=None),
+        "stuck:no_progress::r1",
+        Reason.NO_PROGRESS,
+    ),
+    "not to be seen for five minutes": (
+        agent(program=Probe.UNKNOWN, doubted=ago(300)),
+        f"stuck:probe_failure:{ago(300).isoformat()}",
+        Reason.PROBE_FAILURE,
+    ),
+    "not to be seen, nobody knows since when": (
+        agent(seconds_ago=300, program=Probe.UNKNOWN),
+        f"stuck:probe_failure:{ago(300).isoformat()}",
+        Reason.PROBE_FAILURE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("who", "key", "reason"), STALLS.values(), ids=STALLS.keys())
+def test_it_is_stuck(who: Agent, key: str, reason: Reason) -> None:
+    found, evidence = attention(facts(agent=who))
+    assert found is Attention.STUCK
+    assert (evidence.cause, evidence.reason) == (key, reason)
+    assert evidence.why
+
+
+QUIET: dict[str, Facts] = {
+    "a push refused, and another commit since": refused(
+        f"push:{HEAD}", work=Work(base=BASE, head=NEXT)
+    ),
+    "a pull request refused, and there all the same": refused(f"pull:{BRANCH}"),
+    "a merge of another head refused": refused(f"merge:{NEXT}"),
+    "a lost message that does not matter any more": refused(f"{CI}:r1"),
+    "a message lost to an earlier run": red(failures={f"{CI}:r0": FAILURE}),
+    "a lost message of another kind": red(failures={"comment:x": FAILURE}),
+    "two repairs, and red again": red(done=done("tell:ci:1:x:r1", "tell:ci:2:x:r1")),
+    "three repairs, and checks still run": red(
+        checks=(check(C.FAILED), check(C.PENDING, "b")),
+        done=done(*(f"tell:ci:{n}:x:r1" for n in range(3))),
+    ),
+    "three repairs, at a commit of somebody else": red(
+        work=Work(base=BASE, head=NEXT),
+        done=done(f"push:{NEXT}", *(f"tell:ci:{n}:x:r1" for n in range(3))),
+    ),
+    "the third repair under way": red(
+        agent=agent(Activity.ACTIVE, 5),
+        done=done("tell:ci:1:x:r1", "tell:ci:2:x:r1", f"{CI}:r1", seconds_ago=9),
+    ),
+    "a repair under way": red(
+        agent=agent(Activity.ACTIVE, 5), done=done(f"{CI}:r1", seconds_ago=90)
+    ),
+    "a repair committed, not pushed yet": red(
+        work=Work(base=BASE, head=NEXT), done=done(f"{CI}:r1", seconds_ago=90)
+    ),
+    "a repair pushed, not seen yet": red(
+        work=Work(base=BASE, head=NEXT),
+        done={**done(f"{CI}:r1", seconds_ago=90), **done(f"push:{NEXT}", seconds_ago=5)},
+    ),
+    "a repair just told": red(done=done(f"{CI}:r1", seconds_ago=5), agent=agent(seconds_ago=60)),
+    "a repair that went down with its run": red(
+        run=2,
+        agent=replace(agent(seconds_ago=10), run=2),
+        done={
+            **done(f"{CI}:r1", seconds_ago=90),
+            **done("start:crash:r2", seconds_ago=60),
+        },
+    ),
+    "cancelled checks, others run": published(
+        pulls=(pull(checks=(check(C.CANCELLED), check(C.PENDING, "b"))),)
+    ),
+    "cancelled checks just after the push": published(
+        pulls=(pull(checks=(check(C.CANCELLED),), head_since=ago(59)),)
+    ),
+    "cancelled checks, nobody knows since when": published(
+        pulls=(pull(checks=(check(C.CANCELLED),), head_since=None),)
+    ),
+    "nine rounds of review": rounds(9),
+    "all rounds, and nothing new": published(
+        done=done(*(f"tell:review:{n}:r1" for n in range(10)))
+    ),
+    "all rounds, and approved": rounds(10, verdicts=(approval(),)),
+    "a review told half an hour ago, almost": asked(
+        done=done(f"{REVIEW}:r1", seconds_ago=1799), agent=agent(seconds_ago=1000)
+    ),
+    "a review, the agent at work": asked(agent=agent(Activity.ACTIVE, 5)),
+    "a review answered with a push": asked(done=done(f"push:{HEAD}", seconds_ago=100)),
+    "a review answered with a commit": asked(work=Work(base=BASE, head=NEXT)),
+    "a review that was resolved": asked(pulls=(pull(),)),
+    "a review whose thread is outdated": asked(
+        pulls=(pull(threads=(replace(thread(), outdated=True),)),)
+    ),
+    "a review by a stranger": asked(pulls=(pull(verdicts=(replace(objection(), allowed=False),)),)),
+    "a review nobody was told of": published(pulls=(pull(verdicts=(objection(),)),)),
+    "a conflict nobody was told of": conflicting(),
+    "a conflict told of, the agent at work": conflicting(
+        f"{CONFLICT}:r1", agent=agent(Activity.ACTIVE, 5)
+    ),
+    "a conflict after three tries at another base": conflicting(
+        *(f"tell:conflict:{NEXT}:{n}:r1" for n in range(3))
+    ),
+    "a conflict of a head that is not the agent's": conflicting(
+        *(f"tell:conflict:{BASE}:{n}:r1" for n in range(3)),
+        f"push:{NEXT}",
+        work=Work(base=BASE, head=NEXT),
+    ),
+    "uncommitted work": published(work=DIRTY),
+    "uncommitted work, reminded, at work": published(
+        work=DIRTY, agent=agent(Activity.ACTIVE, 5), done=done("tell:dirty:0:r1")
+    ),
+    "uncommitted work, reminded after another request": published(
+        work=DIRTY, done=done("tell:dirty:0:r1", f"{CONFLICT}:r1")
+    ),
+    "nothing to show yet": facts(agent=agent(seconds_ago=299)),
+    "nothing known of the workspace": facts(agent=ended(0), work=Work()),
+    "nothing but uncommitted work": facts(
+        agent=ended(0), work=Work(base=BASE, head=BASE, dirty=True)
+    ),
+    "nothing new, and a pull request": published(agent=ended(0), work=Work(base=BASE, head=BASE)),
+    "a commit to show": facts(agent=ended(0), work=Work(base=BASE, head=HEAD)),
+    "nothing to show, and broke off": facts(agent=ended(1)),
+    "nothing to show, and at work": facts(agent=agent(Activity.ACTIVE, 5)),
+    "blocked for a moment": facts(agent=agent(Activity.BLOCKED, 599)),
+    "at work, seen ten minutes ago, almost": facts(
+        agent=agent(Activity.ACTIVE, 900, seen=ago(599))
+    ),
+    "at work, seen long ago, told something since": facts(
+        agent=agent(Activity.ACTIVE, 900), done=done(f"{REVIEW}:r1", seconds_ago=500)
+    ),
+    "started, without a sign for a moment": facts(
+        agent=agent(Activity.NONE, since=None, seen=None),
+        done=done("start:first:r1", seconds_ago=599),
+    ),
+    "not to be seen for a moment after a long rest": published(
+        agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubted=ago(299))
+    ),
+    "not to be seen for a moment, nobody knows since when": published(
+        agent=agent(seconds_ago=299, program=Probe.UNKNOWN)
+    ),
+    "idle for a day": published(agent=agent(Activity.IDLE, 86_400)),
+    "ended a day ago": published(agent=ended(0, 86_400)),
+}
+
+
+@pytest.mark.parametrize("given", QUIET.values(), ids=QUIET.keys())
+def test_nobody_has_to_look(given: Facts) -> None:
+    assert attention(given) == (Attention.NONE, Evidence())
+
+
+def test_a_closed_pull_request_of_two_is_not_asked_about() -> None:
+    closed = replace(pull(state=PullState.CLOSED, review=Review.PENDING), number=35)
+    given = published(pulls=(closed, pull()))
+    assert attention(given)[0] is Attention.NONE
+
+
+@pytest.mark.parametrize(
+    ("who", "words"),
+    [
+        (agent(seconds_ago=300, summary="All is well already."), ': "All is well already."'),
+        (ended(0), ""),
+        (
+            replace(ended(0), exit=replace(ended(0).exit, tail="\nNothing to do.\n")),  # type: ignore[type-var]
+            ': "Nothing to do."',
+        ),
+    ],
+)
+def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words: str) -> None:
+    _, evidence = attention(facts(agent=who))
+    assert evidence.why == f"the agent finished without a commit{words}"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (facts(agent=agent(Activity.WAITING_INPUT, question="May I?")), "the agent asks: May I?"),
+        (
+            facts(agent=agent(Activity.WAITING_INPUT)),
+            "the agent asks: something at its terminal",
+        ),
+        (refused(f"merge:{HEAD}"), "GitHub said no"),
+        (
+            red(done=done(*(f"tell:ci:{n}:x:r1" for n in range(4)))),
+            "checks still fail after 4 repairs: unit, lint",
+        ),
+        (
+            red(done=done(f"{CI}:r1", seconds_ago=90)),
+            "the agent was told of unit, lint and ended its turn without a commit",
+        ),
+        (facts(agent=agent(Activity.BLOCKED, 600, error="529")), "the agent is blocked: 529"),
+        (
+            facts(agent=agent(Activity.BLOCKED, 600)),
+            "the agent is blocked: it does not say by what",
+        ),
+    ],
+)
+def test_the_sentence_carries_its_evidence(given: Facts, why: str) -> None:
+    assert attention(given)[1].why == why
+
+
+def test_the_first_cause_is_the_one_that_is_told() -> None:
+    both = published(
+        work=DIRTY,
+        done=done("tell:dirty:0:r1", seconds_ago=200),
+        failures={f"merge:{HEAD}": FAILURE},
+    )
+    assert attention(both)[1].cause == f"failed:merge:{HEAD}"

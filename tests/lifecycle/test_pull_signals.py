@@ -1,0 +1,206 @@
+"""What a pull request says reduces to signals: one named case for every way of reading it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given as generated
+from hypothesis import settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from lifecycle.facts import Facts
+from lifecycle.policy import Policy
+from lifecycle.reading import read
+from lifecycle.signals import Ci, PullStage, Signals
+from lifecycle.status import CheckState, Merge, Review
+from lifecycle.view import View
+from tests.lifecycle.universe import (
+    NEXT,
+    NOW,
+    ago,
+    approval,
+    check,
+    objection,
+    published,
+    pull,
+    remark,
+    thread,
+)
+
+C = CheckState
+
+
+def signals(given: Facts, **policy: Any) -> Signals:
+    return read(View(given, Policy(**policy), NOW))[0]
+
+
+REQUIRED = check(C.PASSED, "required", required=True)
+CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
+    "passed": ({"checks": (check(),)}, Ci.PASSING),
+    "passed and skipped": ({"checks": (check(), check(C.SKIPPED, "b"))}, Ci.PASSING),
+    "failed": ({"checks": (check(C.FAILED), check(name="b"))}, Ci.FAILING),
+    "failed, others run": ({"checks": (check(C.FAILED), check(C.PENDING, "b"))}, Ci.SETTLING),
+    "failed on a page, others missing": (
+        {"checks": (check(C.FAILED),), "checks_complete": False},
+        Ci.FAILING,
+    ),
+    "failed and cancelled": ({"checks": (check(C.FAILED), check(C.CANCELLED, "b"))}, Ci.FAILING),
+    "running": ({"checks": (check(), check(C.PENDING, "b"))}, Ci.PENDING),
+    "running, another cancelled": (
+        {"checks": (check(C.CANCELLED), check(C.PENDING, "b"))},
+        Ci.PENDING,
+    ),
+    "passed, pages missing": ({"checks": (check(),), "checks_complete": False}, Ci.PENDING),
+    "cancelled": ({"checks": (check(), check(C.CANCELLED, "b"))}, Ci.HELD),
+    "asks for an action": ({"checks": (check(C.ACTION_REQUIRED),)}, Ci.HELD),
+    "stale": ({"checks": (check(C.STALE),)}, Ci.HELD),
+    "what is not required fails": ({"checks": (REQUIRED, check(C.FAILED, "b"))}, Ci.PASSING),
+    "what is not required runs": ({"checks": (REQUIRED, check(C.PENDING, "b"))}, Ci.PASSING),
+    "what is required fails, the rest runs": (
+        {"checks": (check(C.FAILED, required=True), check(C.PENDING, "b"))},
+        Ci.FAILING,
+    ),
+    "all skipped": ({"checks": (check(C.SKIPPED),)}, Ci.NONE),
+    "none": ({"checks": ()}, Ci.NONE),
+    "none, just pushed": ({"checks": (), "head_since": ago(59)}, Ci.PENDING),
+    "none, long enough after the push": ({"checks": (), "head_since": ago(60)}, Ci.NONE),
+    "none, nobody knows since when": ({"checks": (), "head_since": None}, Ci.PENDING),
+    "none, though some are expected": ({"checks": (), "checks_expected": True}, Ci.PENDING),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), CHECKS.values(), ids=CHECKS.keys())
+def test_checks(given: dict[str, Any], expected: Ci) -> None:
+    assert signals(published(pulls=(pull(**given),))).ci is expected
+
+
+REVIEWS: dict[str, tuple[dict[str, Any], Review]] = {
+    "nobody said anything": ({}, Review.PENDING),
+    "approved": ({"verdicts": (approval(),)}, Review.APPROVED),
+    "approved by GitHub's word, and by whom it may": (
+        {"verdicts": (approval(),), "review": Review.APPROVED},
+        Review.APPROVED,
+    ),
+    "approved by GitHub's word alone": ({"review": Review.APPROVED}, Review.PENDING),
+    "approved, and GitHub wants more": (
+        {"verdicts": (approval(),), "review": Review.PENDING},
+        Review.PENDING,
+    ),
+    "approved at another head": ({"verdicts": (approval(NEXT),)}, Review.PENDING),
+    "approved by the requester": ({"verdicts": (approval(author="alice"),)}, Review.PENDING),
+    "approved by a stranger": ({"verdicts": (approval(allowed=False),)}, Review.PENDING),
+    "one asks for changes": (
+        {"verdicts": (approval(author="ann"), objection())},
+        Review.CHANGES_REQUESTED,
+    ),
+    "a stranger asks for changes": (
+        {"verdicts": (approval(author="ann"), replace(objection(), allowed=False))},
+        Review.APPROVED,
+    ),
+    "changes, by GitHub's word": ({"review": Review.CHANGES_REQUESTED}, Review.CHANGES_REQUESTED),
+    "an open thread": (
+        {"verdicts": (approval(),), "threads": (thread(),)},
+        Review.CHANGES_REQUESTED,
+    ),
+    "a resolved thread": (
+        {"verdicts": (approval(),), "threads": (replace(thread(), resolved=True),)},
+        Review.APPROVED,
+    ),
+    "an outdated thread": (
+        {"verdicts": (approval(),), "threads": (replace(thread(), outdated=True),)},
+        Review.APPROVED,
+    ),
+    "an answered thread": (
+        {
+            "verdicts": (approval(),),
+            "threads": (thread(remark("a"), remark("b", own=True, allowed=False)),),
+        },
+        Review.APPROVED,
+    ),
+    "an answered thread, taken up again": (
+        {
+            "verdicts": (approval(),),
+            "threads": (thread(remark("a", own=True), remark("b")),),
+        },
+        Review.CHANGES_REQUESTED,
+    ),
+    "a stranger's thread": (
+        {"verdicts": (approval(),), "threads": (thread(remark(allowed=False)),)},
+        Review.APPROVED,
+    ),
+    "a bot's thread": (
+        {"verdicts": (approval(),), "threads": (thread(remark(bot=True)),)},
+        Review.APPROVED,
+    ),
+    "a thread without a word": (
+        {"verdicts": (approval(),), "threads": (replace(thread(), remarks=()),)},
+        Review.APPROVED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), REVIEWS.values(), ids=REVIEWS.keys())
+def test_review(given: dict[str, Any], expected: Review) -> None:
+    assert signals(published(pulls=(pull(**given),))).review is expected
+
+
+def test_where_policy_asks_for_no_review_none_is_waited_for_but_one_that_github_asks_for() -> None:
+    def reading(**given: Any) -> Review:
+        return signals(published(pulls=(pull(**given),)), require_review=False).review
+
+    assert reading() is Review.NONE
+    assert reading(review=Review.PENDING) is Review.PENDING
+    assert reading(verdicts=(approval(),)) is Review.APPROVED
+
+
+def test_where_policy_says_so_threads_do_not_stand_in_the_way() -> None:
+    given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(),)),))
+    assert signals(given, threads_block=False).review is Review.APPROVED
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((), PullStage.NONE),
+        ((pull(),), PullStage.OPEN),
+        ((pull(draft=True),), PullStage.DRAFT),
+        ((pull(draft=True), replace(pull(), number=35)), PullStage.OPEN),
+        ((replace(pull(), number=35), pull(draft=True)), PullStage.OPEN),
+    ],
+)
+def test_the_newest_open_pull_request_is_the_one_that_is_judged(
+    given: Any, expected: PullStage
+) -> None:
+    assert signals(published(pulls=given)).pull is expected
+
+
+def test_merge_is_what_github_says() -> None:
+    for merge in Merge:
+        assert signals(published(pulls=(pull(merge=merge),))).merge is merge
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@generated(
+    st.lists(st.sampled_from(list(CheckState)), max_size=4),
+    st.lists(st.sampled_from(list(CheckState)), max_size=3),
+)
+def test_what_is_not_required_never_decides_where_something_is(
+    required: list[CheckState], optional: list[CheckState]
+) -> None:
+    needed = tuple(check(state, f"r{n}", required=True) for n, state in enumerate(required))
+    others = tuple(check(state, f"o{n}") for n, state in enumerate(optional))
+    if needed:
+        alone = signals(published(pulls=(pull(checks=needed),)))
+        assert signals(published(pulls=(pull(checks=(*others, *needed)),))).ci is alone.ci
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@generated(st.lists(st.sampled_from(list(CheckState)), max_size=5), st.booleans())
+def test_green_is_said_only_of_what_is_green(states: list[CheckState], complete: bool) -> None:
+    checks = tuple(check(state, str(n)) for n, state in enumerate(states))
+    ci = signals(published(pulls=(pull(checks=checks, checks_complete=complete),))).ci
+    if ci in (Ci.PASSING, Ci.NONE):
+        assert complete
+        assert set(states) <= {C.PASSED, C.SKIPPED}
+    if C.FAILED in states:
+        assert ci in (Ci.FAILING, Ci.SETTLING)

@@ -1,0 +1,304 @@
+"""Facts reduce to signals: one named case for every way of reading them."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent, Ended, Facts, Failure, Issue, Work
+from lifecycle.policy import Policy
+from lifecycle.reading import read
+from lifecycle.signals import Hold, Output, Signals, Stage, Talk
+from lifecycle.status import (
+    Activity,
+    CheckState,
+    Probe,
+    PullState,
+    Reason,
+    Status,
+)
+from lifecycle.view import View
+from tests.lifecycle.universe import (
+    BASE,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    done,
+    ended,
+    facts,
+    published,
+    pull,
+    wish,
+)
+
+C = CheckState
+FAILURE = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no room left")
+
+
+def signals(given: Facts, **policy: Any) -> Signals:
+    return read(View(given, Policy(**policy), NOW))[0]
+
+
+def over(status: Status) -> Ended:
+    return Ended(status=status, reason=Reason.PR_CLOSED, because="it was so", at=ago(60))
+
+
+def both_pulls(first: PullState, second: PullState) -> Facts:
+    return published(pulls=(pull(state=first), replace(pull(state=second), number=35)))
+
+
+def crashed(times: int, code: int | None = 1, **given: Any) -> Facts:
+    """Broke off for the time after `times` restarts."""
+    starts = [f"start:crash:r{run}" for run in range(2, times + 2)]
+    who = replace(ended(code), run=times + 1)
+    return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=200), **given)
+
+
+STAGES: dict[str, tuple[Facts, Stage]] = {
+    "no slot": (facts(run=0, slot=False, agent=Agent()), Stage.QUEUED),
+    "a slot and no run": (facts(run=0, agent=Agent()), Stage.SPAWNING),
+    "a run that was ordered and not started": (facts(run=2), Stage.SPAWNING),
+    "a run that was started by a message": (
+        facts(run=2, done=done("start:message:r2")),
+        Stage.RUNNING,
+    ),
+    "a run that was started after a crash": (
+        facts(run=2, done=done("start:crash:r2")),
+        Stage.RUNNING,
+    ),
+    "the eleventh run is not the first": (facts(run=11, done=done("start:x:r111")), Stage.SPAWNING),
+    "a merged pull request": (both_pulls(PullState.CLOSED, PullState.MERGED), Stage.MERGED),
+    "a closed one after a merged one": (
+        both_pulls(PullState.MERGED, PullState.CLOSED),
+        Stage.MERGED,
+    ),
+    "a merged one and an open one": (both_pulls(PullState.OPEN, PullState.MERGED), Stage.RUNNING),
+    "a closed one and an open one": (both_pulls(PullState.OPEN, PullState.CLOSED), Stage.RUNNING),
+    "all closed": (both_pulls(PullState.CLOSED, PullState.CLOSED), Stage.TERMINATED),
+    "a merge after it was stopped": (
+        published(pulls=(pull(state=PullState.MERGED),), ended=over(Status.KILLED)),
+        Stage.MERGED,
+    ),
+    "remembered as killed": (facts(ended=over(Status.KILLED)), Stage.KILLED),
+    "remembered as merged": (facts(ended=over(Status.MERGED)), Stage.MERGED),
+    "remembered as terminated": (facts(ended=over(Status.TERMINATED)), Stage.TERMINATED),
+    "remembered as errored": (facts(ended=over(Status.ERRORED)), Stage.ERRORED),
+    "remembered as done": (facts(ended=over(Status.DONE)), Stage.DONE),
+    "remembered, and stopped afterwards": (
+        facts(ended=over(Status.DONE), wishes=(wish("stop"),)),
+        Stage.DONE,
+    ),
+    "a person's stop": (facts(wishes=(wish("help"), wish("stop"))), Stage.KILLED),
+    "a stop comes before a close": (
+        published(pulls=(pull(state=PullState.CLOSED),), wishes=(wish("stop"),)),
+        Stage.KILLED,
+    ),
+    "the issue completed": (
+        facts(issue=Issue(number=12, title="x", open=False, state_reason="completed")),
+        Stage.DONE,
+    ),
+    "the issue not planned": (
+        facts(issue=Issue(number=12, title="x", open=False, state_reason="not_planned")),
+        Stage.TERMINATED,
+    ),
+    "the issue closed for no reason": (
+        facts(issue=Issue(number=12, title="x", open=False)),
+        Stage.TERMINATED,
+    ),
+    "the label removed": (
+        facts(issue=Issue(number=12, title="x", labelled=False)),
+        Stage.TERMINATED,
+    ),
+    "queued, and the label removed": (
+        facts(run=0, slot=False, issue=Issue(number=12, title="x", labelled=False)),
+        Stage.TERMINATED,
+    ),
+    "a start given up": (facts(failures={"start:first:r1": FAILURE}), Stage.ERRORED),
+    "another action given up": (facts(failures={"comment:x": FAILURE}), Stage.RUNNING),
+    "two restarts": (crashed(2), Stage.RUNNING),
+    "three restarts": (crashed(3), Stage.ERRORED),
+    "three restarts, and at work again": (
+        facts(
+            run=4,
+            agent=replace(agent(Activity.ACTIVE, 5), run=4),
+            done=done("start:crash:r2", "start:crash:r3", "start:crash:r4"),
+        ),
+        Stage.RUNNING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), STAGES.values(), ids=STAGES.keys())
+def test_stage(given: Facts, expected: Stage) -> None:
+    assert signals(given).stage is expected
+
+
+BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
+    "merged": (
+        published(pulls=(pull(state=PullState.MERGED),)),
+        Reason.PR_MERGED,
+        "pull request #34 was merged",
+    ),
+    "the merged one of two": (
+        both_pulls(PullState.MERGED, PullState.CLOSED),
+        Reason.PR_MERGED,
+        "pull request #34 was merged",
+    ),
+    "remembered": (facts(ended=over(Status.DONE)), Reason.PR_CLOSED, "it was so"),
+    "stopped": (facts(wishes=(wish("stop"),)), Reason.MANUALLY_KILLED, "stopped by @alice"),
+    "closed": (
+        published(pulls=(pull(state=PullState.CLOSED),)),
+        Reason.PR_CLOSED,
+        "the pull request was closed without a merge",
+    ),
+    "issue": (
+        facts(issue=Issue(number=12, title="x", open=False, state_reason="not_planned")),
+        Reason.ISSUE_CLOSED,
+        "the issue was closed as not_planned",
+    ),
+    "issue, no reason": (
+        facts(issue=Issue(number=12, title="x", open=False)),
+        Reason.ISSUE_CLOSED,
+        "the issue was closed",
+    ),
+    "label": (
+        facts(issue=Issue(number=12, title="x", labelled=False)),
+        Reason.LABEL_REMOVED,
+        "the label was taken off the issue",
+    ),
+    "start": (facts(failures={"start:first:r1": FAILURE}), Reason.SPAWN_FAILED, "no room left"),
+    "exit code": (
+        crashed(3, 7),
+        Reason.PROVIDER_EXIT,
+        "the agent ended by exit code 7 after 3 restarts",
+    ),
+    "signal": (
+        crashed(3, None),
+        Reason.PROVIDER_EXIT,
+        "the agent ended by signal 9 after 3 restarts",
+    ),
+    "vanished": (
+        replace(
+            crashed(3),
+            agent=replace(ended(), run=4, exit=replace(ended().exit, code=None, signal=None)),  # type: ignore[type-var]
+        ),
+        Reason.RUNTIME_LOST,
+        "the agent's program vanished after 3 restarts",
+    ),
+    "lost with its runtime": (
+        replace(crashed(3), agent=replace(ended(), run=4, exit=None)),
+        Reason.RUNTIME_LOST,
+        "the agent's program vanished after 3 restarts",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "reason", "why"), BECAUSE.values(), ids=BECAUSE.keys())
+def test_an_end_says_why(given: Facts, reason: Reason, why: str) -> None:
+    _, evidence = read(View(given, Policy(), NOW))
+    assert (evidence.reason, evidence.why) == (reason, why)
+
+
+STOP = (wish("stop"),)
+MERGED = (pull(state=PullState.MERGED),)
+HOLDS: dict[str, tuple[Facts, Hold]] = {
+    "stopped and running": (facts(wishes=STOP), Hold.HELD),
+    "being stopped": (facts(wishes=STOP, pending=frozenset({"stop:r1"})), Hold.RELEASING),
+    "stopped": (facts(wishes=STOP, done=done("stop:r1")), Hold.RELEASED),
+    "a stop given up": (facts(wishes=STOP, failures={"stop:r1": FAILURE}), Hold.RELEASED),
+    "another action given up": (facts(wishes=STOP, failures={"push:x": FAILURE}), Hold.HELD),
+    "another action under way": (facts(wishes=STOP, pending=frozenset({"push:x"})), Hold.HELD),
+    "never ran": (facts(wishes=STOP, run=0), Hold.RELEASED),
+    "merged": (published(pulls=MERGED), Hold.HELD),
+    "merged, being released": (
+        published(pulls=MERGED, pending=frozenset({"release:r1"})),
+        Hold.RELEASING,
+    ),
+    "merged and released": (published(pulls=MERGED, done=done("release:r1")), Hold.RELEASED),
+    "merged after a stop": (published(pulls=MERGED, done=done("stop:r1")), Hold.HELD),
+    "merged, a release given up": (
+        published(pulls=MERGED, failures={"release:r1": FAILURE}),
+        Hold.RELEASED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), HOLDS.values(), ids=HOLDS.keys())
+def test_hold(given: Facts, expected: Hold) -> None:
+    assert signals(given).hold is expected
+
+
+TALKS: dict[str, tuple[Agent, Talk]] = {
+    "of an earlier run": (replace(agent(), run=0), Talk.NONE),
+    "started and not seen": (agent(Activity.NONE), Talk.NONE),
+    "ready": (agent(), Talk.QUIET),
+    "idle": (agent(Activity.IDLE), Talk.QUIET),
+    "ready before it was started": (agent(seconds_ago=2000), Talk.QUIET),
+    "at work": (agent(Activity.ACTIVE, 200), Talk.ACTIVE),
+    "at work, long ago": (agent(Activity.ACTIVE, 301), Talk.UNSURE),
+    "at work for long, seen lately": (agent(Activity.ACTIVE, 3000, seen=ago(9)), Talk.ACTIVE),
+    "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Talk.UNSURE),
+    "at work, nobody knows since when": (
+        agent(Activity.ACTIVE, since=None, seen=None),
+        Talk.UNSURE,
+    ),
+    "a question": (agent(Activity.WAITING_INPUT, 9000), Talk.WAITING),
+    "blocked": (agent(Activity.BLOCKED, 9000), Talk.BLOCKED),
+    "exit code 0": (ended(0), Talk.ENDED),
+    "exit code 1": (ended(1), Talk.CRASHED),
+    "a signal": (ended(None), Talk.CRASHED),
+    "dead without a record": (replace(ended(), exit=None), Talk.CRASHED),
+    "a dead program in a runtime that lives": (agent(program=Probe.DEAD), Talk.UNSURE),
+    "a program that lives in a dead runtime": (agent(runtime=Probe.DEAD), Talk.UNSURE),
+    "a program nobody could see": (agent(program=Probe.UNKNOWN), Talk.UNSURE),
+    "a runtime nobody could see": (agent(runtime=Probe.UNKNOWN), Talk.UNSURE),
+    "exited, says its log, and alive": (agent(Activity.EXITED), Talk.UNSURE),
+}
+
+
+@pytest.mark.parametrize(("who", "expected"), TALKS.values(), ids=TALKS.keys())
+def test_talk(who: Agent, expected: Talk) -> None:
+    assert signals(facts(agent=who)).talk is expected
+
+
+@pytest.mark.parametrize(
+    ("rests_since", "told", "expected"),
+    [
+        (10, 20, Talk.QUIET),  # It has come to rest after the message.
+        (20, 10, Talk.ACTIVE),  # It has not shown yet that it heard.
+        (10, 10, Talk.ACTIVE),
+        (20, 15, Talk.QUIET),  # It has had its time.
+        (None, 10, Talk.ACTIVE),
+        (None, 20, Talk.QUIET),
+    ],
+)
+def test_a_message_that_has_just_gone_in_is_being_read(
+    rests_since: float | None, told: float, expected: Talk
+) -> None:
+    who = agent(since=ago(rests_since) if rests_since else None)
+    given = published(agent=who, done=done("tell:review:x:r1", seconds_ago=told))
+    assert signals(given).talk is expected
+
+
+def test_what_another_run_was_told_is_not_being_read() -> None:
+    given = facts(agent=agent(seconds_ago=20), done=done("tell:review:x:r11", seconds_ago=5))
+    assert signals(given).talk is Talk.QUIET
+
+
+OUTPUTS: dict[str, tuple[Facts, Output]] = {
+    "nothing known": (facts(work=Work()), Output.NOTHING),
+    "at the base": (facts(), Output.NOTHING),
+    "uncommitted alone": (facts(work=Work(base=BASE, head=BASE, dirty=True)), Output.DIRTY),
+    "a commit": (facts(work=Work(base=BASE, head=HEAD)), Output.UNPUSHED),
+    "a commit and more": (facts(work=Work(base=BASE, head=HEAD, dirty=True)), Output.UNPUSHED),
+    "pushed": (published(), Output.PUSHED),
+    "pushed and more": (published(work=Work(base=BASE, head=HEAD, dirty=True)), Output.DIRTY),
+    "a commit after a push": (published(work=Work(base=BASE, head=NEXT)), Output.UNPUSHED),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_output(given: Facts, expected: Output) -> None:
+    assert signals(given).output is expected
