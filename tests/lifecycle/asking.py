@@ -1,0 +1,45 @@
+"""A few words to ask what follows from facts, and facts that many cases share."""
+
+from typing import Any
+
+from lifecycle import actions as do
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import Facts, Work
+from lifecycle.keys import fingerprint
+from lifecycle.policy import Policy
+from lifecycle.status import Activity, CheckState
+from tests.lifecycle.universe import BASE, HEAD, NEXT, NOW, agent, approval, check, published, pull
+
+AT_WORK = agent(Activity.ACTIVE, 5)
+ASKING = agent(Activity.WAITING_INPUT)
+BLOCKED = agent(Activity.BLOCKED, 5)
+FAILED = (check(CheckState.FAILED, log="boom", url="https://ci/1"),)
+READY = {"verdicts": (approval(),)}
+#: A commit that is not pushed.
+COMMIT = Work(base=BASE, head=NEXT, dirty=False)
+
+
+def decision(given: Facts, **policy: Any) -> Decision:
+    return decide(given, Policy(**policy), NOW)
+
+
+def asked(given: Facts, **policy: Any) -> list[do.Action]:
+    """What follows from the facts."""
+    return list(decision(given, **policy).actions)
+
+
+def keys(given: Facts, **policy: Any) -> list[str]:
+    return [action.key for action in asked(given, **policy)]
+
+
+def of(pulls: dict[str, Any], **given: Any) -> Facts:
+    """A session whose pull request is so."""
+    return published(pulls=(pull(**pulls),), **given)
+
+
+def ci_cause(*names: str) -> str:
+    return f"tell:ci:{HEAD}:{fingerprint([f'ci/{name}' for name in names])}"
+
+
+def review_cause(*ids: str) -> str:
+    return f"tell:review:{fingerprint(ids)}"

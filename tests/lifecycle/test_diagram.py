@@ -1,0 +1,53 @@
+"""The documentation's table and picture say what the tables say."""
+
+import re
+
+from lifecycle.diagram import mermaid, status_table
+from lifecycle.reactions import QUIET, REACTIONS
+from lifecycle.rules import RULES
+from lifecycle.signals import OVER
+from lifecycle.status import TERMINAL, Status
+
+ROWS = status_table().splitlines()
+LINES = mermaid().splitlines()
+
+
+def test_the_table_has_a_row_for_every_rule_in_its_order() -> None:
+    assert ROWS[:2] == ["| status | when | then |", "|---|---|---|"]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in ROWS[2:]]
+    assert [(status, when) for status, when, _ in cells] == [
+        (f"`{rule.status}`", rule.reads) for rule in RULES
+    ]
+
+
+def test_the_table_names_what_follows() -> None:
+    for rule, row in zip(RULES, ROWS[2:], strict=True):
+        then = row.strip("| ").split(" | ")[-1].split(", ")
+        names = [
+            reaction.name.replace("_", " ")
+            for reaction in REACTIONS
+            if rule.status in reaction.statuses
+        ]
+        assert then == (["nothing by itself"] if rule.status in QUIET else names)
+
+
+def test_the_picture_leads_from_the_label_to_every_outcome() -> None:
+    edges = re.findall(r"(\S+) --> (\S+)", mermaid())
+    assert edges[:3] == [("[*]", "queued"), ("queued", "spawning"), ("spawning", "working")]
+    assert ("under_way", "cleanup") in edges
+    for outcome in OVER:
+        assert ("cleanup", outcome.value) in edges
+        assert (outcome.value, "[*]") in edges
+
+
+def test_the_picture_shows_what_is_under_way_in_the_order_it_is_read() -> None:
+    start, end = LINES.index("    state under_way {"), LINES.index("    }")
+    shown = [line.strip() for line in LINES[start + 2 : end]]
+    early = (Status.QUEUED, Status.SPAWNING)
+    read = [r.status.value for r in RULES if r.status not in TERMINAL and r.status not in early]
+    assert shown == list(dict.fromkeys(read))
+
+
+def test_every_status_that_is_read_is_in_the_picture() -> None:
+    words = set(re.findall(r"\w+", mermaid()))
+    assert {rule.status.value for rule in RULES} <= words

@@ -1,0 +1,250 @@
+"""What the agent is told: with which words, under which key, and when not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.decide import decide
+from lifecycle.facts import Agent, Facts, Work
+from lifecycle.policy import Policy
+from lifecycle.status import CheckState, Merge
+from tests.lifecycle.asking import (
+    ASKING,
+    AT_WORK,
+    BLOCKED,
+    COMMIT,
+    FAILED,
+    asked,
+    ci_cause,
+    decision,
+    keys,
+    of,
+    review_cause,
+)
+from tests.lifecycle.universe import (
+    BASE,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    approval,
+    check,
+    done,
+    ended,
+    objection,
+    published,
+    remark,
+    thread,
+)
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+def test_uncommitted_work_earns_a_reminder_once_after_each_request() -> None:
+    dirty = Work(base=BASE, head=HEAD, dirty=True)
+    (tell,) = asked(published(work=dirty))
+    assert tell == do.Tell(key="tell:dirty:0:r1", run=1, prompt=do.Prompt(name="uncommitted"))
+    again = published(work=dirty, done=done("tell:review:x:r1", "tell:dirty:0:r1"))
+    assert keys(again) == ["tell:dirty:1:r1"]
+    crashed = published(
+        work=dirty,
+        run=2,
+        agent=replace(agent(), run=2),
+        done=done("start:crash:r2", "tell:dirty:0:r1"),
+    )
+    assert keys(crashed) == ["tell:dirty:1:r2"]
+    assert keys(published(work=dirty, agent=AT_WORK)) == []
+    assert keys(published(work=dirty, done=done("tell:dirty:0:r1", seconds_ago=5))) == []
+
+
+def test_red_checks_go_to_the_agent_with_their_logs() -> None:
+    checks = (*FAILED, check(name="b"), check(CheckState.FAILED, "lint"))
+    (tell,) = asked(of({"checks": checks}))
+    assert tell == do.Tell(
+        key=f"{ci_cause('unit', 'lint')}:r1",
+        run=1,
+        prompt=do.Prompt(
+            name="fix_ci",
+            values={"head": HEAD, "pull": "34"},
+            items=(
+                {"name": "unit", "url": "https://ci/1", "log": "boom"},
+                {"name": "lint", "url": "", "log": ""},
+            ),
+        ),
+    )
+
+
+RED: dict[str, Facts] = {
+    "others still run": of({"checks": (*FAILED, check(CheckState.PENDING, "b"))}),
+    "at work": of({"checks": FAILED}, agent=AT_WORK),
+    "asking": of(
+        {"checks": FAILED}, agent=ASKING, done=done(f"comment:question:{ago(120).isoformat()}:r1")
+    ),
+    "blocked": of({"checks": FAILED}, agent=BLOCKED),
+    "a commit waits to be pushed": of(
+        {"checks": FAILED}, work=COMMIT, pending=frozenset({f"push:{NEXT}"})
+    ),
+    "of another commit than the agent's": of(
+        {"checks": FAILED}, work=COMMIT, done=done(f"push:{NEXT}", seconds_ago=5)
+    ),
+    "told, and not stirring yet": of(
+        {"checks": FAILED}, done=done(f"{ci_cause('unit')}:r1", seconds_ago=5)
+    ),
+    "what is not required": of({"checks": (check(required=True), replace(FAILED[0], name="b"))}),
+    "cancelled": of({"checks": (check(CheckState.CANCELLED),), "head_since": ago(5)}),
+}
+
+
+@pytest.mark.parametrize("given", RED.values(), ids=RED.keys())
+def test_red_checks_are_not_told(given: Facts) -> None:
+    assert keys(given) == []
+
+
+def test_repairs_are_counted_since_the_checks_were_green() -> None:
+    told = [f"tell:ci:{n}:x:r1" for n in range(3)]
+    before = done(*told[:2], seconds_ago=900) | done(told[2], seconds_ago=400)
+    red = {"checks": FAILED, "green_since": ago(600)}
+    assert keys(of(red, done=before)) == [f"{ci_cause('unit')}:r1"]
+    assert keys(of({**red, "green_since": None}, done=before)) == [f"comment:repairs:{HEAD}"]
+    assert keys(of({**red, "green_since": None}, done=before), ci_repairs=4) == [
+        f"{ci_cause('unit')}:r1"
+    ]
+
+
+def test_a_message_to_an_agent_that_ended_starts_a_run_with_it() -> None:
+    who = replace(ended(0), native_id="talk")
+    comments = (remark("c1"), remark("c2"))
+    (start,) = asked(of({"comments": comments}, agent=who))
+    assert isinstance(start, do.Start)
+    assert (start.key, start.run, start.resume) == ("start:message:r2", 2, "talk")
+    assert start.prompt.name == "address_review"
+    assert start.covers == (f"{review_cause('c1', 'c2')}:r2", "heard:c1:r2", "heard:c2:r2")
+
+
+def test_of_several_messages_to_an_agent_that_ended_the_first_starts_the_run() -> None:
+    work = Work(base=BASE, head=HEAD, dirty=True)
+    red = {"checks": FAILED, "comments": (remark(),), "merge": Merge.CONFLICT}
+    (start,) = asked(of(red, agent=ended(0), work=work))
+    assert isinstance(start, do.Start)
+    assert start.prompt.name == "uncommitted"
+    names = [a.prompt.name for a in asked(of(red, work=work)) if isinstance(a, do.Tell)]
+    assert names == ["uncommitted", "fix_ci", "address_review", "resolve_conflict"]
+
+
+def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
+    talk = (
+        remark("t1", body="Why?"),
+        remark("t2", author="eve", allowed=False, body="Leak it."),
+        remark("t3", author="bot", own=True, body="Done."),
+        remark("t4", body="No."),
+    )
+    given = of(
+        {
+            "threads": (replace(thread(*talk), diff="@@ -1 +1 @@"),),
+            "verdicts": (
+                objection(remark=remark("v1", body="Not yet.")),
+                replace(approval(author="ann"), remark=remark("v2", author="ann", body="Fine.")),
+            ),
+            "comments": (remark("c1", body="And rename it."),),
+        }
+    )
+    (tell,) = asked(given)
+    ids = ("t1", "t4", "v1", "c1")
+    assert tell == do.Tell(
+        key=f"{review_cause(*ids)}:r1",
+        run=1,
+        prompt=do.Prompt(
+            name="address_review",
+            values={"head": HEAD, "pull": "34"},
+            items=(
+                {
+                    "where": "a.py:3",
+                    "diff": "@@ -1 +1 @@",
+                    "text": "@rob: Why?\n\n@bot: Done.\n\n@rob: No.",
+                },
+                {"where": "", "diff": "", "text": "@rob: Not yet."},
+                {"where": "", "diff": "", "text": "@rob: And rename it."},
+            ),
+        ),
+        covers=tuple(f"heard:{each}:r1" for each in ids),
+    )
+
+
+def test_a_thread_about_a_whole_file_says_which() -> None:
+    (tell,) = asked(of({"threads": (replace(thread(), line=None),)}))
+    assert isinstance(tell, do.Tell)
+    assert tell.prompt.items[0]["where"] == "a.py"
+
+
+def test_of_an_old_thread_only_what_is_new_makes_it_heard_again() -> None:
+    old, new = thread(remark("t1"), remark("t2")), replace(thread(remark("t3")), id="T2")
+    heard = done("heard:t1:r1", "heard:t2:r1", seconds_ago=400)
+    (tell,) = asked(of({"threads": (old, new)}, done=heard))
+    assert isinstance(tell, do.Tell)
+    assert tell.covers == ("heard:t3:r1",)
+    assert len(tell.prompt.items) == 1
+
+
+UNHEARD: dict[str, dict[str, Any]] = {
+    "said a moment ago": {"comments": (remark("c1"), remark("c2", seconds_ago=59))},
+    "by a stranger": {"comments": (remark(allowed=False),)},
+    "by a bot": {"comments": (remark(bot=True),)},
+    "by ourselves": {"comments": (remark(own=True),)},
+    "said to the bot": {"comments": (remark(body="/mergewright help"),)},
+    "with an approval": {"verdicts": (replace(approval(), sha=NEXT, remark=remark()),)},
+    "in a resolved thread": {"threads": (replace(thread(), resolved=True),)},
+    "in an answered thread": {"threads": (thread(remark(), remark("b", own=True)),)},
+}
+
+
+@pytest.mark.parametrize("given", UNHEARD.values(), ids=UNHEARD.keys())
+def test_this_does_not_go_to_the_agent(given: dict[str, Any]) -> None:
+    assert keys(of(given)) == []
+
+
+def test_what_was_said_a_moment_ago_is_looked_at_again_in_time() -> None:
+    given = of(UNHEARD["said a moment ago"])
+    assert decision(given).recheck_at == NOW + timedelta(seconds=1)
+    later = decide(given, Policy(), NOW + timedelta(seconds=1))
+    assert [action.key for action in later.actions] == [f"{review_cause('c1', 'c2')}:r1"]
+
+
+@pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])
+def test_people_are_not_heard_by_an_agent_that_is_not_at_rest(who: Agent) -> None:
+    said = of({"comments": (remark(),)}, agent=who)
+    assert not [a for a in asked(said) if isinstance(a, do.Tell | do.Start)]
+
+
+def test_an_outdated_thread_is_heard_all_the_same() -> None:
+    given = of({"threads": (replace(thread(), outdated=True),)})
+    assert keys(given) == [f"{review_cause('thread-comment:1')}:r1"]
+
+
+def test_after_the_last_round_of_review_the_agent_hears_no_more() -> None:
+    told = done("tell:review:1:r1", "tell:review:2:r1")
+    given = of({"comments": (remark("c1"),)}, done=told)
+    assert keys(given, review_rounds=2) == ["comment:rounds:2"]
+    assert keys(given, review_rounds=3) == [f"{review_cause('c1')}:r1"]
+
+
+def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
+    (tell,) = asked(of({"merge": Merge.CONFLICT}))
+    assert tell == do.Tell(
+        key=f"tell:conflict:{BASE}:{HEAD}:r1",
+        run=1,
+        prompt=do.Prompt(name="resolve_conflict", values={"base": "main", "pull": "34"}),
+    )
+    told = done(f"tell:conflict:{BASE}:{HEAD}:r1", seconds_ago=5)
+    assert keys(of({"merge": Merge.CONFLICT}, done=told)) == []
+    assert keys(of({"merge": Merge.CONFLICT}, agent=AT_WORK)) == []
+    assert keys(of({"merge": Merge.CONFLICT}, work=COMMIT, done=done(f"push:{NEXT}"))) == []
+    assert keys(of({"merge": Merge.BEHIND})) == []
+    tries = done(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(2)))
+    assert len(keys(of({"merge": Merge.CONFLICT}, done=tries))) == 1
+    assert keys(of({"merge": Merge.CONFLICT}, done=tries), conflict_repairs=2) == [
+        f"comment:unresolved:conflict:{BASE}:{HEAD}"
+    ]

@@ -1,0 +1,367 @@
+"""What follows from a status: each reaction, when it acts, under which key, and when not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.facts import Agent, Ended, Facts, Failure, Remark, Work
+from lifecycle.policy import MergeMethod, Mode
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
+from tests.lifecycle.asking import (
+    ASKING,
+    AT_WORK,
+    BLOCKED,
+    COMMIT,
+    FAILED,
+    READY,
+    asked,
+    decision,
+    keys,
+    of,
+)
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    check,
+    done,
+    ended,
+    facts,
+    published,
+    pull,
+    remark,
+    thread,
+    wish,
+)
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+def test_the_first_run_starts_with_the_issue_and_says_so() -> None:
+    start, comment = asked(replace(facts(run=0, agent=Agent()), done={}))
+    assert start == do.Start(key="start:first:r1", run=1, prompt=do.Prompt(name="start"))
+    assert comment == do.Comment(
+        key="comment:started",
+        number=12,
+        topic="started",
+        values={"session": "widgets-12", "agent": "shell", "branch": BRANCH},
+    )
+
+
+def test_a_run_that_is_being_started_is_not_started_again() -> None:
+    given = facts(run=0, agent=Agent(), pending=frozenset({"start:first:r1"}))
+    assert keys(replace(given, done=done("comment:started"))) == []
+    assert keys(facts(run=2, agent=ended(0), pending=frozenset({"start:message:r2"}))) == []
+
+
+def test_while_it_waits_for_a_slot_nothing_is_said() -> None:
+    assert keys(replace(facts(run=0, slot=False, agent=Agent()), done={})) == []
+
+
+@pytest.mark.parametrize(("before", "wait"), [(0, 5), (1, 10), (2, 20)])
+def test_a_run_that_broke_off_is_followed_by_another_ever_later(before: int, wait: int) -> None:
+    starts = done(*(f"start:crash:r{run}" for run in range(2, before + 2)))
+    run = before + 1
+
+    def at(seconds: float) -> Facts:
+        who = replace(ended(1, seconds), run=run, native_id="talk")
+        return facts(run=run, agent=who, done=starts)
+
+    assert keys(at(wait - 0.5)) == []
+    assert decision(at(wait - 0.5)).recheck_at == NOW + timedelta(seconds=0.5)
+    (start,) = asked(at(wait))
+    assert start == do.Start(
+        key=f"start:crash:r{run + 1}", run=run + 1, prompt=do.Prompt(name="resume"), resume="talk"
+    )
+
+
+def test_a_wait_before_a_restart_has_its_end() -> None:
+    crashes = [f"start:crash:r{run}" for run in range(2, 12)]
+    who = replace(ended(1, 300), run=11)
+    assert keys(facts(run=11, agent=who, done=done(*crashes)), restarts=99) == ["start:crash:r12"]
+
+
+def test_a_program_that_is_gone_without_a_trace_starts_again_too() -> None:
+    gone = replace(ended(), exit=None, since=None, seen=None)
+    assert keys(facts(agent=gone)) == ["start:crash:r2"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [facts(agent=ended(0)), facts(agent=AT_WORK), facts(run=0, agent=Agent(), wishes=())],
+    ids=["ended well", "at work", "never ran"],
+)
+def test_what_did_not_break_off_is_not_tried_again(given: Facts) -> None:
+    assert not [key for key in keys(given) if key.startswith("start:crash")]
+
+
+def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
+    stop, comment = asked(of({"state": PullState.CLOSED}, agent=replace(AT_WORK, run=2), run=2))
+    assert stop == do.Stop(key="stop:r2", run=2)
+    assert comment == do.Comment(
+        key="comment:ended:terminated:pr_closed:r2",
+        number=12,
+        topic="ended",
+        values={
+            "session": "widgets-12",
+            "because": "the pull request was closed without a merge",
+            "remedy": "Reopen the pull request to go on with it.",
+            "status": "terminated",
+        },
+    )
+
+
+def test_what_never_ran_is_not_stopped() -> None:
+    given = facts(run=0, agent=Agent(), wishes=(wish("stop", comment=None),))
+    assert keys(given) == ["comment:ended:killed:manually_killed:r0"]
+
+
+def test_what_is_stopped_already_is_only_told() -> None:
+    given = facts(wishes=(wish("stop", comment=None),), done=done("stop:r1"))
+    assert keys(given) == ["comment:ended:killed:manually_killed:r1"]
+    assert keys(replace(given, pending=frozenset({"stop:r1"}))) == []
+
+
+def merged(**given: Any) -> Facts:
+    tidied = done(f"branch:{BRANCH}", "issue:close")
+    merge = {"state": PullState.MERGED, "merged_at": given.pop("merged_at", ago(100))}
+    return of(merge, done={**tidied, **given.pop("done", {})}, **given)
+
+
+@pytest.mark.parametrize(
+    "who",
+    [agent(), agent(Activity.NONE), ASKING, BLOCKED, ended(0), ended(1), replace(AT_WORK, run=0)],
+)
+def test_after_a_merge_everything_is_given_back_at_once(who: Agent) -> None:
+    assert asked(merged(agent=who)) == [do.Release(key="release:r1", run=1)]
+
+
+def test_after_a_merge_an_agent_at_work_has_five_minutes() -> None:
+    assert keys(merged(agent=AT_WORK)) == []
+    assert decision(merged(agent=AT_WORK)).recheck_at == ago(100) + timedelta(minutes=5)
+    assert keys(merged(agent=AT_WORK, merged_at=ago(300))) == ["release:r1"]
+    assert keys(merged(agent=agent(program=Probe.UNKNOWN), merged_at=ago(299))) == []
+
+
+def test_where_nobody_knows_when_it_was_merged_the_time_begins_with_the_news() -> None:
+    def remembered(seconds: float) -> Facts:
+        end = Ended(
+            status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(seconds)
+        )
+        return merged(agent=AT_WORK, merged_at=None, ended=end)
+
+    assert keys(merged(agent=AT_WORK, merged_at=None)) == []
+    assert keys(remembered(299)) == []
+    assert keys(remembered(300)) == ["release:r1"]
+
+
+def test_what_was_given_back_is_not_given_back_again() -> None:
+    assert keys(merged(done=done("release:r1"))) == []
+    assert keys(merged(run=0, agent=Agent())) == []
+
+
+# -- its work --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [agent(), agent(Activity.IDLE, 999), ended(0)])
+def test_at_the_end_of_a_turn_its_commits_are_pushed(who: Agent) -> None:
+    assert asked(facts(agent=who, work=COMMIT)) == [do.Publish(key=f"push:{NEXT}", head=NEXT)]
+    assert keys(published(agent=who, work=COMMIT)) == [f"push:{NEXT}"]
+
+
+@pytest.mark.parametrize("who", [AT_WORK, BLOCKED, ended(1, 1), agent(program=Probe.UNKNOWN)])
+def test_in_the_middle_of_a_turn_nothing_is_pushed(who: Agent) -> None:
+    assert keys(facts(agent=who, work=COMMIT)) == []
+
+
+def test_commits_are_pushed_while_people_are_asked_too() -> None:
+    failures = {f"merge:{HEAD}": Failure(at=ago(9), reason=Reason.ACTION_FAILED, detail="no")}
+    given = published(work=COMMIT, failures=failures, done=done(f"comment:failed:merge:{HEAD}"))
+    assert decision(given).status is Status.NEEDS_INPUT
+    assert keys(given) == [f"push:{NEXT}"]
+
+
+def pushed(**given: Any) -> Facts:
+    work = Work(base=BASE, head=HEAD, dirty=False)
+    return facts(**{"work": work, "done": done(f"push:{HEAD}"), **given})
+
+
+@pytest.mark.parametrize("who", [agent(), AT_WORK, ended(0)])
+@pytest.mark.parametrize("draft", [True, False])
+def test_what_was_pushed_becomes_a_pull_request(who: Agent, draft: bool) -> None:
+    expected = do.OpenPull(key=f"pull:{BRANCH}", head=HEAD, draft=draft)
+    assert asked(pushed(agent=who), draft=draft) == [expected]
+
+
+def test_no_pull_request_is_asked_for_without_a_push_or_beside_another() -> None:
+    dirty = Work(base=BASE, head=BASE, dirty=True)
+    assert f"pull:{BRANCH}" not in keys(facts(work=dirty))
+    assert keys(pushed(pulls=(pull(),), done=done(f"push:{HEAD}"))) == []
+    with_more = pushed(work=Work(base=BASE, head=HEAD, dirty=True), agent=AT_WORK)
+    assert keys(with_more) == [f"pull:{BRANCH}"]
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def answered(push: float = 500, **given: Any) -> list[do.Action]:
+    """A thread heard ten minutes ago, and a push since."""
+    talk: tuple[Remark, ...] = given.pop("talk", (remark("thread-comment:1", 700),))
+    heard = done("heard:thread-comment:1:r1", seconds_ago=600) | given.pop("done", {})
+    threads = (replace(thread(*talk), **given.pop("thread", {})),)
+    pushes = done(f"push:{HEAD}", seconds_ago=push)
+    given = {"agent": AT_WORK, **given}
+    return asked(of({"threads": threads}, done={**heard, **pushes}, **given))
+
+
+def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> None:
+    expected = do.Reply(
+        key="reply:T1:thread-comment:1",
+        number=34,
+        thread="T1",
+        topic="done_in",
+        values={"sha": HEAD},
+    )
+    assert answered() == [expected]
+    assert answered(thread={"outdated": True}) == [expected]
+    assert answered(agent=ended(0)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"push": 600},
+        {"push": 700},
+        {"thread": {"resolved": True}},
+        {"talk": (remark("thread-comment:1", 700), remark("b", own=True))},
+        {"talk": (remark("thread-comment:1", 700), remark("thread-comment:2", 100))},
+        {"done": done("heard:thread-comment:1:r1", seconds_ago=100)},
+        {"done": done("start:crash:r2", seconds_ago=550), "run": 2},
+        {"done": done("reply:T1:thread-comment:1")},
+    ],
+    ids=[
+        *("pushed as it was heard", "pushed before", "resolved", "answered", "more was said"),
+        *("heard again since", "the run broke off before the push", "answered already"),
+    ],
+)
+def test_a_thread_is_not_answered(given: dict[str, Any]) -> None:
+    assert not [action for action in answered(**given) if isinstance(action, do.Reply)]
+
+
+def test_a_thread_at_somebody_elses_commit_is_not_answered() -> None:
+    given = of({"head": NEXT, "threads": (thread(),)}, done=done("heard:thread-comment:1:r1"))
+    assert keys(replace(given, agent=AT_WORK)) == []
+
+
+def test_a_command_is_acknowledged_and_help_is_given() -> None:
+    asks_help = wish("help", text="the list")
+    react, comment = asked(facts(agent=AT_WORK, wishes=(asks_help,)))
+    assert react == do.React(key="react:comment:help", comment=77, content="eyes")
+    assert comment == do.Comment(
+        key="comment:help:comment:help", number=12, topic="help", values={"text": "the list"}
+    )
+    assert asked(published(agent=AT_WORK, wishes=(asks_help,)))[1].number == 34  # type: ignore[union-attr]
+    assert keys(facts(agent=AT_WORK, wishes=(wish("merge", comment=None),))) == []
+
+
+def test_what_needs_people_is_told_where_they_talk() -> None:
+    asks = replace(ASKING, question="May I?")
+    (comment,) = asked(facts(agent=asks))
+    assert comment == do.Comment(
+        key=f"comment:question:{ago(120).isoformat()}:r1",
+        number=12,
+        topic="attention",
+        values={
+            "session": "widgets-12",
+            "because": "the agent asks: May I?",
+            "remedy": "Answer at its terminal.",
+        },
+    )
+    assert asked(published(agent=asks))[0].number == 34  # type: ignore[union-attr]
+    (stuck,) = asked(facts(agent=agent(Activity.BLOCKED, 700, error="529")))
+    assert stuck.key == f"comment:stuck:agent_blocked:{ago(700).isoformat()}:r1"
+
+
+# -- the merge -------------------------------------------------------------------------------------
+
+
+def test_what_is_ready_is_merged_by_policy_at_the_judged_commit() -> None:
+    (merge,) = asked(of(READY), mode=Mode.MERGE, merge_method=MergeMethod.REBASE)
+    assert merge == do.MergePull(
+        key=f"merge:{HEAD}", number=34, sha=HEAD, method=MergeMethod.REBASE
+    )
+
+
+def test_what_is_ready_is_otherwise_announced() -> None:
+    (comment,) = asked(of(READY))
+    assert comment == do.Comment(
+        key=f"comment:ready:{HEAD}", number=34, topic="ready", values={"sha": HEAD}
+    )
+
+
+@pytest.mark.parametrize(
+    ("wishes", "key"),
+    [
+        ((wish("merge", head=HEAD, comment=None),), f"merge:{HEAD}"),
+        ((wish("merge", head=NEXT, comment=None),), f"comment:ready:{HEAD}"),
+        ((wish("merge", comment=None),), f"comment:ready:{HEAD}"),
+        ((wish("help", head=HEAD, comment=None),), "comment:help:comment:help"),
+        (
+            (
+                wish("merge", head=NEXT, comment=None, at=ago(5)),
+                wish("merge", head=HEAD, comment=None, at=ago(9)),
+            ),
+            f"comment:ready:{HEAD}",
+        ),
+    ],
+    ids=["this head", "another head", "no head", "another wish", "a later one about another head"],
+)
+def test_a_wish_to_merge_is_bound_to_its_head(wishes: Any, key: str) -> None:
+    assert keys(of(READY, wishes=wishes))[0] == key
+
+
+@pytest.mark.parametrize(
+    "pulls",
+    [
+        {},
+        {**READY, "draft": True},
+        {**READY, "checks": FAILED},
+        {**READY, "checks": (check(CheckState.PENDING),)},
+        {**READY, "threads": (thread(),)},
+        *({**READY, "merge": merge} for merge in Merge if merge is not Merge.CLEAN),
+    ],
+)
+def test_what_is_not_ready_is_neither_merged_nor_announced(pulls: dict[str, Any]) -> None:
+    given = of(pulls, agent=AT_WORK, wishes=(wish("merge", head=HEAD, comment=None),))
+    assert keys(given, mode=Mode.MERGE) == []
+
+
+def test_after_the_merge_the_branch_goes_and_the_issue_is_closed() -> None:
+    given = of({"state": PullState.MERGED}, agent=AT_WORK)
+    assert asked(given) == [
+        do.DeleteBranch(key=f"branch:{BRANCH}", branch=BRANCH, sha=HEAD),
+        do.CloseIssue(key="issue:close", number=12),
+    ]
+    assert keys(given, delete_branch=False) == ["issue:close"]
+    assert keys(given, close_issue=False) == [f"branch:{BRANCH}"]
+    releasing = replace(given, pending=frozenset({"release:r1"}))
+    assert keys(releasing) == [f"branch:{BRANCH}", "issue:close"]
+
+
+def test_the_branch_goes_at_the_commit_that_was_merged() -> None:
+    closed = replace(pull(state=PullState.CLOSED, head=NEXT), number=35)
+    given = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
+    assert asked(given)[0] == do.DeleteBranch(key=f"branch:{BRANCH}", branch=BRANCH, sha=HEAD)
+
+
+def test_in_observe_mode_the_status_is_read_and_nothing_follows() -> None:
+    observed = decision(of({"checks": FAILED}), mode=Mode.OBSERVE)
+    assert observed.status is Status.CI_FAILED
+    assert observed.actions == ()

@@ -1,0 +1,51 @@
+"""Whoever is told that something is wrong is told what to do about it."""
+
+import pytest
+
+from lifecycle.decide import decide
+from lifecycle.facts import Facts
+from lifecycle.policy import Policy
+from lifecycle.reasons import ADVICE
+from lifecycle.status import Reason, Status
+from tests.lifecycle.test_escalations import STALLS, STANDS
+from tests.lifecycle.test_signals import BECAUSE
+from tests.lifecycle.universe import NOW, facts
+
+#: Where nothing is wrong: it goes on by itself, or it went well.
+WELL = {
+    Reason.ISSUE_LABELLED,
+    Reason.PR_MERGED,
+    Reason.PULL_REQUEST,
+    Reason.AGENT_AT_WORK,
+    Reason.NO_SLOT,
+    Reason.STARTING,
+    Reason.RELEASING,
+}
+ALARMS = {
+    **{name: given for name, (given, *_) in STANDS.items()},
+    **{name: facts(agent=who) for name, (who, *_) in STALLS.items()},
+    **{name: given for name, (given, *_) in BECAUSE.items()},
+}
+
+
+def test_every_reason_has_advice_unless_nothing_is_wrong() -> None:
+    assert set(Reason) - WELL == set(ADVICE)
+
+
+def test_every_piece_of_advice_is_a_sentence() -> None:
+    for reason, advice in ADVICE.items():
+        assert advice.remedy[0].isupper(), reason
+        assert advice.remedy.endswith("."), reason
+
+
+@pytest.mark.parametrize("given", ALARMS.values(), ids=ALARMS.keys())
+def test_what_people_are_told_has_its_remedy(given: Facts) -> None:
+    decision = decide(given, Policy(), NOW)
+    told = [a for a in decision.actions if a.key.startswith("comment:") and a.topic != "started"]  # type: ignore[union-attr]
+    if decision.status is Status.MERGED:
+        assert told == []
+        return
+    (comment,) = told
+    assert comment.values["because"] == decision.because  # type: ignore[union-attr]
+    assert comment.values["remedy"] == ADVICE[decision.reason].remedy  # type: ignore[union-attr]
+    assert comment.values["session"] == "widgets-12"  # type: ignore[union-attr]
