@@ -4,23 +4,22 @@ import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure, TryLater
+from bot.github.errors import GitHubFailure
 from bot.github.read import IssueReading, Labeling
 from bot.journal import Journal, Step
 from bot.people import People
+from bot.retries import Retries
 from bot.store import DueTouch, NewSession, NewWish, Observed, Session, Store, Touch
 from bot.watch_pulls import WatchPulls
 from config.settings import Project
 
 log = logging.getLogger(__name__)
-
-_FAILED_READ = timedelta(seconds=10)
 
 
 class WatchIssues:
@@ -44,19 +43,21 @@ class WatchIssues:
         self._projects = projects
         self._clock = clock
         self._journal = journal
+        self._retries = Retries(clock)
         self._wishes_wait_until = clock()
 
     def read_touched(self) -> int:
         """Read every issue that was touched. Returns how many."""
         due = self._store.due_touches(self._clock(), ("issue:",))
         for touch in due:
+            name = f"{touch.repository} {touch.subject}"
             try:
                 self._look(touch)
                 self._store.settle_touch(touch)
+                self._retries.worked(name)
             except GitHubFailure as failure:
-                log.warning("%s %s: not read: %s", touch.repository, touch.subject, failure)
-                at = failure.at if isinstance(failure, TryLater) else None
-                self._store.postpone_touch(touch, at or self._clock() + _FAILED_READ)
+                log.warning("%s: not read: %s", name, failure)
+                self._store.postpone_touch(touch, self._retries.after(name, failure))
         return len(due)
 
     def reconcile(self) -> None:
@@ -85,9 +86,10 @@ class WatchIssues:
             except GitHubFailure as failure:
                 # Left as they are: they are asked for again.
                 log.warning("%s: permission not read: %s", wish.key, failure)
-                at = failure.at if isinstance(failure, TryLater) else None
-                self._wishes_wait_until = at or self._clock() + _FAILED_READ
+                self._wishes_wait_until = self._retries.after("wishes", failure)
                 break
+        else:
+            self._retries.worked("wishes")
         return len(wishes)
 
     def _touch(self, issues: Iterable[tuple[str, int]]) -> None:

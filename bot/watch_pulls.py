@@ -12,6 +12,7 @@ from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import PullReading
 from bot.journal import Journal, Step
 from bot.people import People
+from bot.retries import Retries
 from bot.store import DueTouch, Observed, Session, Store, Touch
 from lifecycle.backoff import delay
 from lifecycle.facts import Check, Pull, Remark, Thread, Verdict
@@ -23,7 +24,6 @@ log = logging.getLogger(__name__)
 _TOGETHER = timedelta(seconds=1)
 #: GitHub works a merge out in the background and sends no webhook when it has.
 _MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first look for it, and the most.
-_FAILED_READ = timedelta(seconds=10)
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -43,6 +43,7 @@ class WatchPulls:
         self._people = people
         self._clock = clock
         self._journal = journal
+        self._retries = Retries(clock)
         self._unknown: dict[str, int] = {}
         self._read_at: dict[tuple[str, int], datetime] = {}
 
@@ -52,12 +53,13 @@ class WatchPulls:
         due = self._store.due_touches(now, ("pull:", "branch:", "sha:"))
         read: set[tuple[str, int]] = set()
         for touch in due:
+            name = f"{touch.repository} {touch.subject}"
             try:
                 self._look(touch, read)
+                self._retries.worked(name)
             except GitHubFailure as failure:
-                log.warning("%s %s: not read: %s", touch.repository, touch.subject, failure)
-                at = failure.at if isinstance(failure, TryLater) else None
-                self._store.postpone_touch(touch, at or self._clock() + _FAILED_READ)
+                log.warning("%s: not read: %s", name, failure)
+                self._store.postpone_touch(touch, self._retries.after(name, failure))
         return len(read)
 
     def read_again(self, session: Session) -> None:
