@@ -162,6 +162,16 @@ def test_a_token_that_ended_early_is_replaced_once(
     assert app.read.repository("acme/widgets").clone_url == "there"
 
 
+def test_only_a_token_that_ended_is_replaced(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    installed(respx_mock, clock)
+    respx_mock.get(REPO).respond(404)
+    with pytest.raises(Refused):
+        app.read.repository("acme/widgets")
+    assert len([call for call in respx_mock.calls if call.request.url == REPO]) == 1
+
+
 def test_an_app_that_is_not_let_in_at_all_gives_up(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -147,6 +148,23 @@ def test_a_word_of_tomorrow_is_no_permission(
     route = respx_mock.get(f"{REPO}/collaborators/eve/permission")
     route.respond(json={"permission": permission})
     assert not github.read.may_write("acme/widgets", "eve")
+
+
+@pytest.mark.parametrize("login", ["../../../user", "a b?c#d", "renovate[bot]"])
+def test_a_login_cannot_lead_elsewhere(
+    github: GitHub, respx_mock: respx.MockRouter, login: str
+) -> None:
+    route = respx_mock.route().respond(404)
+    assert not github.read.may_write("acme/widgets", login)
+    asked = route.calls[0].request.url.raw_path.decode()
+    assert asked == f"/api/v3/repos/acme/widgets/collaborators/{quote(login, safe='')}/permission"
+
+
+def test_an_account_that_is_gone_is_not_even_asked_about(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    assert not github.read.may_write("acme/widgets", "")
+    assert len(respx_mock.calls) == 0
 
 
 def test_merge_methods_that_are_not_told_are_left_to_github(

@@ -51,6 +51,13 @@ def test_a_key_somebody_else_wrote_counts_for_nothing(github: GitHub, repo: Repo
     assert [comment.user.login for comment in issue.comments] == ["eve", "wright"]
 
 
+def test_a_key_counts_only_at_the_end(github: GitHub, repo: Repository) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    issue.comment("<!-- mergewright:key=started:1 --> is what it looks for.", by="wright")
+    github.write.comment(repo.full_name, issue.number, "Started.", "started:1")
+    assert len(issue.comments) == 2
+
+
 def test_a_quoted_key_is_no_key(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     quoted = "eve said: <!-- mergewright:key=merged:1 -->"
