@@ -194,13 +194,16 @@ def test_a_rule_in_the_way_of_a_merge_is_a_conflict(github: GitHub, pull: Pull) 
     assert conflict.value.status == 405
 
 
-def test_an_issue_is_closed_and_keeps_the_reason_it_had(github: GitHub, repo: Repository) -> None:
+def test_an_issue_is_closed_and_keeps_the_reason_it_had(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
     done, dropped = (repo.open_issue("Retry", by="ann") for _ in range(2))
     dropped.close("ann", "not_planned")
     for issue in (done, done, dropped):
         github.write.close_issue(repo.full_name, issue.number)
     assert (done.state, done.state_reason) == ("closed", "completed")
     assert (dropped.state, dropped.state_reason) == ("closed", "not_planned")
+    assert server.count("PATCH", f"{repo.full_name}/issues/") == 1
 
 
 def test_a_branch_is_deleted_only_where_it_was_left(
