@@ -1,5 +1,7 @@
 """Every write, against the stand-in: once, twice, and when its answer is lost."""
 
+import json
+
 import pytest
 
 from bot.demo.github.pulls import Pull
@@ -140,6 +142,21 @@ def test_the_open_one_of_several_is_found_and_never_a_forks(
     assert github.write.open_pull(*request) == pull.number
     second = repo.open_pull(BRANCH, title="Again", by="wright")
     assert github.write.open_pull(*request) == second.number
+    second.close("ann")
+    assert github.write.open_pull(*request) == second.number
+    pull.reopen("ann")
+    assert github.write.open_pull(*request) == pull.number
+
+
+def test_a_fork_of_the_same_owner_is_another_repository(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
+    ends = {"head": {"sha": "a", "repo": {"id": 8}}, "base": {"sha": "b", "repo": {"id": 7}}}
+    listed = json.dumps([{"number": 4711, "state": "open", **ends}]).encode()
+    server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, listed)
+    number = github.write.open_pull(repo.full_name, BRANCH, "main", "Retry", "", False)
+    assert [pull.number for pull in repo.pulls] == [number]
 
 
 def test_one_that_appears_meanwhile_is_returned(

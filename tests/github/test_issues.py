@@ -1,0 +1,30 @@
+"""What is made of an issue's answer."""
+
+from datetime import timedelta
+
+from bot.github.issues import issue_of
+from bot.github.shapes import Event, IssueOrPull, Nodes
+from tests.github.pages import START, user
+
+
+def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
+    renamed = (
+        Event(typename="RenamedTitleEvent", created_at=START, actor=user("zoe")),
+        Event(typename="RenamedTitleEvent", created_at=START + timedelta(minutes=2), actor=None),
+    )
+    reading = issue_of(
+        IssueOrPull(
+            typename="Issue",
+            number=12,
+            title="Retry",
+            body="Please.",
+            url="https://github.example/acme/widgets/issues/12",
+            closed=False,
+            last_edited_at=START + timedelta(minutes=1),
+            author=user("zoe"),
+            editor=user("ann"),
+            labels=Nodes(nodes=()),
+            timeline_items=Nodes(nodes=renamed),
+        )
+    )
+    assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]
