@@ -1,0 +1,239 @@
+"""Which status wins, and everything that stands in the way of a merge."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.blockers import BLOCKERS, blockers_for
+from lifecycle.decide import decide
+from lifecycle.facts import Facts
+from lifecycle.policy import Policy
+from lifecycle.rules import RULES, rule_for
+from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
+from lifecycle.status import Activity, CheckState, Merge, PullState, Review, Status
+from tests.lifecycle.universe import (
+    NOW,
+    agent,
+    approval,
+    check,
+    done,
+    facts,
+    objection,
+    published,
+    pull,
+    remark,
+    thread,
+)
+
+
+def running(**given: Any) -> Signals:
+    return Signals(stage=Stage.RUNNING, talk=Talk.QUIET, output=Output.PUSHED, **given)
+
+
+def opened(**given: Any) -> Signals:
+    """A pull request that is green, approved and clean."""
+    return running(
+        **{
+            "pull": PullStage.OPEN,
+            "ci": Ci.PASSING,
+            "review": Review.APPROVED,
+            "merge": Merge.CLEAN,
+            **given,
+        }
+    )
+
+
+def test_the_order_of_the_rules_is_the_documented_one() -> None:
+    assert [rule.status.value for rule in RULES] == [
+        *("cleanup", "merged", "killed", "terminated", "errored", "done", "queued", "spawning"),
+        *("needs_input", "stuck", "ci_failed", "changes_requested", "pr_open", "mergeable"),
+        *("approved", "review_pending", "pr_open", "working"),
+    ]
+
+
+READS: dict[str, tuple[Signals, Status]] = {
+    "over, being released": (Signals(stage=Stage.MERGED, hold=Hold.RELEASING), Status.CLEANUP),
+    "over, held": (Signals(stage=Stage.MERGED), Status.MERGED),
+    "over, released": (Signals(stage=Stage.KILLED, hold=Hold.RELEASED), Status.KILLED),
+    "queued": (Signals(stage=Stage.QUEUED), Status.QUEUED),
+    "being started": (Signals(stage=Stage.SPAWNING), Status.SPAWNING),
+    "no pull request": (running(), Status.WORKING),
+    "people, before red checks": (
+        opened(ci=Ci.FAILING, attention=Attention.ESCALATED),
+        Status.NEEDS_INPUT,
+    ),
+    "stuck, before red checks": (opened(ci=Ci.FAILING, attention=Attention.STUCK), Status.STUCK),
+    "red, before changes requested": (
+        opened(ci=Ci.FAILING, review=Review.CHANGES_REQUESTED),
+        Status.CI_FAILED,
+    ),
+    "red already, while others run": (opened(ci=Ci.SETTLING), Status.CI_FAILED),
+    "a red draft": (opened(ci=Ci.FAILING, pull=PullStage.DRAFT), Status.CI_FAILED),
+    "changes requested of a draft": (
+        opened(review=Review.CHANGES_REQUESTED, pull=PullStage.DRAFT),
+        Status.CHANGES_REQUESTED,
+    ),
+    "changes requested, checks run": (
+        opened(review=Review.CHANGES_REQUESTED, ci=Ci.PENDING),
+        Status.CHANGES_REQUESTED,
+    ),
+    "a draft that is ready otherwise": (opened(pull=PullStage.DRAFT), Status.PR_OPEN),
+    "ready": (opened(), Status.MERGEABLE),
+    "ready without checks": (opened(ci=Ci.NONE), Status.MERGEABLE),
+    "ready without a review": (opened(review=Review.NONE), Status.MERGEABLE),
+    "approved, checks run": (opened(ci=Ci.PENDING), Status.APPROVED),
+    "approved, checks wait for a person": (opened(ci=Ci.HELD), Status.APPROVED),
+    "approved, in conflict": (opened(merge=Merge.CONFLICT), Status.APPROVED),
+    "approved, behind": (opened(merge=Merge.BEHIND), Status.APPROVED),
+    "approved, protected": (opened(merge=Merge.PROTECTED), Status.APPROVED),
+    "approved, nobody knows": (opened(merge=Merge.UNKNOWN), Status.APPROVED),
+    "waits for a review": (opened(review=Review.PENDING), Status.REVIEW_PENDING),
+    "waits for a review, in conflict": (
+        opened(review=Review.PENDING, merge=Merge.CONFLICT),
+        Status.REVIEW_PENDING,
+    ),
+    "waits for a review, without checks": (
+        opened(review=Review.PENDING, ci=Ci.NONE),
+        Status.REVIEW_PENDING,
+    ),
+    "waits for checks before a review": (
+        opened(review=Review.PENDING, ci=Ci.PENDING),
+        Status.PR_OPEN,
+    ),
+    "asks for no review, checks run": (opened(review=Review.NONE, ci=Ci.PENDING), Status.PR_OPEN),
+    "asks for no review, in conflict": (
+        opened(review=Review.NONE, merge=Merge.CONFLICT),
+        Status.PR_OPEN,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), READS.values(), ids=READS.keys())
+def test_it_reads_as(given: Signals, expected: Status) -> None:
+    assert rule_for(given).status is expected
+
+
+def test_the_blockers_are_the_documented_ones_in_their_order() -> None:
+    assert [row.name for row in BLOCKERS] == [
+        *("ci_failing", "ci_pending", "not_settled", "changes_requested", "review_required"),
+        *("conflict", "behind", "draft", "protected", "unknown"),
+    ]
+
+
+BLOCKS: dict[str, tuple[Signals, list[str]]] = {
+    "nothing": (opened(), []),
+    "nothing without checks and reviews": (opened(ci=Ci.NONE, review=Review.NONE), []),
+    "red checks": (opened(ci=Ci.FAILING), ["ci_failing"]),
+    "red checks, others run": (opened(ci=Ci.SETTLING), ["ci_failing", "ci_pending"]),
+    "checks run": (opened(ci=Ci.PENDING), ["ci_pending"]),
+    "checks wait for a person": (opened(ci=Ci.HELD), ["not_settled"]),
+    "changes requested": (opened(review=Review.CHANGES_REQUESTED), ["changes_requested"]),
+    "no review yet": (opened(review=Review.PENDING), ["review_required"]),
+    "a conflict": (opened(merge=Merge.CONFLICT), ["conflict"]),
+    "behind": (opened(merge=Merge.BEHIND), ["behind"]),
+    "a rule": (opened(merge=Merge.PROTECTED), ["protected"]),
+    "nobody knows": (opened(merge=Merge.UNKNOWN), ["unknown"]),
+    "a draft": (opened(pull=PullStage.DRAFT), ["draft"]),
+    "everything at once": (
+        opened(ci=Ci.SETTLING, review=Review.PENDING, merge=Merge.CONFLICT, pull=PullStage.DRAFT),
+        ["ci_failing", "ci_pending", "review_required", "conflict", "draft"],
+    ),
+    "no pull request": (running(ci=Ci.FAILING, merge=Merge.CONFLICT), []),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_this_stands_in_the_way(given: Signals, expected: list[str]) -> None:
+    assert [row.name for row in blockers_for(given)] == expected
+
+
+F, P = CheckState.FAILED, CheckState.PENDING
+SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
+    "spawning": (facts(run=2), "run 2 is being started", ()),
+    "spawning the first": (facts(run=0), "run 1 is being started", ()),
+    "queued": (facts(slot=False), "waits for a free slot", ()),
+    "working": (facts(), "the agent is at work: ready", ()),
+    "red": (
+        published(pulls=(pull(checks=(check(F), check(F, "lint"))),)),
+        "checks failed on ccccccc: unit, lint",
+        ("ci_failing: checks fail: unit, lint", "review_required: a review is needed"),
+    ),
+    "held": (
+        published(pulls=(pull(checks=(check(CheckState.STALE),), head_since=NOW),)),
+        "pull request #34 is open; in the way: not_settled, review_required",
+        (
+            "not_settled: checks wait for a person: unit",
+            "review_required: a review is needed",
+        ),
+    ),
+    "asked by a review and a thread": (
+        published(
+            pulls=(
+                pull(
+                    threads=(thread(remark(author="ann")),),
+                    verdicts=(objection(), replace(objection(), author="eve", allowed=False)),
+                ),
+            )
+        ),
+        "changes were requested: @ann, @rob",
+        ("changes_requested: changes were requested: @ann, @rob",),
+    ),
+    "asked, and nobody knows by whom": (
+        published(pulls=(pull(review=Review.CHANGES_REQUESTED),)),
+        "changes were requested: by the review",
+        ("changes_requested: changes were requested: by the review",),
+    ),
+    "ready": (
+        published(pulls=(pull(verdicts=(approval(),)),)),
+        "ccccccc is green, reviewed and clean to merge",
+        (),
+    ),
+    "approved": (
+        published(pulls=(pull(verdicts=(approval(),), checks=(check(P),)),)),
+        "approved; in the way: ci_pending",
+        ("ci_pending: checks have not finished",),
+    ),
+    "a review is waited for": (
+        published(),
+        "waits for a review of ccccccc",
+        ("review_required: a review is needed",),
+    ),
+    "released": (
+        published(pulls=(pull(state=PullState.MERGED),), pending=frozenset({"release:r1"})),
+        "pull request #34 was merged; its runtime and workspace are being released",
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "because", "blockers"), SAYS.values(), ids=SAYS.keys())
+def test_it_says_why(given: Facts, because: str, blockers: tuple[str, ...]) -> None:
+    decision = decide(given, Policy(), NOW)
+    assert decision.because == because
+    assert decision.blockers == blockers
+
+
+def test_words_of_agents_are_repeated_as_they_stand() -> None:
+    asks = agent(Activity.WAITING_INPUT, question="May I {run} `{why}`?")
+    decision = decide(facts(agent=asks), Policy(), NOW)
+    assert decision.because == "the agent asks: May I {run} `{why}`?"
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        (facts(slot=False), True),
+        (facts(), True),
+        (published(pulls=(pull(state=PullState.MERGED),)), True),
+        (
+            published(
+                pulls=(pull(state=PullState.MERGED),),
+                done=done("release:r1"),
+            ),
+            False,
+        ),
+    ],
+)
+def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool) -> None:
+    assert decide(given, Policy(), NOW).holds_slot is held
