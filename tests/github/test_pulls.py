@@ -246,7 +246,7 @@ def test_a_thread_comes_with_its_place_and_all_its_comments() -> None:
 
 
 def test_text_changed_by_another_hand_is_told_apart() -> None:
-    edited = {"last_edited_at": START}
+    edited: dict[str, Any] = {"last_edited_at": START}
     reading = read(
         comments=listed(
             comment(1, "ann", editor=user("ann"), **edited),

@@ -3,34 +3,44 @@
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from lifecycle.status import Activity
-from runtimes.agents.base import AgentType
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles
 from runtimes.agents.claude import Claude
+from runtimes.base import Seen
 
 KIND = AgentType(program="claude", model="opus", args=("--verbose",))
 NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def command(files):
+def command(files: RunFiles) -> Command:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files, command):
+def reader(files: RunFiles, command: Command) -> Reader:
     return Claude(KIND).reader(files)
 
 
-def option(command, name):
+def option(command: Command, name: str) -> str:
     return command.argv[command.argv.index(name) + 1]
 
 
-def status(files, command, word, *, start=None, ago=10.0, **more):
+def status(
+    files: RunFiles,
+    command: Command,
+    word: str,
+    *,
+    start: str | None = None,
+    ago: float = 10.0,
+    **more: object,
+) -> Path:
     """What the program writes of itself; this very process stands for it."""
     here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
@@ -41,7 +51,9 @@ def status(files, command, word, *, start=None, ago=10.0, **more):
     return path
 
 
-def hook(files, command, event, *, run=2, **payload):
+def hook(
+    files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: str
+) -> subprocess.CompletedProcess[str]:
     """A hook is called, by the command line that was prepared."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     line = settings["hooks"][event][0]["hooks"][0]["command"]
@@ -51,7 +63,7 @@ def hook(files, command, event, *, run=2, **payload):
                           capture_output=True)  # fmt: skip
 
 
-def transcript(files, command, *records):
+def transcript(files: RunFiles, command: Command, *records: Mapping[str, object]) -> Path:
     path = files.home / ".claude" / "projects" / "-work" / f"{command.native_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -60,7 +72,9 @@ def transcript(files, command, *records):
     return path
 
 
-def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(files, command):
+def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
+    files: RunFiles, command: Command
+) -> None:
     assert command.argv[0] == "claude"
     assert option(command, "--session-id") == command.native_id
     assert option(command, "--model") == "opus"
@@ -69,11 +83,13 @@ def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(files, c
     assert command.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
 
 
-def test_preparing_again_names_the_same_conversation(files, command):
+def test_preparing_again_names_the_same_conversation(files: RunFiles, command: Command) -> None:
     assert Claude(KIND).prepare(files, "Do it.", "") == command
 
 
-def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(files):
+def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+    files: RunFiles,
+) -> None:
     gone = Claude(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
     assert "--resume" not in gone.argv
     (files.dir / "conversation").unlink()
@@ -86,12 +102,14 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
 @pytest.mark.parametrize(
     ("mode", "own"), [("auto", "bypassPermissions"), ("confirm", "default"), ("reject", "dontAsk")]
 )
-def test_permission_modes_are_its_own(files, mode, own):
+def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
     kind = AgentType(program="claude", permission_mode=mode)
     assert option(Claude(kind).prepare(files, "x", ""), "--permission-mode") == own
 
 
-def test_its_first_questions_are_answered_beforehand_and_its_own_settings_kept(files, monkeypatch):
+def test_its_first_questions_are_answered_beforehand_and_its_own_settings_kept(
+    files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789")
     bare = files.workspace.parent / "repository.git"
     (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
@@ -108,7 +126,7 @@ def test_its_first_questions_are_answered_beforehand_and_its_own_settings_kept(f
     assert own.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files):
+def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
     command = Claude(KIND).prepare(files, "ä" * 60_000, "")
     assert len(command.argv[-1]) < 1000
     assert str(files.prompt) in command.argv[-1]
@@ -116,7 +134,9 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files):
     assert settings["permissions"]["allow"] == [f"Read(/{files.prompt})"]
 
 
-def test_a_hook_appends_one_line_and_says_nothing(files, command, reader, alive):
+def test_a_hook_appends_one_line_and_says_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     said = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
     (line,) = files.spool.read_text().splitlines()
@@ -125,18 +145,22 @@ def test_a_hook_appends_one_line_and_says_nothing(files, command, reader, alive)
     assert not reader.received("mw-2")
 
 
-def test_a_hook_cannot_fail_the_agent(files, command):
+def test_a_hook_cannot_fail_the_agent(files: RunFiles, command: Command) -> None:
     files.spool.mkdir()
     said = hook(files, command, "Stop")
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
-def test_a_message_counts_as_received_where_only_the_conversation_has_it(files, command, reader):
+def test_a_message_counts_as_received_where_only_the_conversation_has_it(
+    files: RunFiles, command: Command, reader: Reader
+) -> None:
     transcript(files, command, {"type": "user", "message": {"content": "do mw-1"}})
     assert reader.received("mw-1")
 
 
-def test_a_status_file_of_a_process_that_is_gone_says_nothing(files, command, reader, alive):
+def test_a_status_file_of_a_process_that_is_gone_says_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     hook(files, command, "UserPromptSubmit")
     status(files, command, "idle", start="1")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
@@ -144,7 +168,9 @@ def test_a_status_file_of_a_process_that_is_gone_says_nothing(files, command, re
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_status_file_of_another_conversation_says_nothing(files, command, reader, alive):
+def test_a_status_file_of_another_conversation_says_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     status(files, command, "busy", sessionId="other")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
@@ -152,29 +178,35 @@ def test_a_status_file_of_another_conversation_says_nothing(files, command, read
 @pytest.mark.parametrize(
     "content", ["", "[", "null", '{"more":' + "[" * 5000, '{"pid":"x"}', "\x00"]
 )
-def test_a_broken_status_file_changes_nothing(files, command, reader, alive, content):
+def test_a_broken_status_file_changes_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen, content: str
+) -> None:
     path = status(files, command, "busy")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     path.write_text(content)
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 
-def test_a_time_out_of_this_world_changes_nothing(files, command, reader, alive):
+def test_a_time_out_of_this_world_changes_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     status(files, command, "busy", statusUpdatedAt=1e300)
     assert reader.read(alive, None, NOW).activity is Activity.NONE
     transcript(files, command, {"type": "user", "timestamp": "2026-11-21T09:44:42"})
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
-def test_a_late_hook_of_an_earlier_run_is_dropped(files, command, reader, alive):
+def test_a_late_hook_of_an_earlier_run_is_dropped(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     hook(files, command, "UserPromptSubmit", run=1)
     status(files, command, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
 def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
-    files, command, reader, alive
-):
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     hook(files, command, "UserPromptSubmit")
     status(files, command, "busy")
     reader.read(alive, None, NOW)
@@ -186,7 +218,9 @@ def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
     assert agent.error == "server_error"
 
 
-def test_an_error_is_over_with_the_next_prompt(files, command, reader, alive):
+def test_an_error_is_over_with_the_next_prompt(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     text = [{"type": "text", "text": "You've hit your limit · resets 3pm"}]
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
     transcript(files, command, {"type": "user", "message": {"content": "go"}}, error)
@@ -198,7 +232,9 @@ def test_an_error_is_over_with_the_next_prompt(files, command, reader, alive):
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_an_error_of_an_earlier_run_is_not_this_runs(files, command, reader, alive):
+def test_an_error_of_an_earlier_run_is_not_this_runs(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     old = {"isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
     transcript(files, command, {"type": "assistant", "message": {"content": "no"}, **old})
     hook(files, command, "UserPromptSubmit")
@@ -206,7 +242,9 @@ def test_an_error_of_an_earlier_run_is_not_this_runs(files, command, reader, ali
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_call_that_runs_is_progress_and_silence_is_none(files, command, reader, alive):
+def test_a_call_that_runs_is_progress_and_silence_is_none(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     call = {"type": "tool_use", "id": "t1"}
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
     status(files, command, "busy", ago=900)
@@ -214,27 +252,38 @@ def test_a_call_that_runs_is_progress_and_silence_is_none(files, command, reader
     assert reader.read(alive, None, later).seen == later
     result = {"type": "tool_result", "tool_use_id": "t1"}
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
-    assert reader.read(alive, None, later).seen < later - timedelta(minutes=30)
+    seen = reader.read(alive, None, later).seen
+    assert seen
+    assert seen < later - timedelta(minutes=30)
 
 
-def test_a_call_that_was_interrupted_is_no_progress_of_the_next_turn(files, command, reader, alive):
+def test_a_call_that_was_interrupted_is_no_progress_of_the_next_turn(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
     call = {"type": "tool_use", "id": "t1"}
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
     transcript(files, command, {"type": "user", "message": {"content": "something else"}})
     status(files, command, "busy", ago=900)
     later = NOW + timedelta(hours=1)
-    assert reader.read(alive, None, later).seen < later
+    seen = reader.read(alive, None, later).seen
+    assert seen
+    assert seen < later
 
 
-def test_its_end_outweighs_what_its_files_say(files, command, reader, dead):
+def test_its_end_outweighs_what_its_files_say(
+    files: RunFiles, command: Command, reader: Reader, dead: Seen
+) -> None:
     status(files, command, "busy")
     agent = reader.read(dead, None, NOW)
     assert agent.activity is Activity.EXITED
+    assert agent.exit
     assert agent.exit.tail == "last words"
     assert agent.native_id == command.native_id
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path, monkeypatch):
+def test_what_stands_in_the_way_is_said_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     program = tmp_path / "claude"
     missing, credentials, root = Claude(AgentType(program="claude")).check({"PATH": str(tmp_path)})
@@ -247,7 +296,7 @@ def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path, monkeypatch):
     assert Claude(kind).check(environ) == []
 
 
-def test_its_version_is_what_it_says(tmp_path):
+def test_its_version_is_what_it_says(tmp_path: Path) -> None:
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
     program.chmod(0o755)

@@ -1,6 +1,7 @@
 """Files that grow are read once, whatever happens to them."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -8,16 +9,16 @@ from runtimes.agents.base import Lines, holds, opened, write_private
 
 
 @pytest.fixture
-def log(tmp_path):
+def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def append(path, text):
+def append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
 
 
-def test_each_line_is_given_once_and_only_when_it_is_whole(log):
+def test_each_line_is_given_once_and_only_when_it_is_whole(log: Path) -> None:
     lines = Lines(log)
     assert lines.new() == []
     append(log, "one\ntw")
@@ -27,7 +28,7 @@ def test_each_line_is_given_once_and_only_when_it_is_whole(log):
     assert lines.new() == ["two", "three"]
 
 
-def test_a_file_that_was_cut_is_read_from_its_beginning(log):
+def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
     lines = Lines(log)
     append(log, "one\ntwo\nha")
     lines.new()
@@ -35,7 +36,7 @@ def test_a_file_that_was_cut_is_read_from_its_beginning(log):
     assert lines.new() == ["new"]
 
 
-def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log):
+def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log: Path) -> None:
     lines = Lines(log)
     append(log, "one\n")
     lines.new()
@@ -45,7 +46,7 @@ def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log
     assert lines.new() == ["first", "second"]
 
 
-def test_a_line_without_an_end_does_not_fill_the_memory(log):
+def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
     lines = Lines(log, most=10)
     append(log, "x" * 25)
     for _ in range(4):
@@ -54,12 +55,12 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log):
     assert lines.new() + lines.new() == ["short"]
 
 
-def test_bytes_that_are_no_text_do_no_harm(log):
+def test_bytes_that_are_no_text_do_no_harm(log: Path) -> None:
     log.write_bytes(b"\xff\xfe\nfine\n")
     assert Lines(log).new()[1] == "fine"
 
 
-def test_a_pipe_or_a_link_in_its_place_is_not_opened(log, tmp_path):
+def test_a_pipe_or_a_link_in_its_place_is_not_opened(log: Path, tmp_path: Path) -> None:
     os.mkfifo(log)
     assert Lines(log).new() == []
     with os.fdopen(os.open(log, os.O_RDWR), "w+b", buffering=0) as pipe:
@@ -74,7 +75,7 @@ def test_a_pipe_or_a_link_in_its_place_is_not_opened(log, tmp_path):
     assert not holds(log, "secret")
 
 
-def test_a_key_is_found_anywhere_in_a_file(log):
+def test_a_key_is_found_anywhere_in_a_file(log: Path) -> None:
     assert not holds(log, "mw-1")
     log.write_text("")
     assert not holds(log, "mw-1")
@@ -83,7 +84,7 @@ def test_a_key_is_found_anywhere_in_a_file(log):
     assert not holds(log, "mw-2")
 
 
-def test_private_files_are_readable_by_their_owner_alone(log):
+def test_private_files_are_readable_by_their_owner_alone(log: Path) -> None:
     write_private(log, "a")
     write_private(log, "b")
     assert log.read_text() == "b"

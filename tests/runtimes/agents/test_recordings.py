@@ -46,7 +46,9 @@ def lay(case: Path, files: RunFiles) -> Moment:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case.parts[-3:]))
-def test_a_recorded_moment_is_read_as_its_folder_says(case: Path, files: RunFiles, alive: Seen):
+def test_a_recorded_moment_is_read_as_its_folder_says(
+    case: Path, files: RunFiles, alive: Seen
+) -> None:
     moment = lay(case, files)
     program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
     agent = program.reader(files).read(alive, None, moment.now)
@@ -59,6 +61,6 @@ def test_a_recorded_moment_is_read_as_its_folder_says(case: Path, files: RunFile
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_type_has_a_recording_of_every_activity_that_decides(name: str):
+def test_every_agent_type_has_a_recording_of_every_activity_that_decides(name: str) -> None:
     recorded = {case.parts[-2] for case in CASES if case.parts[-3] == name}
     assert recorded >= NEEDED

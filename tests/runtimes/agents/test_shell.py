@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lifecycle.status import Activity, Probe
-from runtimes.agents.base import AgentType
+from runtimes.agents.base import AgentType, Reader, RunFiles
 from runtimes.agents.shell import Shell
 from runtimes.base import Seen
 
@@ -16,16 +16,16 @@ KIND = AgentType(program="shell", command=("./agent", "--prompt={prompt}"), args
 
 
 @pytest.fixture
-def reader(files):
+def reader(files: RunFiles) -> Reader:
     return Shell(KIND).reader(files)
 
 
-def prints(files, text):
+def prints(files: RunFiles, text: str) -> None:
     with files.output.open("a") as output:
         output.write(text)
 
 
-def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files):
+def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files: RunFiles) -> None:
     command = Shell(KIND).prepare(files, "Do it.\n", "")
     assert command.argv == ("./agent", f"--prompt={files.prompt}")
     assert files.prompt.read_text() == "Do it.\n"
@@ -35,19 +35,21 @@ def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files):
     assert command.env["MERGEWRIGHT_RESUME"] == ""
 
 
-def test_a_later_run_is_told_what_to_resume(files):
+def test_a_later_run_is_told_what_to_resume(files: RunFiles) -> None:
     first = Shell(KIND).prepare(files, "Do it.", "")
     later = Shell(KIND).prepare(files, "Go on.", first.native_id)
     assert later.argv[-1] == "widgets-12"
     assert later.env["MERGEWRIGHT_RESUME"] == "widgets-12"
 
 
-def test_braces_of_the_commands_own_stay_as_they_are(files):
+def test_braces_of_the_commands_own_stay_as_they_are(files: RunFiles) -> None:
     kind = AgentType(program="shell", command=("sh", "-c", "echo ${HOME} {x} {}", "{session}"))
     assert Shell(kind).prepare(files, "", "").argv[2:] == ("echo ${HOME} {x} {}", "widgets-12")
 
 
-def test_only_named_variables_of_the_server_are_passed_on(files, monkeypatch):
+def test_only_named_variables_of_the_server_are_passed_on(
+    files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ALLOWED", "yes")
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     kind = AgentType(program="shell", command=("x",), env={"SET": "1"}, pass_env=("ALLOWED", "NO"))
@@ -73,8 +75,15 @@ def test_only_named_variables_of_the_server_are_passed_on(files, monkeypatch):
     ],
 )
 def test_a_line_of_its_own_says_what_it_does(
-    reader, files, alive, now, line, activity, field, text
-):
+    reader: Reader,
+    files: RunFiles,
+    alive: Seen,
+    now: datetime,
+    line: str,
+    activity: Activity,
+    field: str,
+    text: str,
+) -> None:
     prints(files, f"noise\n{line}\n")
     agent = reader.read(alive, None, now)
     assert agent.activity is activity
@@ -86,12 +95,14 @@ def test_a_line_of_its_own_says_what_it_does(
     "line",
     ["say mergewright: ready", "mergewright: readying", "mergewright: merged", "mergewright"],
 )
-def test_other_lines_say_nothing(reader, files, alive, line):
+def test_other_lines_say_nothing(reader: Reader, files: RunFiles, alive: Seen, line: str) -> None:
     prints(files, f"{line}\n")
     assert reader.read(alive, None, datetime.now(UTC)).activity is Activity.ACTIVE
 
 
-def test_the_last_line_counts_and_half_a_line_does_not(reader, files, alive, now):
+def test_the_last_line_counts_and_half_a_line_does_not(
+    reader: Reader, files: RunFiles, alive: Seen, now: datetime
+) -> None:
     prints(files, "mergewright: active\nmergewright: ready done\nmergewright: wai")
     assert reader.read(alive, None, now).activity is Activity.READY
     prints(files, "ting Really?\n")
@@ -101,9 +112,12 @@ def test_the_last_line_counts_and_half_a_line_does_not(reader, files, alive, now
     assert agent.summary == "done"
 
 
-def test_a_turn_keeps_its_beginning_while_it_goes_on(reader, files, alive, now):
+def test_a_turn_keeps_its_beginning_while_it_goes_on(
+    reader: Reader, files: RunFiles, alive: Seen, now: datetime
+) -> None:
     prints(files, "mergewright: active one\n")
     began = reader.read(alive, None, now).since
+    assert began
     prints(files, "mergewright: active two\n")
     os.utime(files.output, (began.timestamp() + 60,) * 2)
     agent = reader.read(alive, None, now)
@@ -111,7 +125,9 @@ def test_a_turn_keeps_its_beginning_while_it_goes_on(reader, files, alive, now):
     assert agent.seen == began + timedelta(seconds=60)
 
 
-def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(reader, files, alive):
+def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(
+    reader: Reader, files: RunFiles, alive: Seen
+) -> None:
     assert reader.read(alive, None, datetime.now(UTC)).activity is Activity.NONE
     prints(files, "hello\n")
     printed = datetime.fromtimestamp(files.output.stat().st_mtime, UTC)
@@ -121,30 +137,36 @@ def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(re
     assert quiet.since == printed
 
 
-def test_its_end_is_told_with_how_it_ended(reader, files, dead, now):
+def test_its_end_is_told_with_how_it_ended(
+    reader: Reader, files: RunFiles, dead: Seen, now: datetime
+) -> None:
     prints(files, "mergewright: waiting Which?\n")
     agent = reader.read(dead, None, now)
     assert agent.activity is Activity.EXITED
+    assert agent.exit == dead.exit
+    assert agent.exit
     assert agent.exit.code == 3
-    assert agent.since == dead.exit.at
+    assert agent.since == agent.exit.at
     assert "exited with 3" in agent.evidence
     assert agent.question == ""
 
 
-def test_a_look_that_failed_leaves_what_it_said(reader, files, now):
+def test_a_look_that_failed_leaves_what_it_said(
+    reader: Reader, files: RunFiles, now: datetime
+) -> None:
     prints(files, "mergewright: waiting Which?\n")
     agent = reader.read(Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN), None, now)
     assert agent.activity is Activity.WAITING_INPUT
     assert agent.program is Probe.UNKNOWN
 
 
-def test_a_message_was_received_where_its_key_was_printed(reader, files):
+def test_a_message_was_received_where_its_key_was_printed(reader: Reader, files: RunFiles) -> None:
     assert not reader.received("mw-1")
     prints(files, "mergewright: received mw-1\n")
     assert reader.received("mw-1")
 
 
-def test_a_command_that_is_missing_is_named_with_the_remedy():
+def test_a_command_that_is_missing_is_named_with_the_remedy() -> None:
     assert "set `command`" in Shell(AgentType(program="shell")).check({})[0]
     missing = Shell(AgentType(program="shell", command=("no-such-agent",)))
     assert "no-such-agent is not installed" in missing.check({})[0]
@@ -153,7 +175,7 @@ def test_a_command_that_is_missing_is_named_with_the_remedy():
     assert Shell(AgentType(program="shell", command=(sys.executable,))).check({}) == []
 
 
-def test_a_real_command_runs_with_what_was_prepared(files):
+def test_a_real_command_runs_with_what_was_prepared(files: RunFiles) -> None:
     script = 'echo "mergewright: ready $(cat "$1")"'
     kind = AgentType(program="shell", command=("sh", "-c", script, "agent", "{prompt}"))
     command = Shell(kind).prepare(files, "the work", "")

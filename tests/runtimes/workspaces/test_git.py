@@ -35,7 +35,9 @@ def refusing() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(refusing, tmp_path):
+def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(
+    refusing: tuple[str, list[str]], tmp_path: Path
+) -> None:
     url, sent = refusing
     mirror = Mirror(tmp_path / "mirror.git", url, lambda: "Authorization: Basic c2VjcmV0")
     with pytest.raises(GitFailure, match="check the token") as failure:
@@ -56,7 +58,9 @@ def lives(pid: int) -> bool:
         return False
 
 
-def test_git_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path, monkeypatch):
+def test_git_that_does_not_end_is_ended_with_all_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
     fake.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
@@ -71,18 +75,18 @@ def test_git_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path, monk
         time.sleep(0.005)
 
 
-def test_git_that_is_missing_is_named(tmp_path: Path, monkeypatch):
+def test_git_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitFailure, match="git is missing; install git"):
         git(tmp_path, "status")
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path):
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(GitFailure, match="no such folder"):
         git(tmp_path / "gone", "status")
 
 
-def test_no_transport_is_open_that_was_not_asked_for(mirror, github):
+def test_no_transport_is_open_that_was_not_asked_for(mirror: Mirror, github: Path) -> None:
     with pytest.raises(GitFailure, match="transport 'file' not allowed"):
         git(mirror.path, "fetch", str(github))
 
@@ -97,5 +101,5 @@ def test_no_transport_is_open_that_was_not_asked_for(mirror, github):
         ("git@host:o/r is fine", "git@host:o/r is fine"),
     ],
 )
-def test_credentials_are_taken_out_of_what_git_says(text, clean):
+def test_credentials_are_taken_out_of_what_git_says(text: str, clean: str) -> None:
     assert redact(text) == clean

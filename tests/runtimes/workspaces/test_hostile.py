@@ -3,7 +3,7 @@
 import os
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.git import git as bot_git
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.workspaces.conftest import Git
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def the_bot_does_everything(worktree: Worktree, mirror: Mirror) -> None:
     worktree.remove()
 
 
-def test_no_program_in_the_sessions_settings_is_ever_run(worktree, mirror, git, trap, sprung):
+def test_no_program_in_the_sessions_settings_is_ever_run(
+    worktree: Worktree, mirror: Mirror, git: Git, trap: Path, sprung: Path
+) -> None:
     git(worktree.path, "config", "extensions.worktreeConfig", "true")
     for setting in (
         "core.sshCommand",
@@ -68,8 +71,13 @@ def test_no_program_in_the_sessions_settings_is_ever_run(worktree, mirror, git, 
 
 
 def test_a_filter_of_committed_attributes_is_never_run(
-    worktree, workspace, mirror, git, trap, sprung
-):
+    worktree: Worktree,
+    workspace: Callable[[], Worktree],
+    mirror: Mirror,
+    git: Git,
+    trap: Path,
+    sprung: Path,
+) -> None:
     (worktree.path / ".gitattributes").write_text("* filter=trap\n")
     git(worktree.path, "add", ".gitattributes")
     git.commit(worktree.path, "a", "1")
@@ -82,7 +90,9 @@ def test_a_filter_of_committed_attributes_is_never_run(
     assert not sprung.exists()
 
 
-def test_hooks_are_never_run(worktree, mirror, git, trap, sprung):
+def test_hooks_are_never_run(
+    worktree: Worktree, mirror: Mirror, git: Git, trap: Path, sprung: Path
+) -> None:
     hooks = worktree.repository / "hooks"
     for name in ("post-checkout", "pre-commit", "post-index-change", "reference-transaction",
                  "pre-push", "pre-auto-gc", "post-commit", "fsmonitor-watchman"):  # fmt: skip
@@ -97,8 +107,13 @@ def test_hooks_are_never_run(worktree, mirror, git, trap, sprung):
 
 
 def test_settings_of_the_users_home_are_not_used(
-    worktree, mirror, trap, sprung, tmp_path, monkeypatch
-):
+    worktree: Worktree,
+    mirror: Mirror,
+    trap: Path,
+    sprung: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     home = tmp_path / "bots-home"
     home.mkdir()
     (home / ".gitconfig").write_text(f"[core]\nfsmonitor = {trap}\nhooksPath = {tmp_path}\n")
@@ -108,8 +123,8 @@ def test_settings_of_the_users_home_are_not_used(
 
 
 def test_an_address_that_is_rewritten_leads_the_bot_nowhere(
-    worktree, mirror, github, git, tmp_path
-):
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere.git"
     git(tmp_path, "init", "--quiet", "--bare", str(elsewhere))
     git(worktree.path, "config", f"url.{elsewhere}.insteadOf", str(github))
@@ -124,8 +139,14 @@ def test_an_address_that_is_rewritten_leads_the_bot_nowhere(
 
 @pytest.mark.parametrize("kind", ["file", "folder", "gone"])
 def test_a_git_file_the_agent_replaced_leads_the_bot_nowhere(
-    worktree, mirror, git, trap, sprung, tmp_path, kind
-):
+    worktree: Worktree,
+    mirror: Mirror,
+    git: Git,
+    trap: Path,
+    sprung: Path,
+    tmp_path: Path,
+    kind: str,
+) -> None:
     sha = git.commit(worktree.path, "a", "1")
     other = tmp_path / "other"
     git(tmp_path, "init", "--quiet", str(other))
@@ -146,13 +167,15 @@ def ref(worktree: Worktree) -> Path:
     return worktree.repository / "refs" / "heads" / worktree.branch
 
 
-def test_a_branch_that_is_a_link_a_pipe_or_nonsense_is_no_branch(worktree, mirror, tmp_path):
+def test_a_branch_that_is_a_link_a_pipe_or_nonsense_is_no_branch(
+    worktree: Worktree, mirror: Mirror, tmp_path: Path
+) -> None:
     sha = worktree.head()
     path = ref(worktree)
     outside = tmp_path / "outside"
     outside.write_text(f"{sha}\n")
 
-    def becomes(make) -> None:
+    def becomes(make: Callable[[], object]) -> None:
         path.unlink(missing_ok=True)
         make()
         assert worktree.head() is None
@@ -168,14 +191,18 @@ def test_a_branch_that_is_a_link_a_pipe_or_nonsense_is_no_branch(worktree, mirro
     becomes(lambda: path.write_text(""))
 
 
-def test_a_folder_of_branches_that_is_a_link_is_not_followed(worktree, tmp_path):
+def test_a_folder_of_branches_that_is_a_link_is_not_followed(
+    worktree: Worktree, tmp_path: Path
+) -> None:
     folder = ref(worktree).parent
     shutil.move(folder, tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     assert worktree.head() is None
 
 
-def test_packed_branches_are_not_read_through_a_link_nor_without_end(worktree, git, tmp_path):
+def test_packed_branches_are_not_read_through_a_link_nor_without_end(
+    worktree: Worktree, git: Git, tmp_path: Path
+) -> None:
     git(worktree.repository, "pack-refs", "--all")
     packed = worktree.repository / "packed-refs"
     assert worktree.head()
@@ -187,7 +214,9 @@ def test_packed_branches_are_not_read_through_a_link_nor_without_end(worktree, g
     assert worktree.head() is None
 
 
-def test_a_commit_that_is_not_there_is_a_failure_and_nothing_is_taken(worktree, mirror, git):
+def test_a_commit_that_is_not_there_is_a_failure_and_nothing_is_taken(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     ref(worktree).write_text("1234567890" * 4 + "\n")
     with pytest.raises(GitFailure):
         mirror.take(worktree)
@@ -196,7 +225,9 @@ def test_a_commit_that_is_not_there_is_a_failure_and_nothing_is_taken(worktree, 
     assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
 
 
-def test_a_commit_whose_history_is_not_whole_is_not_taken(worktree, mirror, git):
+def test_a_commit_whose_history_is_not_whole_is_not_taken(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     old = git.commit(worktree.path, "a", "1")
     git.commit(worktree.path, "a", "2")
     (worktree.repository / "objects" / old[:2] / old[2:]).unlink()
@@ -205,7 +236,9 @@ def test_a_commit_whose_history_is_not_whole_is_not_taken(worktree, mirror, git)
     assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
 
 
-def test_an_object_that_breaks_gits_rules_is_not_taken(worktree, mirror, git, tmp_path):
+def test_an_object_that_breaks_gits_rules_is_not_taken(
+    worktree: Worktree, mirror: Mirror, git: Git, tmp_path: Path
+) -> None:
     blob = tmp_path / "blob"
     blob.write_text("[core]\nfsmonitor = x\n")
     sha = git(worktree.path, "hash-object", "-w", str(blob))
@@ -216,7 +249,9 @@ def test_an_object_that_breaks_gits_rules_is_not_taken(worktree, mirror, git, tm
         mirror.take(worktree)
 
 
-def test_a_checkout_replaced_by_a_link_is_not_looked_into(worktree, mirror, tmp_path):
+def test_a_checkout_replaced_by_a_link_is_not_looked_into(
+    worktree: Worktree, mirror: Mirror, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("secret")
@@ -230,17 +265,23 @@ def test_a_checkout_replaced_by_a_link_is_not_looked_into(worktree, mirror, tmp_
     assert (outside / "secret").exists()
 
 
-def test_commits_are_kept_where_branch_and_checkout_are_gone(worktree, mirror, git):
+def test_commits_are_kept_where_branch_and_checkout_are_gone(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     sha = git.commit(worktree.path, "a", "1")
     git(worktree.path, "checkout", "--quiet", "-b", "aside")
     git(worktree.path, "branch", "--delete", "--force", worktree.branch)
     shutil.rmtree(worktree.path)
     kept = mirror.preserve(worktree, 1)
+    assert kept
     assert mirror.is_ancestor(sha, kept)
 
 
-def test_a_replaced_object_does_not_deceive_the_bot(worktree, mirror, git):
+def test_a_replaced_object_does_not_deceive_the_bot(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     base = worktree.head()
+    assert base
     sha = git.commit(worktree.path, "a", "1")
     git(worktree.path, "replace", sha, base)
     assert mirror.take(worktree) == sha
@@ -257,7 +298,9 @@ def full_disk() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_disk_that_is_full_is_named_and_leaves_nothing_in_force(worktree, mirror, git):
+def test_a_disk_that_is_full_is_named_and_leaves_nothing_in_force(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     (worktree.path / "big").write_bytes(os.urandom(400_000))
     git(worktree.path, "add", "big")
     git(worktree.path, "commit", "--quiet", "-m", "big")
@@ -268,8 +311,8 @@ def test_a_disk_that_is_full_is_named_and_leaves_nothing_in_force(worktree, mirr
 
 
 def test_a_disk_that_is_full_while_the_workspace_is_made_leaves_none(
-    workspace, mirror, person, git
-):
+    workspace: Callable[[], Worktree], mirror: Mirror, person: Path, git: Git
+) -> None:
     (person / "big").write_bytes(os.urandom(400_000))
     git(person, "add", "big")
     git(person, "commit", "--quiet", "-m", "big")

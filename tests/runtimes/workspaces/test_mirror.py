@@ -11,11 +11,14 @@ import pytest
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror, PushRefused
 from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.workspaces.conftest import Git
 
 BRANCH = "mergewright/12-add-a-test"
 
 
-def test_a_mirror_is_made_at_the_first_refresh_and_follows_github(mirror, github, person, git):
+def test_a_mirror_is_made_at_the_first_refresh_and_follows_github(
+    mirror: Mirror, github: Path, person: Path, git: Git
+) -> None:
     assert mirror.head_of("main") == git(github, "rev-parse", "main")
     later = git.commit(person, "a", "1")
     git(person, "push", "origin", "main", "HEAD:extra/one")
@@ -27,20 +30,24 @@ def test_a_mirror_is_made_at_the_first_refresh_and_follows_github(mirror, github
     assert mirror.head_of("extra/one") is None
 
 
-def test_a_branch_that_only_shares_its_first_words_is_not_taken_for_it(mirror, person, git):
+def test_a_branch_that_only_shares_its_first_words_is_not_taken_for_it(
+    mirror: Mirror, person: Path, git: Git
+) -> None:
     git(person, "push", "origin", "HEAD:extra/one")
     mirror.refresh()
     assert mirror.head_of("extra") is None
 
 
-def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(tmp_path):
+def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(
+    tmp_path: Path,
+) -> None:
     mirror = Mirror(tmp_path / "mirror.git", str(tmp_path / "nowhere"))
     with pytest.raises(GitFailure, match=r"nowhere.*check the repository's address"):
         mirror.refresh()
     assert not mirror.path.exists()
 
 
-def test_a_mirror_whose_making_was_killed_is_made_again(github, tmp_path):
+def test_a_mirror_whose_making_was_killed_is_made_again(github: Path, tmp_path: Path) -> None:
     half = tmp_path / "mirror.git.making"
     half.mkdir()
     (half / "HEAD").write_text("half")
@@ -50,7 +57,9 @@ def test_a_mirror_whose_making_was_killed_is_made_again(github, tmp_path):
     assert not half.exists()
 
 
-def test_a_lock_left_by_a_crash_is_removed_when_no_git_can_hold_it_any_more(mirror, person, git):
+def test_a_lock_left_by_a_crash_is_removed_when_no_git_can_hold_it_any_more(
+    mirror: Mirror, person: Path, git: Git
+) -> None:
     git.commit(person, "a", "1")
     git(person, "push", "origin", "main")
     lock = mirror.path / "refs" / "heads" / "main.lock"
@@ -63,7 +72,9 @@ def test_a_lock_left_by_a_crash_is_removed_when_no_git_can_hold_it_any_more(mirr
     assert mirror.head_of("main") == git(person, "rev-parse", "main")
 
 
-def test_a_push_is_taken_once_and_may_be_repeated(worktree, mirror, github, git):
+def test_a_push_is_taken_once_and_may_be_repeated(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git
+) -> None:
     sha = git.commit(worktree.path, "a", "1")
     assert mirror.take(worktree) == sha
     mirror.push(sha, BRANCH, "")
@@ -73,8 +84,8 @@ def test_a_push_is_taken_once_and_may_be_repeated(worktree, mirror, github, git)
 
 
 def test_a_push_is_refused_where_somebody_else_moved_the_branch(
-    worktree, mirror, github, person, git
-):
+    worktree: Worktree, mirror: Mirror, github: Path, person: Path, git: Git
+) -> None:
     ours = git.commit(worktree.path, "a", "1")
     mirror.take(worktree)
     mirror.push(ours, BRANCH, "")
@@ -90,7 +101,9 @@ def test_a_push_is_refused_where_somebody_else_moved_the_branch(
     assert git(github, "rev-parse", BRANCH) == theirs
 
 
-def test_a_push_of_a_new_branch_is_refused_where_there_is_one(worktree, mirror, github, git):
+def test_a_push_of_a_new_branch_is_refused_where_there_is_one(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git
+) -> None:
     git(github, "branch", BRANCH, "main")
     sha = git.commit(worktree.path, "a", "1")
     mirror.take(worktree)
@@ -98,7 +111,9 @@ def test_a_push_of_a_new_branch_is_refused_where_there_is_one(worktree, mirror, 
         mirror.push(sha, BRANCH, "")
 
 
-def test_a_push_that_a_rule_forbids_carries_the_rules_words(worktree, mirror, github, git):
+def test_a_push_that_a_rule_forbids_carries_the_rules_words(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git
+) -> None:
     hook = github / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'GH013: no pushes here' >&2\nexit 1\n")
@@ -110,7 +125,9 @@ def test_a_push_that_a_rule_forbids_carries_the_rules_words(worktree, mirror, gi
     assert not refused.value.moved
 
 
-def test_a_remote_that_is_not_there_is_a_failure_and_no_refusal(worktree, mirror, github, git):
+def test_a_remote_that_is_not_there_is_a_failure_and_no_refusal(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git
+) -> None:
     sha = git.commit(worktree.path, "a", "1")
     mirror.take(worktree)
     github.rename(github.with_name("moved.git"))
@@ -118,8 +135,11 @@ def test_a_remote_that_is_not_there_is_a_failure_and_no_refusal(worktree, mirror
         mirror.push(sha, BRANCH, "")
 
 
-def test_commits_tell_their_subjects_and_bodies_oldest_first(worktree, mirror, git):
+def test_commits_tell_their_subjects_and_bodies_oldest_first(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     base = mirror.head_of("main")
+    assert base
     git.commit(worktree.path, "a", "1", "Add a\n\nBecause b.\n\nSecond paragraph.")
     sha = git.commit(worktree.path, "a", "2", "Better a")
     mirror.take(worktree)
@@ -131,8 +151,9 @@ def test_commits_tell_their_subjects_and_bodies_oldest_first(worktree, mirror, g
     assert mirror.subjects(sha, sha) == ()
 
 
-def test_what_builds_on_what_is_told(worktree, mirror, git):
+def test_what_builds_on_what_is_told(worktree: Worktree, mirror: Mirror, git: Git) -> None:
     base = mirror.head_of("main")
+    assert base
     sha = git.commit(worktree.path, "a", "1")
     assert not mirror.contains(sha)
     mirror.take(worktree)
@@ -143,14 +164,16 @@ def test_what_builds_on_what_is_told(worktree, mirror, git):
 
 
 @pytest.mark.parametrize("name", ["--upload-pack=x", "a b", "a..b", "a:b", "x.lock", "", "a//b"])
-def test_a_name_that_could_be_read_as_something_else_is_refused(mirror, name):
+def test_a_name_that_could_be_read_as_something_else_is_refused(mirror: Mirror, name: str) -> None:
     with pytest.raises(ValueError, match="no branch name"):
         mirror.head_of(name)
     with pytest.raises(ValueError, match="no commit"):
         mirror.contains(name)
 
 
-def test_threads_that_refresh_at_once_do_not_stand_in_each_others_way(mirror, person, git):
+def test_threads_that_refresh_at_once_do_not_stand_in_each_others_way(
+    mirror: Mirror, person: Path, git: Git
+) -> None:
     git.commit(person, "a", "1")
     git(person, "push", "origin", "main", "HEAD:b", "HEAD:c")
     failures: list[Exception] = []
@@ -170,8 +193,8 @@ def test_threads_that_refresh_at_once_do_not_stand_in_each_others_way(mirror, pe
 
 
 def test_committed_changed_and_untracked_work_is_preserved_but_nothing_ignored(
-    worktree, mirror, git
-):
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     head = git.commit(worktree.path, "a", "1")
     (worktree.path / "README").write_text("changed\n")
     (worktree.path / "new").write_text("new\n")
@@ -185,7 +208,9 @@ def test_committed_changed_and_untracked_work_is_preserved_but_nothing_ignored(
     assert git(mirror.path, "show", f"{kept}:README") == "changed"
 
 
-def test_nothing_is_preserved_where_nothing_would_be_lost(worktree, mirror, github, git):
+def test_nothing_is_preserved_where_nothing_would_be_lost(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git
+) -> None:
     assert mirror.preserve(worktree, 1) is None
     sha = git.commit(worktree.path, "a", "1")
     mirror.take(worktree)
@@ -195,7 +220,9 @@ def test_nothing_is_preserved_where_nothing_would_be_lost(worktree, mirror, gith
     assert mirror.preserve(worktree, 1) is None
 
 
-def test_commits_on_other_branches_and_on_none_are_preserved_too(worktree, mirror, git):
+def test_commits_on_other_branches_and_on_none_are_preserved_too(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     git(worktree.path, "checkout", "--quiet", "-b", "aside")
     aside = git.commit(worktree.path, "aside", "1")
     git(worktree.path, "checkout", "--quiet", "--detach", BRANCH)
@@ -203,13 +230,14 @@ def test_commits_on_other_branches_and_on_none_are_preserved_too(worktree, mirro
     git(worktree.repository, "pack-refs", "--all")
     git(worktree.path, "checkout", "--quiet", "--detach", loose)
     kept = mirror.preserve(worktree, 2)
+    assert kept
     assert mirror.is_ancestor(aside, kept)
     assert mirror.is_ancestor(loose, kept)
 
 
 def test_work_that_was_preserved_comes_back_with_the_workspace(
-    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git
-):
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git: Git
+) -> None:
     base = mirror.head_of("main")
     head = git.commit(worktree.path, "a", "1")
     (worktree.path / "new").write_text("new\n")
@@ -225,8 +253,8 @@ def test_work_that_was_preserved_comes_back_with_the_workspace(
 
 
 def test_a_workspace_made_again_goes_on_from_what_github_has(
-    worktree, workspace, mirror, person, git
-):
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, person: Path, git: Git
+) -> None:
     sha = git.commit(worktree.path, "a", "1")
     mirror.take(worktree)
     mirror.push(sha, BRANCH, "")
@@ -241,11 +269,15 @@ def test_a_workspace_made_again_goes_on_from_what_github_has(
     assert again.head() == theirs
 
 
-def test_a_workspace_that_was_never_made_has_nothing_to_preserve(workspace, mirror):
+def test_a_workspace_that_was_never_made_has_nothing_to_preserve(
+    workspace: Callable[[], Worktree], mirror: Mirror
+) -> None:
     assert mirror.preserve(workspace(), 1) is None
 
 
-def test_the_token_travels_neither_in_arguments_nor_on_disk(tmp_path: Path, monkeypatch):
+def test_the_token_travels_neither_in_arguments_nor_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = tmp_path / "seen"
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()

@@ -1,17 +1,22 @@
 """The worktree: made whole or not at all, read without waking anything in it."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.workspaces.conftest import Git
 
 BRANCH = "mergewright/12-add-a-test"
 
 
-def test_a_made_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(worktree, mirror, git):
+def test_a_made_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
     assert git(worktree.path, "branch", "--show-current") == BRANCH
     assert worktree.head() == mirror.head_of("main")
     assert (worktree.path / "README").read_text() == "widgets\n"
@@ -19,8 +24,8 @@ def test_a_made_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(work
 
 
 def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
-    worktree, mirror, person, git
-):
+    worktree: Worktree, mirror: Mirror, person: Path, git: Git
+) -> None:
     later = git.commit(person, "a", "1")
     git(person, "push", "origin", "main")
     mirror.refresh()
@@ -32,12 +37,14 @@ def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
     )
 
 
-def test_a_push_of_the_agent_fails_and_says_who_pushes(worktree, git):
+def test_a_push_of_the_agent_fails_and_says_who_pushes(worktree: Worktree, git: Git) -> None:
     with pytest.raises(AssertionError, match="Mergewright pushes this branch by itself"):
         git(worktree.path, "push", "origin", "HEAD")
 
 
-def test_making_again_leaves_the_agents_work_alone(worktree, workspace, mirror, git):
+def test_making_again_leaves_the_agents_work_alone(
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git: Git
+) -> None:
     base = mirror.head_of("main")
     sha = git.commit(worktree.path, "a", "1")
     (worktree.path / "b").write_text("not committed")
@@ -47,7 +54,9 @@ def test_making_again_leaves_the_agents_work_alone(worktree, workspace, mirror, 
 
 
 @pytest.mark.parametrize("missing", ["bot.git/made", "bot.git", "repository.git", "checkout"])
-def test_a_half_made_workspace_is_made_again(worktree, workspace, missing):
+def test_a_half_made_workspace_is_made_again(
+    worktree: Worktree, workspace: Callable[[], Worktree], missing: str
+) -> None:
     gone = worktree.place / missing
     if gone.is_dir():
         shutil.rmtree(gone)
@@ -59,7 +68,9 @@ def test_a_half_made_workspace_is_made_again(worktree, workspace, missing):
     assert (again.path / "README").exists()
 
 
-def test_commits_outlive_a_checkout_that_the_agent_removed(worktree, workspace, git):
+def test_commits_outlive_a_checkout_that_the_agent_removed(
+    worktree: Worktree, workspace: Callable[[], Worktree], git: Git
+) -> None:
     sha = git.commit(worktree.path, "a", "1")
     shutil.rmtree(worktree.path)
     again = workspace()
@@ -68,24 +79,27 @@ def test_commits_outlive_a_checkout_that_the_agent_removed(worktree, workspace, 
     assert (again.path / "a").exists()
 
 
-def test_a_base_that_github_does_not_have_is_named(workspace):
+def test_a_base_that_github_does_not_have_is_named(workspace: Callable[[], Worktree]) -> None:
     with pytest.raises(GitFailure, match=r"no branch trunk.*exists on GitHub"):
         workspace().make("trunk")
 
 
-def test_a_base_may_be_a_commit(workspace, mirror):
+def test_a_base_may_be_a_commit(workspace: Callable[[], Worktree], mirror: Mirror) -> None:
     base = mirror.head_of("main")
+    assert base
     assert workspace().make(base) == base
 
 
-def test_the_head_is_read_whether_loose_or_packed(worktree, git):
+def test_the_head_is_read_whether_loose_or_packed(worktree: Worktree, git: Git) -> None:
     sha = git.commit(worktree.path, "a", "1")
     assert worktree.head() == sha
     git(worktree.repository, "pack-refs", "--all")
     assert worktree.head() == sha
 
 
-def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(worktree, git):
+def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(
+    worktree: Worktree, git: Git
+) -> None:
     (worktree.path / "noise.log").write_text("noise")
     assert not worktree.dirty()
     (worktree.path / "new").write_text("1")
@@ -102,14 +116,16 @@ def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(w
     assert worktree.dirty()
 
 
-def test_a_file_that_was_committed_twice_between_two_looks_is_clean(worktree, git):
+def test_a_file_that_was_committed_twice_between_two_looks_is_clean(
+    worktree: Worktree, git: Git
+) -> None:
     git.commit(worktree.path, "widgets", "one\n")
     assert not worktree.dirty()
     git.commit(worktree.path, "widgets", "two\n")
     assert not worktree.dirty()
 
 
-def test_a_file_committed_twice_between_two_looks_is_clean(worktree, git):
+def test_a_file_committed_twice_between_two_looks_is_clean(worktree: Worktree, git: Git) -> None:
     git.commit(worktree.path, "a", "1")
     assert not worktree.dirty()
     git.commit(worktree.path, "a", "2")
@@ -117,13 +133,13 @@ def test_a_file_committed_twice_between_two_looks_is_clean(worktree, git):
     assert not worktree.dirty()
 
 
-def test_a_look_that_was_killed_does_not_hinder_the_next(worktree, git):
+def test_a_look_that_was_killed_does_not_hinder_the_next(worktree: Worktree, git: Git) -> None:
     (worktree.place / "bot.git" / "index.lock").touch()
     git.commit(worktree.path, "a", "1")
     assert not worktree.dirty()
 
 
-def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree):
+def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree: Worktree) -> None:
     cache = worktree.path / "cache" / "module"
     cache.mkdir(parents=True)
     (cache / "file").write_text("x")
@@ -135,7 +151,9 @@ def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree):
     assert worktree.head() is None
 
 
-def test_removing_does_not_follow_a_link_out_of_the_workspace(worktree, tmp_path):
+def test_removing_does_not_follow_a_link_out_of_the_workspace(
+    worktree: Worktree, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("mine")
@@ -149,25 +167,33 @@ def test_removing_does_not_follow_a_link_out_of_the_workspace(worktree, tmp_path
     assert outside.stat().st_mode & 0o777 == 0o750
 
 
-def test_a_workspace_that_is_not_made_cannot_be_asked_for_changes(workspace):
+def test_a_workspace_that_is_not_made_cannot_be_asked_for_changes(
+    workspace: Callable[[], Worktree],
+) -> None:
     with pytest.raises(GitFailure, match="not made"):
         workspace().dirty()
 
 
 @pytest.mark.parametrize("session", ["../x", "a/b", "", ".hidden", "a..b", "-x", "a\nb"])
-def test_a_session_name_cannot_leave_its_folder(mirror, tmp_path: Path, session):
+def test_a_session_name_cannot_leave_its_folder(
+    mirror: Mirror, tmp_path: Path, session: str
+) -> None:
     with pytest.raises(ValueError, match="session name"):
         Worktree(mirror, tmp_path, session, BRANCH)
 
 
-def test_two_sessions_do_not_see_each_others_branches(worktree, mirror, tmp_path, git):
+def test_two_sessions_do_not_see_each_others_branches(
+    worktree: Worktree, mirror: Mirror, tmp_path: Path, git: Git
+) -> None:
     other = Worktree(mirror, tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x")
     other.make("main")
     git.commit(worktree.path, "a", "1")
     assert BRANCH not in git(other.path, "branch", "--all")
 
 
-def test_what_the_server_knows_does_not_reach_git(worktree, monkeypatch, tmp_path):
+def test_what_the_server_knows_does_not_reach_git(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     assert not worktree.dirty()
