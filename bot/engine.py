@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -11,10 +10,9 @@ from bot.journal import Journal, Step
 from bot.store import Fenced, Recorded, Store
 from lifecycle.actions import Action, Start
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Ended, Facts
+from lifecycle.facts import Facts
 from lifecycle.policy import Policy
 from lifecycle.signals import OVER
-from lifecycle.status import TERMINAL, Status
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +58,7 @@ class Engine:
             facts = self._store.facts(session)
             now = self._clock()
             decision = decide(facts, self._policy, now)
-            added = self._store.record(claim, recorded(facts, decision, now), now)
+            added = self._store.record(claim, recorded(facts, decision), now)
         except Fenced:
             log.warning("%s: the claim was lost during the visit; nothing was written", session)
             return False
@@ -88,7 +86,7 @@ class Engine:
         return any(wanted.key == action.key for wanted in decision.actions)
 
 
-def recorded(facts: Facts, decision: Decision, now: datetime) -> Recorded:
+def recorded(facts: Facts, decision: Decision) -> Recorded:
     """A decision as it is written down."""
     runs = [action.run for action in decision.actions if isinstance(action, Start)]
     return Recorded(
@@ -99,20 +97,6 @@ def recorded(facts: Facts, decision: Decision, now: datetime) -> Recorded:
         actions=decision.actions,
         recheck_at=decision.recheck_at,
         run=max([facts.run, *runs]),
-        ended=_outcome(facts, decision, now),
+        ended=decision.ended,
         frees_slot=not decision.holds_slot,
-    )
-
-
-def _outcome(facts: Facts, decision: Decision, now: datetime) -> Ended | None:
-    """The outcome to remember: a merge replaces any other, and nothing else replaces one."""
-    if decision.status not in TERMINAL or decision.status is Status.CLEANUP:
-        return facts.ended
-    if facts.ended is not None and facts.ended.status is decision.status:
-        return facts.ended
-    return Ended(
-        status=decision.status,
-        reason=decision.reason,
-        because=decision.because,
-        at=now,
     )

@@ -120,19 +120,43 @@ class WatchIssues:
             session.issue,
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
-            labelled=label in reading.labels,
+            labelled=wears(reading, label),
         )
         if not issue.open:
             # A merge closes its issue: what is known of the pull request has to come first.
             self._pulls.read_again(session)
+        put = labelling(reading, label)
+        before = session.issue.labelled_at
+        if issue.open and put is not None and before is not None and put.at > before:
+            issue = replace(issue, labelled_at=put.at)
+            self._asked_again(session, reading, put)
         if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
             self._journal(Step.OBSERVED, id)
+
+    def _asked_again(self, session: Session, reading: IssueReading, put: Labeling) -> None:
+        """A label put on anew is the wish to bring an ended session back."""
+        if session.ended is None:
+            return
+        refusal = self._refusal(session.repository, reading, put)
+        if refusal:
+            log.warning("%s: not restored: %s", session.id, refusal)
+            return
+        self._store.add_wish(
+            NewWish(
+                key=f"label:{session.id}:{put.at.isoformat()}",
+                repository=session.repository,
+                number=session.issue.number,
+                kind="restore",
+                actor=put.actor,
+                at=self._clock(),
+            )
+        )
 
     def _begin(self, name: str, project: Project, reading: IssueReading) -> None:
         """Make a session of a labelled open issue, if who labelled it may write."""
         issue = reading.issue
         put = labelling(reading, project.label)
-        if not issue.open or project.label not in reading.labels:
+        if not issue.open or not wears(reading, project.label):
             return
         refusal = self._refusal(project.repository, reading, put)
         if refusal or put is None:
@@ -143,7 +167,7 @@ class WatchIssues:
             project=name,
             repository=project.repository,
             created=self._clock(),
-            issue=issue,
+            issue=replace(issue, labelled_at=put.at),
             branch=branch_name(issue.number, issue.title),
             requester=put.actor,
             agent_type=project.agent,
@@ -182,11 +206,19 @@ class WatchIssues:
         return self._store.session(found) if found else None
 
 
+def wears(reading: IssueReading, label: str) -> bool:
+    """Whether the label is on it; for GitHub `Bug` and `bug` are one."""
+    return label.lower() in {name.lower() for name in reading.labels}
+
+
 def labelling(reading: IssueReading, label: str) -> Labeling | None:
     """Who last put the label on, when it still is."""
     events = [event for event in reading.labelings if event.label.lower() == label.lower()]
-    last = max(events, key=lambda event: event.at, default=None)
-    return last if last is not None and last.added else None
+    if not events:
+        return None
+    # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
+    last = sorted(events, key=lambda event: event.at)[-1]
+    return last if last.added else None
 
 
 def standing_head(session: Session, number: int, at: datetime) -> str:

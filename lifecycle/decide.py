@@ -7,14 +7,15 @@ from msgspec import Struct
 from lifecycle.actions import Action
 from lifecycle.blockers import blockers_for
 from lifecycle.evidence import sentence
-from lifecycle.facts import Facts
+from lifecycle.facts import Ended, Facts
+from lifecycle.lives import this_life
 from lifecycle.messages import Judged
 from lifecycle.policy import Mode, Policy
 from lifecycle.reactions import ANSWERS
 from lifecycle.reading import read
 from lifecycle.rules import rule_for
 from lifecycle.signals import OVER, Hold, Signals
-from lifecycle.status import Reason, Status
+from lifecycle.status import TERMINAL, Reason, Status
 from lifecycle.view import View
 
 
@@ -28,12 +29,13 @@ class Decision(Struct, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None  #: When the same facts may read otherwise; None: never.
+    ended: Ended | None = None  #: The outcome to remember.
     holds_slot: bool = True  #: Whether it still needs a place to run a program.
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
-    view = View(facts, policy, now)
+    view = View(this_life(facts), policy, now)
     signals, evidence = read(view)
     rule = rule_for(signals)
     standing = blockers_for(signals)
@@ -49,8 +51,19 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         blockers=tuple(f"{row.name}: {sentence(row.sentence, view)}" for row in standing),
         actions=() if policy.mode is Mode.OBSERVE else wanted(judged),
         recheck_at=view.recheck_at,
+        ended=_outcome(judged, now),
         holds_slot=not (signals.stage in OVER and signals.hold is Hold.RELEASED),
     )
+
+
+def _outcome(judged: Judged, now: datetime) -> Ended | None:
+    """The outcome to remember: a merge replaces any other, and nothing else replaces one."""
+    ended, status = judged.view.facts.ended, judged.status
+    if status not in TERMINAL:
+        return None
+    if status is Status.CLEANUP or (ended is not None and ended.status is status):
+        return ended
+    return Ended(status=status, reason=judged.reason, because=judged.because, at=now)
 
 
 def wanted(judged: Judged) -> tuple[Action, ...]:

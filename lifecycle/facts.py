@@ -29,6 +29,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
     state_reason: str = ""
     labelled: bool = True  #: Whether the label that asked for an agent is still on it.
+    labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
 
 
 class Exit(Struct, frozen=True, kw_only=True):
@@ -144,9 +145,9 @@ class Wish(Struct, frozen=True, kw_only=True):
     """What a person asked for. Its key is its cause: the comment it stands in, or a request."""
 
     key: str
-    kind: str  #: A name in COMMANDS.
+    kind: str  #: A name in COMMANDS, or `restore`.
     actor: str
-    at: datetime
+    at: datetime  #: When it was granted.
     text: str = ""
     head: str = ""  #: The head that stood when it was written, for wishes bound to one.
     comment: int | None = None  #: The comment to answer and react to.

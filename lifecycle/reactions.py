@@ -72,9 +72,17 @@ def always(_: Signals) -> bool:
 
 
 def start(judged: Judged) -> Iterator[do.Action]:
-    """The first run."""
-    if judged.view.facts.run <= 1:
-        yield do.Start(key=keys.of_run("start:first", 1), run=1, prompt=do.Prompt(name="start"))
+    """The first run, or the first one after a restore."""
+    facts = judged.view.facts
+    run = max(1, facts.run)
+    ordered = keys.of_run("", run)
+    if not any(key.startswith("start:") and key.endswith(ordered) for key in facts.pending):
+        yield do.Start(
+            key=keys.of_run("start:first", run),
+            run=run,
+            prompt=do.Prompt(name="start" if run == 1 else "resume"),
+            resume=facts.agent.native_id,
+        )
 
 
 def restart(judged: Judged) -> Iterator[do.Action]:

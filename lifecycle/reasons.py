@@ -14,19 +14,20 @@ class Advice(NamedTuple):
 
 ADVICE: Final = {
     Reason.PROVIDER_EXIT: Advice(
-        "Read the agent's last words in its log, mend what they name, and restart the session.",
+        "Read the agent's last words in its log, mend what they name, and put the label on again.",
         True,
     ),
     Reason.SPAWN_FAILED: Advice(
-        "Mend what the message names (`mergewright doctor` checks the machine), then label again.",
+        "Mend what the message names (`mergewright doctor` checks the machine), then put the "
+        "label on again.",
         True,
     ),
     Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it.", False),
     Reason.USAGE_LIMIT: Advice("Wait for the limit to reset, or raise it.", True),
-    Reason.RUNTIME_LOST: Advice("Restart the session; its branch and commits are kept.", True),
+    Reason.RUNTIME_LOST: Advice("Put the label on again; its branch and commits are kept.", True),
     Reason.MANUALLY_KILLED: Advice("Put the label on again to go on.", False),
-    Reason.PR_CLOSED: Advice("Reopen the pull request to go on with it.", False),
-    Reason.ISSUE_CLOSED: Advice("Reopen the issue to go on with it.", False),
+    Reason.PR_CLOSED: Advice("Its branch is kept; open an issue for another try.", False),
+    Reason.ISSUE_CLOSED: Advice("Reopen the issue and put the label on again to go on.", False),
     Reason.LABEL_REMOVED: Advice("Put the label on again to go on.", False),
     Reason.BUDGET_EXHAUSTED: Advice("Raise the budget, then resume the session.", False),
     Reason.TIMEOUT: Advice("Look at its terminal, then restart it.", True),
@@ -38,8 +39,12 @@ ADVICE: Final = {
         "Run the checks again on GitHub, or approve what asks for it there.", False
     ),
     Reason.PROBE_FAILURE: Advice("Run `mergewright doctor` and look at its terminal.", True),
-    Reason.PUSH_REFUSED: Advice("Mend what GitHub names; the commits are kept.", False),
-    Reason.ACTION_FAILED: Advice("Mend what the message names, then have it tried again.", True),
+    Reason.PUSH_REFUSED: Advice(
+        "Mend what GitHub names, then write `/mergewright retry`; the commits are kept.", False
+    ),
+    Reason.ACTION_FAILED: Advice(
+        "Mend what the message names, then write `/mergewright retry`.", True
+    ),
     Reason.AGENT_QUESTION: Advice("Answer at its terminal.", False),
     Reason.AGENT_BLOCKED: Advice("Look at its terminal and clear what blocks it.", True),
     Reason.NO_PROGRESS: Advice("Look at its terminal; tell it how to go on, or stop it.", True),

@@ -7,12 +7,14 @@ from difflib import get_close_matches
 from bot.commands.base import Command, Parsed
 from bot.commands.help import HELP
 from bot.commands.merge import MERGE
+from bot.commands.retry import RETRY
 from bot.commands.stop import STOP
 from lifecycle.names import NAME, addressed_lines
 
 COMMANDS: Mapping[str, Command] = {
     "help": HELP,
     "merge": MERGE,
+    "retry": RETRY,
     "stop": STOP,
 }
 

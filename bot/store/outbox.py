@@ -16,7 +16,9 @@ from lifecycle.actions import Action
 from lifecycle.status import Reason
 
 _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (session, key) DO NOTHING"""
+    ON CONFLICT (session, key) DO UPDATE SET state = 'due', reason = '', error = '',
+        done_at = NULL, attempts = 0, next_at = excluded.next_at, action = excluded.action
+    WHERE state = 'dead'"""
 DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
     FROM outbox AS first JOIN sessions ON sessions.id = session
     WHERE state = 'due' AND next_at <= ?1 AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
@@ -117,7 +119,10 @@ class Outbox(Base):
 def add_actions(
     connection: sqlite3.Connection, session: str, actions: Sequence[Action], now: datetime
 ) -> list[str]:
-    """Write actions down inside a transaction; the keys that are new to the session."""
+    """Write actions down inside a transaction; the keys that were not waiting or done before.
+
+    One that was given up is tried again: it is asked for anew only where that was forgiven.
+    """
     at = now.timestamp()
     return [
         action.key

@@ -13,7 +13,7 @@ _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, co
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
 NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
     WHERE state = 'new' ORDER BY at, rowid"""
-_GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?
+_GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state = 'new'"""
 _REFUSE = "UPDATE wishes SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
 
@@ -26,14 +26,21 @@ class Wishes(Base):
         with self._read() as connection:
             return [_wish(row) for row in connection.execute(NEW_WISHES)]
 
+    def add_wish(self, wish: NewWish) -> None:
+        """Write down what was asked for elsewhere than in a delivery; once for a key."""
+        self.write(lambda connection: add_wishes(connection, [wish]))
+
     def grant_wish(self, key: str, session: str, now: datetime, head: str = "") -> None:
         """Make a wish a fact of a session, bound to `head` where it is given, and visit it.
 
-        A wish that was granted or refused before stays as it is.
+        From now on its time is that of the grant, by the clock all other facts are told by. A wish
+        that was granted or refused before stays as it is.
         """
 
         def work(connection: sqlite3.Connection) -> bool:
-            granted = connection.execute(_GRANT, (session, head, key)).rowcount == 1
+            granted = (
+                connection.execute(_GRANT, (session, head, now.timestamp(), key)).rowcount == 1
+            )
             if granted:
                 wake(connection, session, now)
             return granted

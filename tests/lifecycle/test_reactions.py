@@ -112,7 +112,7 @@ def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
         values={
             "session": "widgets-12",
             "because": "the pull request was closed without a merge",
-            "remedy": "Reopen the pull request to go on with it.",
+            "remedy": "Its branch is kept; open an issue for another try.",
             "status": "terminated",
         },
     )

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,11 @@ class World:
 
     def issue(self, title: str = "More widgets", body: str = "We need more.") -> "IssueStory":
         return IssueStory(self, self.repo.open_issue(title, body, by=ALICE))
+
+    def waits_for_the_next_second(self) -> None:
+        """GitHub tells whole seconds: what comes now is later than all there was."""
+        now = int(time.time())
+        eventually(lambda: int(time.time()) > now, "the next second")
 
     def loses_the_next_webhook(self) -> None:
         self.github.lose_next(1)

@@ -1,0 +1,57 @@
+"""What still counts, when a person has asked for a session again or for another try.
+
+A restore begins a new run in which nothing that an earlier run was told or did satisfies anything;
+what was done on GitHub stays done. A retry forgives what was given up.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from lifecycle import keys
+from lifecycle.facts import Facts
+from lifecycle.status import Status
+
+#: Outcomes a session may be brought back from.
+RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
+
+
+def this_life(facts: Facts) -> Facts:
+    """The facts without what an earlier life or a forgiven try left in them."""
+    restored, retried = _asked(facts, "restore"), _asked(facts, "retry")
+    if restored is None and retried is None:
+        return facts
+    forgiven = max(filter(None, (restored, retried)))
+    failures = {key: failed for key, failed in facts.failures.items() if failed.at >= forgiven}
+    facts = replace(facts, failures=failures)
+    if restored is None:
+        return facts
+    ended = facts.ended
+    if ended is not None and ended.at < restored and ended.status in RESTORABLE:
+        ended = None
+    return replace(
+        facts,
+        ended=ended,
+        wishes=tuple(wish for wish in facts.wishes if wish.at >= restored),
+        done={
+            key: done
+            for key, done in facts.done.items()
+            if done.at >= restored or not keys.split(key)[1]
+        },
+        run=max(facts.run, 1 + _last_run(facts, restored)),
+    )
+
+
+def _asked(facts: Facts, kind: str) -> datetime | None:
+    return max((wish.at for wish in facts.wishes if wish.kind == kind), default=None)
+
+
+def _last_run(facts: Facts, before: datetime) -> int:
+    """The last run that was started before then."""
+    started = (
+        keys.split(key)[1]
+        for key, done in facts.done.items()
+        if key.startswith("start:") and done.at < before
+    )
+    return max(started, default=0)

@@ -1,0 +1,86 @@
+"""A session that a person asks for again, and tries that a person forgives."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.decide import decide
+from lifecycle.facts import Ended, Facts, Failure
+from lifecycle.lives import this_life
+from lifecycle.policy import Policy
+from lifecycle.status import Reason, Status
+from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, done, facts, published, pull, wish
+
+
+def ended(status: Status, **given: object) -> Facts:
+    """A session that ended two minutes ago, stopped since."""
+    over = Ended(status=status, reason=Reason.MANUALLY_KILLED, because="stopped", at=ago(120))
+    past = done("stop:r1", "tell:ci:x:y:r1", "heard:comment:1:r1", seconds_ago=110)
+    return facts(ended=over, done=past, wishes=(wish("stop", at=ago(121)),), slot=False, **given)
+
+
+def restored(given: Facts, seconds_ago: float = 60) -> Facts:
+    again = wish("restore", at=ago(seconds_ago), comment=None)
+    return replace(given, wishes=(*given.wishes, again))
+
+
+@pytest.mark.parametrize("status", [Status.KILLED, Status.ERRORED, Status.TERMINATED, Status.DONE])
+def test_an_ended_session_that_is_asked_for_again_waits_for_a_slot(status: Status) -> None:
+    decision = decide(restored(ended(status)), Policy(), NOW)
+    assert decision.status is Status.QUEUED
+    assert decision.ended is None
+
+
+def test_it_begins_a_new_run_that_goes_on_where_the_work_stands() -> None:
+    given = replace(restored(ended(Status.KILLED)), slot=True)
+    decision = decide(given, Policy(), NOW)
+    assert decision.status is Status.SPAWNING
+    (start,) = (action for action in decision.actions if isinstance(action, do.Start))
+    assert (start.key, start.run, start.prompt.name) == ("start:first:r2", 2, "resume")
+    ordered = replace(given, run=2, pending=frozenset({start.key}))
+    assert decide(ordered, Policy(), NOW).actions == ()
+
+
+def test_what_an_earlier_run_was_told_does_not_count_in_the_new_one() -> None:
+    lived = this_life(restored(ended(Status.KILLED)))
+    assert lived.done.keys() == {"comment:started"}
+
+
+def test_what_was_done_on_github_stays_done() -> None:
+    before = replace(published(), ended=ended(Status.KILLED).ended)
+    assert {f"push:{HEAD}", f"pull:{BRANCH}"} <= this_life(restored(before)).done.keys()
+
+
+def test_a_merge_is_not_undone() -> None:
+    merged = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(120))
+    given = restored(replace(published(), ended=merged))
+    assert decide(given, Policy(), NOW).status is Status.MERGED
+
+
+def test_a_session_that_ends_again_stays_ended() -> None:
+    given = restored(ended(Status.KILLED))
+    given = replace(given, wishes=(*given.wishes, wish("stop", at=ago(10), actor="rob")))
+    first = decide(given, Policy(), NOW)
+    assert (first.status, first.ended and first.ended.at) == (Status.KILLED, NOW)
+    later = decide(replace(given, ended=first.ended), Policy(), NOW + timedelta(days=1))
+    assert later.ended == first.ended
+
+
+def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> None:
+    failed = Failure(at=ago(100), reason=Reason.PUSH_REFUSED, detail="no")
+    work = published().work
+    given = facts(work=work, failures={f"push:{HEAD}": failed})
+    assert decide(given, Policy(), NOW).status is Status.NEEDS_INPUT
+    again = replace(given, wishes=(wish("retry", at=ago(50)),))
+    decision = decide(again, Policy(), NOW)
+    assert decision.status is Status.WORKING
+    assert f"push:{HEAD}" in {action.key for action in decision.actions}
+    failed_again = replace(again, failures={f"push:{HEAD}": replace(failed, at=ago(10))})
+    assert decide(failed_again, Policy(), NOW).status is Status.NEEDS_INPUT
+
+
+def test_without_such_a_wish_the_facts_stay_as_they_are() -> None:
+    given = published(pulls=(pull(),))
+    assert this_life(given) is given

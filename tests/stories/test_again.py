@@ -1,0 +1,68 @@
+"""Sessions that are asked for again, and actions that are tried again."""
+
+from pathlib import Path
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, MALLORY, IssueStory, World
+
+
+def stopped(world: World) -> IssueStory:
+    """A session a person stopped after its first commit."""
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget")
+    issue.becomes("working")
+    issue.issue.comment("/mergewright stop", by=ALICE)
+    issue.becomes("killed")
+    eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
+    return issue
+
+
+def test_a_label_put_on_anew_goes_on_with_a_session_that_was_stopped(world: World) -> None:
+    issue = stopped(world)
+    world.waits_for_the_next_second()
+    issue.issue.unlabel("mergewright", by=ALICE)
+    issue.is_labelled()
+    again = issue.agent.hears("was stopped before you had finished")
+    assert again["run"] == 2
+    issue.agent.ends_its_turn()
+    assert issue.pull.pull.title == "Add a widget"
+    assert len(issue.said()) == 2
+
+
+def test_a_stranger_cannot_bring_a_session_back(world: World) -> None:
+    issue = stopped(world)
+    world.repo.permission(MALLORY, "triage")
+    world.waits_for_the_next_second()
+    issue.issue.unlabel("mergewright", by=ALICE)
+    issue.is_labelled(by=MALLORY)
+    other = world.issue("Other").is_labelled()
+    other.agent.starts()
+    session = issue.session
+    assert session is not None
+    assert session.status == "killed"
+
+
+def test_a_start_that_failed_is_tried_again_when_the_label_is_put_on_anew(world: World) -> None:
+    path = Path(world.repo.git.path)
+    world.bot_starts()
+    path.rename(path.with_suffix(".away"))
+    issue = world.issue("Add widgets").is_labelled()
+    issue.becomes("errored")
+    path.with_suffix(".away").rename(path)
+    world.waits_for_the_next_second()
+    issue.issue.unlabel("mergewright", by=ALICE)
+    issue.is_labelled()
+    assert issue.agent.starts()["run"] == 1
+
+
+def test_what_was_given_up_is_tried_again_when_a_person_says_so(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    world.github.fail_next("POST", r"/pulls$", status=403)
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    issue.becomes("needs_input")
+    issue.issue.comment("/mergewright retry", by=ALICE)
+    assert issue.pull
