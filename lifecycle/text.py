@@ -4,13 +4,14 @@ import re
 
 # In this order: control sequences (colours, the cursor), strings to the terminal (its title, the
 # clipboard; one that never ends takes its line with it), other escapes. Then every control
-# character that is left, and the marks that turn the reading direction of all that follows.
+# character that is left, other marks that end a line, the mark of a byte order, and the marks that
+# turn the reading direction of all that follows.
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
     r"|\x1b[ -/]*[0-~]"
 )
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 def plain(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import select
 import signal
 import time
@@ -14,15 +13,13 @@ from pathlib import Path
 import msgspec
 
 from lifecycle.facts import Exit
-from runtimes.base import Launch, RuntimeFailure, printable
+from lifecycle.text import plain
+from runtimes.base import Launch, RuntimeFailure
 from runtimes.supervise import MARK, identity
 
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
 _MARGIN_SECONDS = 8.0  # What the supervisor may take beyond the grace: force, records, a busy disk.
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
-)
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -79,7 +76,7 @@ def tail(log: Path) -> str:
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""
-    lines = printable(_ESCAPES.sub("", text)).rstrip().splitlines()
+    lines = plain(text).rstrip().splitlines()
     return "\n".join(lines[-_TAIL_LINES:])
 
 

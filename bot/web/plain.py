@@ -2,12 +2,11 @@
 
 import re
 
-# Terminal sequences (colours, titles), then whatever control characters are left, and the marks
-# that turn the reading direction of all that follows.
-_SEQUENCE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P^_].*?(?:\x07|\x1b\\|\Z)|[ -/]*[0-~])", re.DOTALL
-)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from lifecycle.text import plain
+
+# These part words. What begins or ends a terminal sequence is left to `plain`, and a tab, unlike
+# a space, is part of none.
+_GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def block(text: str) -> str:
@@ -15,15 +14,19 @@ def block(text: str) -> str:
 
     Of a line that was overwritten in place, as progress bars do, the last state is kept.
     """
-    lines = _SEQUENCE.sub("", text).replace("\r\n", "\n").split("\n")
-    return "\n".join(_CONTROL.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in lines)
+    return "\n".join(_last_state(line) for line in text.split("\n"))
 
 
 def line(text: str) -> str:
     """Text as one line, e.g. a title, without control characters."""
-    return " ".join(_CONTROL.sub(" ", _SEQUENCE.sub("", text)).split())
+    return " ".join(plain(_GAP.sub("\t", text)).split())
 
 
 def link(url: str) -> str:
     """An address that is safe to follow; empty for any other."""
     return url if url.startswith(("https://", "http://")) else ""
+
+
+def _last_state(line: str) -> str:
+    states = [state for state in map(plain, line.split("\r")) if state]
+    return states[-1] if states else ""

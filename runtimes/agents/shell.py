@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
+from lifecycle.text import plain
 from runtimes.agents.base import (
     AgentType,
     Command,
@@ -36,11 +37,10 @@ from runtimes.agents.base import (
     holds,
     write_private,
 )
-from runtimes.base import Seen, printable
+from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)
 _TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _SAYS = re.compile(r"mergewright: (active|ready|waiting|blocked|received)\b *(.*)")
 _WORDS = {
     "active": Activity.ACTIVE,
@@ -146,8 +146,8 @@ class ShellReader:
             self._works_since = printed
         self._printed = printed
         for line in self._lines.new():
-            for part in _ESCAPES.sub("", line).split("\r"):
-                if says := _SAYS.fullmatch(printable(part).rstrip()):
+            for part in line.split("\r"):
+                if says := _SAYS.fullmatch(plain(part).rstrip()):
                     self._said = self._understood(says[1], says[2][:_TEXT], printed)
 
     def _understood(self, word: str, text: str, at: datetime) -> Agent:

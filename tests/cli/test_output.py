@@ -63,3 +63,4 @@ def test_text_keeps_newlines_and_tabs_and_nothing_else_that_controls() -> None:
     assert plain("\x1b]0;title\x07a\x1b]8;;x\x1b\\b\x1bPq\x1b\\c") == "abc"
     assert plain("\x1b]0;never ends\nnext") == "\nnext"
     assert plain("\x1b(Bplain \u202eesrever") == "plain esrever"
+    assert plain("\ufeffone\u2028 line\u2029") == "one line"

@@ -7,7 +7,7 @@ from tests.house.source import ROOMS, Module, modules
 #: Between the rooms, exactly five arrows; `bot` may know every file of the others.
 BETWEEN_ROOMS = {
     "bot": {"lifecycle", "runtimes", "config"},
-    "runtimes": {"lifecycle.facts", "lifecycle.status"},
+    "runtimes": {"lifecycle.facts", "lifecycle.status", "lifecycle.text"},
     "config": {"lifecycle.policy"},
     "lifecycle": set[str](),
 }

@@ -17,6 +17,8 @@ from bot.web import plain
         ("a\x00b\x7fc\x9bd\u202ee", "a b c d e"),
         ("\x1b", ""),
         ("\x1b(Btext", "text"),
+        ("\x1b\rtext", "text"),
+        ("\x1b]0;never ends\nrest", "rest"),
     ],
 )
 def test_a_line_holds_words_only(text: str, shown: str) -> None:
@@ -29,7 +31,9 @@ def test_a_line_holds_words_only(text: str, shown: str) -> None:
         ("one\n\ttwo\n", "one\n\ttwo\n"),
         ("one\r\ntwo\r\n", "one\ntwo\n"),
         ("10%\r50%\r100%\nnext", "100%\nnext"),
+        ("10%\r100%\r\x1b[0m\nnext", "100%\nnext"),
         ("\x1b[2K\x1b[1Gdone\x07", "done"),
+        ("\x1b]0;never ends\nnext", "\nnext"),
     ],
 )
 def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
