@@ -62,9 +62,7 @@ def _given_up(view: View, key: str) -> Escalation | None:
 def repairs_exhausted(view: View) -> Escalation | None:
     """The checks are red again after all the tries the agent has."""
     cause = view.ci_cause
-    if not cause or view.past.heard(cause) is not None:
-        return None
-    if not spent(cause, view.repairs, view.policy.ci_repairs):
+    if not cause or not spent(cause, view.repairs, view.policy.ci_repairs):
         return None
     return Escalation(
         f"repairs:{view.facts.work.head}",

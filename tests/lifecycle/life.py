@@ -11,7 +11,6 @@ from lifecycle.facts import (
     Agent,
     Check,
     Done,
-    Ended,
     Exit,
     Facts,
     Failure,
@@ -25,7 +24,6 @@ from lifecycle.facts import (
 from lifecycle.policy import Policy
 from lifecycle.signals import OVER
 from lifecycle.status import (
-    TERMINAL,
     Activity,
     CheckState,
     Merge,
@@ -122,14 +120,12 @@ class Life:
         if not self.went or self.went[-1] != decision.status:
             self.went.append(decision.status)
         runs = [action.run for action in decision.actions if isinstance(action, do.Start)]
-        ended = self.facts.ended
-        over = decision.status in TERMINAL and decision.status is not Status.CLEANUP
-        if over and (ended is None or ended.status is not decision.status):
-            ended = Ended(
-                status=decision.status, reason=decision.reason, because="over", at=self.now
-            )
-        slot = self.facts.slot and decision.holds_slot
-        self.facts = replace(self.facts, run=max([self.facts.run, *runs]), ended=ended, slot=slot)
+        self.facts = replace(
+            self.facts,
+            run=max([self.facts.run, *runs]),
+            ended=decision.ended,
+            slot=self.facts.slot and decision.holds_slot,
+        )
 
     def _carry_out(self, action: do.Action) -> None:
         self.now += timedelta(milliseconds=10)
@@ -259,6 +255,10 @@ class Life:
     def pull_is(self, state: PullState) -> "Life":
         merged_at = self.now if state is PullState.MERGED else None
         return self._pull(self.pull, state=state, merged_at=merged_at)._then(True)
+
+    def a_slot_is_free(self) -> "Life":
+        self.facts = replace(self.facts, slot=True)
+        return self._then(True)
 
     def issue_is(self, **given: Any) -> "Life":
         self.facts = replace(self.facts, issue=replace(self.facts.issue, **given))

@@ -1,16 +1,18 @@
 """What people have to look at, row by row: when it stands, when not, and under which key."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from lifecycle.escalations import ESCALATIONS
 from lifecycle.facts import Agent, Facts, Failure, Work
 from lifecycle.keys import fingerprint
 from lifecycle.policy import Policy
 from lifecycle.reading import Evidence, read
 from lifecycle.signals import Attention
-from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review
+from lifecycle.status import Activity, CheckState, Merge, PullState, Reason, Review
 from lifecycle.view import View
 from tests.lifecycle.universe import (
     BASE,
@@ -96,6 +98,19 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
         f"failed:{CI}:r1",
         Reason.PUSH_REFUSED,
     ),
+    "a message about a review lost": (
+        published(
+            pulls=(pull(comments=(remark("c1"),)),),
+            failures={f"tell:review:{fingerprint(['c1'])}:r1": FAILURE},
+        ),
+        f"failed:tell:review:{fingerprint(['c1'])}:r1",
+        Reason.PUSH_REFUSED,
+    ),
+    "a message about a conflict lost": (
+        conflicting(failures={f"{CONFLICT}:r1": FAILURE}),
+        f"failed:{CONFLICT}:r1",
+        Reason.PUSH_REFUSED,
+    ),
     "a reminder lost": (
         refused("tell:dirty:0:r1", work=DIRTY),
         "failed:tell:dirty:0:r1",
@@ -174,48 +189,6 @@ def test_people_have_to_look(given: Facts, key: str, reason: Reason) -> None:
     assert evidence.why
 
 
-STALLS: dict[str, tuple[Agent, str, Reason]] = {
-    "blocked for ten minutes": (
-        agent(Activity.BLOCKED, 600, error="529"),
-        f"stuck:agent_blocked:{ago(600).isoformat()}:r1",
-        Reason.AGENT_BLOCKED,
-    ),
-    "blocked, nobody knows since when": (
-        agent(Activity.BLOCKED, since=None, seen=ago(600)),
-        "stuck:agent_blocked::r1",
-        Reason.AGENT_BLOCKED,
-    ),
-    "at work, and not seen for ten minutes": (
-        agent(Activity.ACTIVE, 900, seen=ago(600)),
-        f"stuck:no_progress:{ago(900).isoformat()}:r1",
-        Reason.NO_PROGRESS,
-    ),
-    "alive without a sign since its start": (
-        agent(Activity.NONE, since=None, seen=None),
-        "stuck:no_progress::r1",
-        Reason.NO_PROGRESS,
-    ),
-    "not to be seen for five minutes": (
-        agent(program=Probe.UNKNOWN, doubted=ago(300)),
-        f"stuck:probe_failure:{ago(300).isoformat()}",
-        Reason.PROBE_FAILURE,
-    ),
-    "not to be seen, nobody knows since when": (
-        agent(seconds_ago=300, program=Probe.UNKNOWN),
-        f"stuck:probe_failure:{ago(300).isoformat()}",
-        Reason.PROBE_FAILURE,
-    ),
-}
-
-
-@pytest.mark.parametrize(("who", "key", "reason"), STALLS.values(), ids=STALLS.keys())
-def test_it_is_stuck(who: Agent, key: str, reason: Reason) -> None:
-    found, evidence = attention(facts(agent=who))
-    assert found is Attention.STUCK
-    assert (evidence.cause, evidence.reason) == (key, reason)
-    assert evidence.why
-
-
 QUIET: dict[str, Facts] = {
     "a push refused, and another commit since": refused(
         f"push:{HEAD}", work=Work(base=BASE, head=NEXT)
@@ -257,6 +230,10 @@ QUIET: dict[str, Facts] = {
             **done("start:crash:r2", seconds_ago=60),
         },
     ),
+    "three repairs, and nothing is red": published(
+        done=done(*(f"tell:ci:{n}:x:r1" for n in range(3)))
+    ),
+    "cancelled checks beside red ones": red(checks=(check(C.FAILED), check(C.CANCELLED, "b"))),
     "cancelled checks, others run": published(
         pulls=(pull(checks=(check(C.CANCELLED), check(C.PENDING, "b"))),)
     ),
@@ -284,6 +261,7 @@ QUIET: dict[str, Facts] = {
     "a review by a stranger": asked(pulls=(pull(verdicts=(replace(objection(), allowed=False),)),)),
     "a review nobody was told of": published(pulls=(pull(verdicts=(objection(),)),)),
     "a conflict nobody was told of": conflicting(),
+    "a conflict that is resolved": published(done=done(f"{CONFLICT}:r1", seconds_ago=300)),
     "a conflict told of, the agent at work": conflicting(
         f"{CONFLICT}:r1", agent=agent(Activity.ACTIVE, 5)
     ),
@@ -311,23 +289,6 @@ QUIET: dict[str, Facts] = {
     "a commit to show": facts(agent=ended(0), work=Work(base=BASE, head=HEAD)),
     "nothing to show, and broke off": facts(agent=ended(1)),
     "nothing to show, and at work": facts(agent=agent(Activity.ACTIVE, 5)),
-    "blocked for a moment": facts(agent=agent(Activity.BLOCKED, 599)),
-    "at work, seen ten minutes ago, almost": facts(
-        agent=agent(Activity.ACTIVE, 900, seen=ago(599))
-    ),
-    "at work, seen long ago, told something since": facts(
-        agent=agent(Activity.ACTIVE, 900), done=done(f"{REVIEW}:r1", seconds_ago=500)
-    ),
-    "started, without a sign for a moment": facts(
-        agent=agent(Activity.NONE, since=None, seen=None),
-        done=done("start:first:r1", seconds_ago=599),
-    ),
-    "not to be seen for a moment after a long rest": published(
-        agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubted=ago(299))
-    ),
-    "not to be seen for a moment, nobody knows since when": published(
-        agent=agent(seconds_ago=299, program=Probe.UNKNOWN)
-    ),
     "idle for a day": published(agent=agent(Activity.IDLE, 86_400)),
     "ended a day ago": published(agent=ended(0, 86_400)),
 }
@@ -336,6 +297,22 @@ QUIET: dict[str, Facts] = {
 @pytest.mark.parametrize("given", QUIET.values(), ids=QUIET.keys())
 def test_nobody_has_to_look(given: Facts) -> None:
     assert attention(given) == (Attention.NONE, Evidence())
+
+
+@pytest.mark.parametrize(
+    ("case", "due"),
+    [
+        ("a review told half an hour ago, almost", ago(-1)),
+        ("cancelled checks just after the push", ago(-1)),
+        ("nothing to show yet", ago(-1)),
+        ("a review nobody was told of", None),
+        ("a review, the agent at work", ago(-295)),  # When `active` is stale.
+    ],
+)
+def test_it_is_looked_at_again_when_it_may_read_otherwise(case: str, due: datetime | None) -> None:
+    view = View(QUIET[case], Policy(), NOW)
+    read(view)
+    assert view.recheck_at == due
 
 
 def test_a_closed_pull_request_of_two_is_not_asked_about() -> None:
@@ -386,6 +363,14 @@ def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words
 )
 def test_the_sentence_carries_its_evidence(given: Facts, why: str) -> None:
     assert attention(given)[1].why == why
+
+
+def test_the_causes_are_weighed_in_this_order() -> None:
+    assert [row.__name__ for row in ESCALATIONS] == [
+        *("question", "push_refused", "pull_refused", "merge_refused", "message_lost"),
+        *("repairs_exhausted", "repair_in_vain", "checks_held", "rounds_exhausted"),
+        *("review_in_vain", "conflict_in_vain", "left_uncommitted", "nothing_to_show"),
+    ]
 
 
 def test_the_first_cause_is_the_one_that_is_told() -> None:

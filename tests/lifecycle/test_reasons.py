@@ -7,8 +7,9 @@ from lifecycle.facts import Facts
 from lifecycle.policy import Policy
 from lifecycle.reasons import ADVICE
 from lifecycle.status import Reason, Status
-from tests.lifecycle.test_escalations import STALLS, STANDS
+from tests.lifecycle.test_escalations import STANDS
 from tests.lifecycle.test_signals import BECAUSE
+from tests.lifecycle.test_stalls import STALLS
 from tests.lifecycle.universe import NOW, facts
 
 #: Where nothing is wrong: it goes on by itself, or it went well.

@@ -239,6 +239,7 @@ TALKS: dict[str, tuple[Agent, Talk]] = {
     "at work": (agent(Activity.ACTIVE, 200), Talk.ACTIVE),
     "at work, long ago": (agent(Activity.ACTIVE, 301), Talk.UNSURE),
     "at work for long, seen lately": (agent(Activity.ACTIVE, 3000, seen=ago(9)), Talk.ACTIVE),
+    "at work, and not seen yet": (agent(Activity.ACTIVE, 200, seen=None), Talk.ACTIVE),
     "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Talk.UNSURE),
     "at work, nobody knows since when": (
         agent(Activity.ACTIVE, since=None, seen=None),
@@ -289,6 +290,7 @@ def test_what_another_run_was_told_is_not_being_read() -> None:
 
 OUTPUTS: dict[str, tuple[Facts, Output]] = {
     "nothing known": (facts(work=Work()), Output.NOTHING),
+    "no commit known yet": (facts(work=Work(base=BASE)), Output.NOTHING),
     "at the base": (facts(), Output.NOTHING),
     "uncommitted alone": (facts(work=Work(base=BASE, head=BASE, dirty=True)), Output.DIRTY),
     "a commit": (facts(work=Work(base=BASE, head=HEAD)), Output.UNPUSHED),

@@ -1,0 +1,84 @@
+"""When a session is stuck: no sign of its agent for too long, or its word that it is blocked."""
+
+import pytest
+
+from lifecycle.facts import Agent, Facts
+from lifecycle.policy import Policy
+from lifecycle.reading import Evidence, read
+from lifecycle.signals import Attention
+from lifecycle.status import Activity, Probe, Reason
+from lifecycle.view import View
+from tests.lifecycle.universe import NOW, agent, ago, done, facts, published
+
+
+def attention(given: Facts) -> tuple[Attention, Evidence]:
+    signals, evidence = read(View(given, Policy(), NOW))
+    return signals.attention, evidence
+
+
+STALLS: dict[str, tuple[Agent, str, Reason]] = {
+    "blocked for ten minutes": (
+        agent(Activity.BLOCKED, 600, error="529"),
+        f"stuck:agent_blocked:{ago(600).isoformat()}:r1",
+        Reason.AGENT_BLOCKED,
+    ),
+    "blocked, nobody knows since when": (
+        agent(Activity.BLOCKED, since=None, seen=ago(600)),
+        "stuck:agent_blocked::r1",
+        Reason.AGENT_BLOCKED,
+    ),
+    "at work, and not seen for ten minutes": (
+        agent(Activity.ACTIVE, 900, seen=ago(600)),
+        f"stuck:no_progress:{ago(900).isoformat()}:r1",
+        Reason.NO_PROGRESS,
+    ),
+    "alive without a sign since its start": (
+        agent(Activity.NONE, since=None, seen=None),
+        "stuck:no_progress::r1",
+        Reason.NO_PROGRESS,
+    ),
+    "not to be seen for five minutes": (
+        agent(program=Probe.UNKNOWN, doubted=ago(300)),
+        f"stuck:probe_failure:{ago(300).isoformat()}",
+        Reason.PROBE_FAILURE,
+    ),
+    "not to be seen, nobody knows since when": (
+        agent(seconds_ago=300, program=Probe.UNKNOWN),
+        f"stuck:probe_failure:{ago(300).isoformat()}",
+        Reason.PROBE_FAILURE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("who", "key", "reason"), STALLS.values(), ids=STALLS.keys())
+def test_it_is_stuck(who: Agent, key: str, reason: Reason) -> None:
+    found, evidence = attention(facts(agent=who))
+    assert found is Attention.STUCK
+    assert (evidence.cause, evidence.reason) == (key, reason)
+    assert evidence.why
+
+
+FINE: dict[str, Facts] = {
+    "blocked for a moment": facts(agent=agent(Activity.BLOCKED, 599)),
+    "at work, seen ten minutes ago, almost": facts(
+        agent=agent(Activity.ACTIVE, 900, seen=ago(599))
+    ),
+    "at work, seen long ago, told something since": facts(
+        agent=agent(Activity.ACTIVE, 900), done=done("tell:review:abc:r1", seconds_ago=500)
+    ),
+    "started, without a sign for a moment": facts(
+        agent=agent(Activity.NONE, since=None, seen=None),
+        done=done("start:first:r1", seconds_ago=599),
+    ),
+    "not to be seen for a moment after a long rest": published(
+        agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubted=ago(299))
+    ),
+    "not to be seen for a moment, nobody knows since when": published(
+        agent=agent(seconds_ago=299, program=Probe.UNKNOWN)
+    ),
+}
+
+
+@pytest.mark.parametrize("given", FINE.values(), ids=FINE.keys())
+def test_it_is_not_stuck(given: Facts) -> None:
+    assert attention(given) == (Attention.NONE, Evidence())
