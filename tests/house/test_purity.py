@@ -14,6 +14,7 @@ PURE = {
     "functools",
     "hashlib",
     "msgspec",
+    "msgspec.structs",
     "re",
     "string",
     "typing",
