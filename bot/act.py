@@ -10,7 +10,7 @@ from bot.agents import Agents
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
-from bot.outbox import Impossible, Later, Moot, Outcome
+from bot.outbox import Check, Impossible, Later, Outcome
 from bot.sites import Sites
 from bot.store import Due, Session, Store, Touch
 from lifecycle import actions
@@ -32,13 +32,15 @@ class Act:
         self._agents = agents
         self._clock = clock
 
-    def do(self, due: Due) -> Outcome:
-        """Carry one action out. Raises `Later`, `Impossible` or `Moot`."""
+    def do(self, due: Due, check: Check) -> Outcome:
+        """Carry one action out. Raises `Later` or `Impossible`, and what `check` raises."""
         session = self._store.session(due.session)
         if session is None:
             raise Impossible(f"there is no session {due.session}")
+        if missing := self._missing(session, due.action):
+            raise Impossible(f"{missing} is not configured any more: put it back, then retry")
         try:
-            return self._arm(session, due)
+            return self._arm(session, due, check)
         except Conflicted as moved:
             raise Later(str(moved)) from moved
         except Refused as no:
@@ -57,23 +59,32 @@ class Act:
         session = self._store.session(due.session)
         return self._agents.told(session, due.action) if session else None
 
-    def _arm(self, session: Session, due: Due) -> Outcome:
+    def _missing(self, session: Session, action: actions.Action) -> str:
+        """What the configuration lacks for this action; a stop needs nothing of it."""
+        if not isinstance(action, actions.Stop) and session.project not in self._sites.projects:
+            return f"[projects.{session.project}]"
+        runs = isinstance(action, actions.Start | actions.Tell)
+        if runs and session.agent_type not in self._sites.programs:
+            return f"[agent-types.{session.agent_type}]"
+        return ""
+
+    def _arm(self, session: Session, due: Due, check: Check) -> Outcome:
         key = f"{session.id}/{due.action.key}"
         match due.action:
             case actions.Start() as start:
-                return self._agents.start(session, start)
+                return self._agents.start(session, start, check)
             case actions.Tell() as tell:
-                return self._agents.tell(session, tell, tried=due.attempts)
+                return self._agents.tell(session, tell, due.attempts, check)
             case actions.Stop(run=run):
                 return self._agents.stop(session, run)
             case actions.Release(run=run):
                 return self._agents.release(session, run)
             case actions.Publish(head=head):
-                return self._publish(session, head)
+                return self._publish(session, head, check)
             case actions.OpenPull(head=head, draft=draft):
-                return self._open_pull(session, head, draft=draft)
+                return self._open_pull(session, head, draft, check)
             case actions.MergePull() as merge:
-                return self._merge(session, merge)
+                return self._merge(session, merge, check)
             case actions.Comment(number=number, topic=topic, values=values):
                 body = words.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
@@ -94,12 +105,14 @@ class Act:
             case _ as never:
                 assert_never(never)
 
-    def _publish(self, session: Session, head: str) -> Outcome:
+    def _publish(self, session: Session, head: str, check: Check) -> Outcome:
         """Fetch the commits as from a stranger, and push them where nobody pushed since."""
         mirror = self._sites.mirror(session.project)
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         if mirror.take(workspace) != head:
-            raise Moot("the agent has moved its branch on")
+            # Not taken back at once: until a look has seen it, it would be asked for again.
+            raise Later("the agent has moved its branch on")
+        check()
         try:
             mirror.push(head, session.branch, expected=self._last_pushed(session.id))
         except PushRefused as refused:
@@ -118,11 +131,12 @@ class Act:
         pushed = {k.removeprefix("push:"): d.at for k, d in done.items() if k.startswith("push:")}
         return max(pushed, key=pushed.__getitem__, default="")
 
-    def _open_pull(self, session: Session, head: str, *, draft: bool) -> Outcome:
+    def _open_pull(self, session: Session, head: str, draft: bool, check: Check) -> Outcome:
         repository = self._github.read.repository(session.repository)
         base = self._sites.projects[session.project].base_branch or repository.default_branch
         commits = self._sites.mirror(session.project).subjects(session.work.base, head)
         subjects = [commit.subject for commit in commits]
+        check()
         number = self._github.write.open_pull(
             session.repository,
             session.branch,
@@ -139,20 +153,24 @@ class Act:
         )
         return Outcome(result=str(number), touches=(_pull(session, number),))
 
-    def _merge(self, session: Session, merge: actions.MergePull) -> Outcome:
-        """Merge the judged commit. What moved in between makes the judgement moot."""
-        commits = self._sites.mirror(session.project).subjects(session.work.base, merge.sha)
+    def _merge(self, session: Session, merge: actions.MergePull, check: Check) -> Outcome:
+        """Merge the judged commit. Where GitHub refuses it, look again before it is tried again."""
+        mirror = self._sites.mirror(session.project)
+        if not mirror.contains(merge.sha):
+            mirror.refresh()  # Somebody else pushed it, or GitHub brought the branch up to date.
+        commits = mirror.subjects(session.work.base, merge.sha)
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
-        title = f"{pull.title if pull else session.issue.title} (#{merge.number})"
+        title = words.merge_title(pull.title if pull else session.issue.title, merge.number)
         message = words.merge_message(session.issue.number, [c.subject for c in commits])
         look = (_pull(session, merge.number), _issue(session))
+        check()
         try:
             sha = self._github.write.merge(
                 session.repository, merge.number, merge.sha, merge.method, title, message
             )
-        except Conflicted as moved:
+        except Conflicted:
             self._store.touch(look, self._clock())
-            raise Moot(str(moved)) from moved
+            raise
         return Outcome(result=sha, touches=look)
 
 

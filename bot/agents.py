@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.outbox import Later, Moot, Outcome
+from bot.outbox import Check, Later, Outcome
 from bot.prompts import Prompts
 from bot.sites import Sites
 from bot.store import Observed, Session
@@ -22,6 +22,8 @@ from runtimes.base import Gone, Launch, Send
 
 #: How long a message may take to show up where the agent reads it, before it is tried again.
 _HEARD_SECONDS = 8.0
+#: Between two looks for it.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 #: How often a message is pasted before it is given up.
 _PASTES = 3
 
@@ -43,7 +45,7 @@ class Agents:
         self._watch = watch
         self._clock = clock
 
-    def start(self, session: Session, start: do.Start) -> Outcome:
+    def start(self, session: Session, start: do.Start, check: Check) -> Outcome:
         """Make the workspace whole, end what an earlier run left, start the program."""
         project = self._sites.projects[session.project]
         mirror = self._sites.mirror(session.project)
@@ -67,6 +69,7 @@ class Agents:
             env=command.env,
             dir=files.dir,
         )
+        check()  # Making a workspace may have taken minutes.
         self._sites.runtime.start(launch)
         now = self._clock()
         seen = Observed(
@@ -89,19 +92,19 @@ class Agents:
         )
         return Outcome(result=f"run {start.run}", observed=seen)
 
-    def tell(self, session: Session, tell: do.Tell, tried: int) -> Outcome:
+    def tell(self, session: Session, tell: do.Tell, tried: int, check: Check) -> Outcome:
         """Send a message and see that it arrives.
 
         The same paste never goes out twice, because the runtime knows its key; one that does not
         show up is pasted under the next key, until it is given up.
         """
-        if session.run != tell.run:
-            raise Moot("another run has begun")
         mark = keys.visible(session.id, tell.key)
         paste = min(tried, _PASTES - 1)
         handle = self._sites.handle(session.id, tell.run)
         if tell.prompt.name == "resolve_conflict":
             self._sites.mirror(session.project).refresh()
+            self._watch.look(session.id)
+            check()  # It may be asking something by now, and would take this for the answer.
         program = self._sites.programs[session.agent_type]
         values = self._values(session, tell.prompt.values.get("base", ""))
         send = Send(
@@ -113,12 +116,14 @@ class Agents:
             self._sites.runtime.send(handle, send)
         except Gone as gone:
             self._watch.look(session.id)
-            raise Moot(str(gone)) from gone
+            raise Later(str(gone)) from gone
         wait_until = self._clock() + timedelta(seconds=_HEARD_SECONDS + program.submit_seconds)
+        pause = _FIRST_PAUSE
         while not self._watch.received(session.id, mark):
             if self._clock() > wait_until:
                 raise Later(f"the message {mark} did not show up in what the agent reads")
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
         return Outcome(result=mark)
 
     def told(self, session: Session, tell: do.Tell) -> Outcome | None:

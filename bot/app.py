@@ -4,6 +4,7 @@ import logging
 import os
 import shlex
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Event, Thread
@@ -50,6 +51,8 @@ CANNOT_START = (CannotListen, OSError, RuntimeFailure, StoreFailure)
 
 #: How often what is due by the clock is looked for; what comes in is looked at at once.
 _BEAT_SECONDS = 0.5
+#: How long what runs may take to end when the bot stops.
+_STOP_SECONDS = 5.0
 
 
 class App:
@@ -75,6 +78,11 @@ class App:
         self._sweeping = Lane("sweep", self._sweep)
         self._visiting = Lane("visits", self._visit)
         self._doing = Lane("outbox", self._do)
+        self._reconciling = Lane("reconcile", self._reconcile)
+        self._lanes = (
+            *(self._sorting, self._reading, self._sweeping),
+            *(self._visiting, self._doing, self._reconciling),
+        )
         layout = Layout(settings.data)
         layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = Store(layout.database, clock=clock)
@@ -127,7 +135,11 @@ class App:
             (
                 Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.kick),
                 Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
-                Job(name="reconcile", every_seconds=timing.reconcile_seconds, run=self._reconcile),
+                Job(
+                    name="reconcile",
+                    every_seconds=timing.reconcile_seconds,
+                    run=self._reconciling.kick,
+                ),
                 Job(name="prune", every_seconds=3600.0, run=self._prune),
             )
         )
@@ -164,19 +176,25 @@ class App:
         """Have `wait` return. Safe to call from a signal handler."""
         self._over.set()
 
-    def stop(self) -> None:
-        """End in order: no new work, what runs finishes, the database is free for another."""
+    def stop(self) -> bool:
+        """End in order: no new work, what runs finishes, the database is free for another.
+
+        False where something (a GitHub that hangs, a large push) did not end in time. It is not
+        marked, so that the next bot finds it undone; the process should end at once.
+        """
         self._over.set()
         if self._leading.is_alive():
             self._leading.join()
         self.server.stop()
         self._ticker.stop()
-        for lane in (self._sorting, self._reading, self._sweeping, self._visiting, self._doing):
-            lane.close()
-        self._workers.shutdown(wait=True)
+        until = time.monotonic() + _STOP_SECONDS
+        ended = [lane.close(_left(until)) for lane in self._lanes]
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        ended.append(self.outbox.rest(_left(until)))
         self.store.step_down(self._owner)
         self.store.close()
         self.github.close()
+        return all(ended)
 
     def health(self) -> Health:
         """What the health routes say."""
@@ -189,28 +207,28 @@ class App:
         seconds = self._settings.timing.lease_seconds
         while not self._over.is_set():
             asked = self._clock()
-            epoch = self._ask_to_lead(asked)
-            if epoch is not None and self._epoch is None:
-                self._epoch, self._leads_until = epoch, asked + timedelta(seconds=seconds)
-                self._begin(epoch)
-            elif epoch is not None and epoch == self._epoch:
-                self._leads_until = asked + timedelta(seconds=seconds)
-            elif self._epoch is not None and not self._may_act():
-                log.error("another bot has taken the database over; this one ends")
-                self.lost = True
-                self._over.set()
+            try:
+                epoch = self.store.lead(self._owner, asked, seconds)
+                self._heed(epoch, asked + timedelta(seconds=seconds))
+            except Exception:
+                # A full disk, for one. Nothing is done once the lease has run out, and all of it
+                # again when it can be renewed.
+                log.exception("the lease could not be taken or renewed")
             self._over.wait(seconds / 6)
 
-    def _ask_to_lead(self, now: datetime) -> int | None:
-        """The epoch, where the database is ours."""
-        try:
-            epoch = self.store.lead(self._owner, now, self._settings.timing.lease_seconds)
-            if epoch is None and self._epoch is None:
-                self._stand_by()
-        except StoreFailure:
-            log.exception("the lease could not be taken or renewed")
-            return None
-        return epoch
+    def _heed(self, epoch: int | None, until: datetime) -> None:
+        """Act, go on acting, stand by or end, as the database says."""
+        if self._epoch is None and epoch is None:
+            self._stand_by()
+        elif self._epoch is None and epoch is not None:
+            self._epoch, self._leads_until = epoch, until
+            self._begin(epoch)
+        elif epoch == self._epoch:
+            self._leads_until = until
+        else:
+            log.error("another bot has taken the database over; this one ends")
+            self.lost = True
+            self._over.set()
 
     def _stand_by(self) -> None:
         leader = self.store.leader()
@@ -226,13 +244,14 @@ class App:
         self._standing_by = ""
         log.info("acting on %s, epoch %s", self._settings.data, epoch)
         self._ticker.start()
-        self._reconcile()
-        self._sweeping.kick()
-        self._beat()
+        for lane in self._lanes:
+            lane.kick()
+            lane.start()
 
     def _may_act(self) -> bool:
         """Whether the database is still ours: the last question before an effect goes out."""
-        return self._leads_until is not None and self._clock() < self._leads_until
+        led = self._leads_until is not None and self._clock() < self._leads_until
+        return led and not self._over.is_set()
 
     # -- lanes -----------------------------------------------------------------------------------
 
@@ -283,6 +302,10 @@ class App:
         self.store.prune(self._clock(), self._settings.timing.delivery_keep_days * 86_400.0)
 
 
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
 def programs(settings: Settings) -> dict[str, Program]:
     """The agent types of the configuration, ready to be started."""
     return {
@@ -328,6 +351,9 @@ def serve(settings: Settings, secrets: Secrets) -> None:
     app.start()
     log.info("listening on %s", settings.public_url)
     app.wait()
-    app.stop()
+    if not app.stop():
+        log.warning("ended in the middle of something: it is found undone at the next start")
+        logging.shutdown()
+        os._exit(int(app.lost))  # Without waiting for the threads that hang.
     if app.lost:
         raise SystemExit(1)

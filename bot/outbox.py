@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, wait
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -11,7 +13,7 @@ from msgspec import Struct
 from bot.clock import Clock
 from bot.engine import Engine
 from bot.journal import Journal, Step
-from bot.store import Due, Observed, Store, Touch
+from bot.store import Due, Observed, Store, StoreFailure, Touch
 from lifecycle.backoff import delay
 from lifecycle.status import Reason
 
@@ -19,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class NotOurs(Exception):
-    """Another bot acts on the database now."""
+    """This bot may not act now: it is ending, another leads, or nothing can be written down."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -50,11 +52,18 @@ class Moot(Exception):
     """An action's cause is gone; it is taken back, and may be asked for again."""
 
 
+#: Asks once more whether an action is wanted and may be done; raises `Moot` or `NotOurs`.
+Check = Callable[[], None]
+
+
 class Doer(Protocol):
     """Carries actions out."""
 
-    def do(self, due: Due) -> Outcome:
-        """Carry out one action. Raises `Later`, `Impossible` or `Moot`."""
+    def do(self, due: Due, check: Check) -> Outcome:
+        """Carry out one action. Raises `Later` or `Impossible`.
+
+        What takes a while before its effect goes out calls `check` as the last thing before it.
+        """
         ...
 
     def was_done(self, due: Due) -> Outcome | None:
@@ -98,26 +107,46 @@ class Outbox:
         self._journal = journal
         self._may_act = may_act
         self._on_done = on_done
-        self._busy: set[str] = set()
+        self._at_work: dict[str, Future[bool]] = {}
 
     def drain(self) -> int:
-        """Hand every due action to a worker that is not on it yet. Returns how many."""
-        handed = 0
-        for due in self._store.due_actions(self._clock()):
-            if due.session not in self._busy:
-                self._busy.add(due.session)
-                self._workers.submit(self._work, due)
-                handed += 1
-        return handed
+        """Hand every due action to a worker that is not on it yet. Returns how many.
 
-    def _work(self, due: Due) -> None:
+        For one thread at a time.
+        """
+        # Before the store is read: what it says of a session that was at work until then is news.
+        self._at_work = {s: work for s, work in self._at_work.items() if not work.done()}
+        handed = [
+            due
+            for due in self._store.due_actions(self._clock())
+            if due.session not in self._at_work
+        ]
+        for due in handed:
+            self._at_work[due.session] = work = self._workers.submit(self._work, due)
+            work.add_done_callback(self._worked)
+        return len(handed)
+
+    def rest(self, seconds: float) -> bool:
+        """Whether the workers have ended what they are at, within so many seconds."""
+        return not wait(self._at_work.values(), seconds).not_done
+
+    def _worked(self, work: Future[bool]) -> None:
+        # What may not be done or marked now is left to the next beat, not tried without a pause.
+        if not work.cancelled() and work.result():
+            self._on_done()
+
+    def _work(self, due: Due) -> bool:
+        """Carry one action out; whether it is behind us, one way or another."""
         try:
             self._carry_out(due)
-        except Exception:
+        except NotOurs:
+            return False
+        except Exception as error:
             log.exception("%s: %s: could not be marked", due.session, due.action.key)
-        finally:
-            self._busy.discard(due.session)
-            self._on_done()
+            with suppress(StoreFailure):
+                self._again(due, f"could not be marked: {error}", None)
+            return False
+        return True
 
     def _carry_out(self, due: Due) -> None:
         """Write it down (done before), do it, mark it done: law 8."""
@@ -125,7 +154,7 @@ class Outbox:
         try:
             outcome = self._doer.was_done(due) or self._do(due, about)
         except NotOurs:
-            return
+            raise
         except Moot as gone:
             log.info("%s: taken back: %s", about, gone)
             self._store.withdraw(due.seq, self._clock())
@@ -149,13 +178,17 @@ class Outbox:
             self._journal(Step.MARKED, about)
 
     def _do(self, due: Due, about: str) -> Outcome:
+        check = partial(self._check, due)
+        check()
+        self._journal(Step.TAKEN, about)
+        return self._doer.do(due, check)
+
+    def _check(self, due: Due) -> None:
         if not self._engine.still_wanted(self._store.facts(due.session), due.action):
             raise Moot("its cause is gone")
-        self._journal(Step.TAKEN, about)
-        # The last thing before an effect: a bot that lost its place does nothing any more.
-        if not self._may_act():
+        # A bot that lost its place does nothing any more, and what could not be marked is not done.
+        if not self._may_act() or not self._store.writable():
             raise NotOurs
-        return self._doer.do(due)
 
     def _again(self, due: Due, why: str, at: datetime | None) -> None:
         """Later, unless the tries are used up. A wait that GitHub asked for is not a failed try."""

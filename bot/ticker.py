@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
 
 from apscheduler.executors.pool import ThreadPoolExecutor as SchedulerPool
@@ -19,34 +18,30 @@ class Lane:
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
         self._work = work
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._lock = threading.Lock()
-        self._asked = False
-        self._running = False
-        self._closed = False
+        self._asked = threading.Event()
+        self._closed = threading.Event()
+        # A daemon: what hangs in it must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin; a kick that came before is heeded now."""
+        self._thread.start()
 
     def kick(self) -> None:
         """Have the work done soon. Costs nothing where it is asked for already."""
-        with self._lock:
-            self._asked = True
-            if self._running or self._closed:
-                return
-            self._running = True
-        self._pool.submit(self._run)
+        self._asked.set()
 
-    def close(self) -> None:
-        """Finish what runs and do nothing more."""
-        with self._lock:
-            self._closed = True
-        self._pool.shutdown(wait=True)
+    def close(self, seconds: float) -> bool:
+        """Do nothing more; whether what runs has ended within so many seconds."""
+        self._closed.set()
+        self._asked.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._asked or self._closed:
-                    self._running = False
-                    return
-                self._asked = False
+        while self._asked.wait() and not self._closed.is_set():
+            self._asked.clear()
             try:
                 self._work()
             except Exception:

@@ -59,6 +59,11 @@ def pull_body(issue: int, agent: str, requester: str, summary: str, subjects: li
     return f"{told}\n\nCloses #{issue}\n\nWritten by the agent `{agent}`{asked}.".strip()
 
 
+def merge_title(title: str, number: int) -> str:
+    """The merge commit's first line."""
+    return f"{harmless(' '.join(title.split()))[:200]} (#{number})"
+
+
 def merge_message(issue: int, subjects: list[str]) -> str:
     """The merge commit's text: the commits it brings, and nothing GitHub would act on."""
     return "\n".join(f"* {harmless(line)}" for line in subjects) + f"\n\nCloses #{issue}"
