@@ -83,9 +83,8 @@ class Summary(Struct, kw_only=True):
 class Telling:
     """Prints each thing as it happens, with the time it took and where to look."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self) -> None:
         self._begun = self._last = time.monotonic()
-        self._quiet = quiet
         self.steps: list[dict[str, str | float]] = []
         self._lock = threading.Lock()
 
@@ -94,11 +93,10 @@ class Telling:
             now = time.monotonic()
             at, took, self._last = now - self._begun, now - self._last, now
             self.steps.append({"at": round(at, 2), "took": round(took, 2), "what": what})
-            if not self._quiet:
-                print(f"{at:6.2f} s  +{took:5.2f}  {what}")
-                if where:
-                    print(f"{'':18}{where}")
-                sys.stdout.flush()
+            print(f"{at:6.2f} s  +{took:5.2f}  {what}")
+            if where:
+                print(f"{'':18}{where}")
+            sys.stdout.flush()
 
 
 class Killer(threading.Thread):
@@ -238,7 +236,7 @@ def main() -> int:
     left = options.kill_random
     summaries: list[Summary] = []
     while left > 0 or not summaries:
-        tell = Telling(quiet=False)
+        tell = Telling()
         summaries.append(play(options.agent, left, tell))
         left -= summaries[-1].kills
         if not (summaries[-1].merged and summaries[-1].clean):
