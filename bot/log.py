@@ -2,9 +2,18 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
+
+from lifecycle.text import plain
+
+#: Tokens are also made while the bot runs, so that nobody knows them beforehand.
+_CREDENTIAL = re.compile(
+    r"\b(?:gh[oprsu]_|github_pat_)\w{16,}|(?<=://)[^/@\s]+(?=@)"
+    r"|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}"
+)
 
 
 class Redacting(logging.Formatter):
@@ -20,14 +29,16 @@ class Redacting(logging.Formatter):
         message = record.getMessage()
         if record.exc_info:
             message += "\n" + self.formatException(record.exc_info)
+        message = plain(message)
         for secret in self._secrets:
             message = message.replace(secret, "[secret]")
+        message = _CREDENTIAL.sub("[secret]", message)
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         if self._as_json:
             line = {"at": at, "level": record.levelname, "from": record.name, "message": message}
             return json.dumps(line, ensure_ascii=False)
         # A line break inside a message must not look like a second event.
-        body = message.replace("\r", "").replace("\n", "\n    ")
+        body = message.replace("\n", "\n    ")
         return f"{at} {record.levelname:<7} {record.name}: {body}"
 
 

@@ -8,9 +8,27 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined, TemplateError
 
 from lifecycle.actions import Prompt
+from lifecycle.text import plain as without_controls
 
-_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
-_FENCES = re.compile(r"^\s*(`{3,}|~{3,})", re.MULTILINE)
+# What a page does not show: comments, of which one that is never closed hides all that follows,
+# and references that lead nowhere and are used as comments.
+_HIDDEN = re.compile(
+    r"<!--[\s\S]*?(?:-->|\Z)|^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]*(?:[\"'(][^\n]*)?$",
+    re.MULTILINE,
+)
+# Signs without a shape that Unicode does not count among the formatting ones: fillers, and the
+# selectors of variants, in which whole texts can be hidden.
+_SHAPELESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0000-\U000e0fff]"
+)
+_UNSEEN = ("Cc", "Cf", "Cs")
+_TICKS = re.compile(r"`{3,}")
+_LONGEST_FENCE = 8
+#: Of one text, and of all items of a message together, so many characters are told.
+_MOST = 20_000
+_LEAST_OF_ITEM = 500
+_LINE = 200
 
 
 class PromptFailure(Exception):
@@ -26,6 +44,7 @@ class Prompts:
             autoescape=False,  # noqa: S701 - plain text for a terminal, never HTML
             keep_trailing_newline=False,
         )
+        environment.filters["line"] = one_line
         self._templates = {}
         for file in (resources.files("config") / "prompts").iterdir():
             if file.name.endswith(".md"):
@@ -43,8 +62,9 @@ class Prompts:
         if prompt.name not in self._templates:
             known = ", ".join(sorted(self._templates))
             raise PromptFailure(f"config/prompts/{prompt.name}.md is missing; there are: {known}")
-        given = {name: plain(text) for name, text in {**values, **prompt.values}.items()}
-        items = [{name: plain(text) for name, text in item.items()} for item in prompt.items]
+        given = {name: fit(text) for name, text in {**values, **prompt.values}.items()}
+        share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
+        items = [{name: fit(text, share) for name, text in item.items()} for item in prompt.items]
         fence = _fence([*given.values(), *(text for item in items for text in item.values())])
         try:
             return self._templates[prompt.name].render(given, items=items, mark=mark, fence=fence)
@@ -54,13 +74,27 @@ class Prompts:
 
 def plain(text: str) -> str:
     """Text of others without what a person would not see: comments, invisible and control signs."""
-    visible = _HIDDEN.sub("", text.replace("\r\n", "\n"))
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    visible = _SHAPELESS.sub("", _HIDDEN.sub("", without_controls(lines)))
     return "".join(
-        sign for sign in visible if sign in "\n\t" or unicodedata.category(sign) not in ("Cc", "Cf")
+        sign for sign in visible if sign in "\n\t" or unicodedata.category(sign) not in _UNSEEN
     ).strip("\n")
+
+
+def fit(text: str, most: int = _MOST) -> str:
+    """Plain text of at most `most` characters, without runs of backticks that make a fence long."""
+    told = _TICKS.sub(lambda run: run[0][:_LONGEST_FENCE], plain(text))
+    if len(told) <= most:
+        return told
+    return f"{told[:most]}\n[{len(told) - most} more characters are left out here]"
+
+
+def one_line(text: str) -> str:
+    """Text that stands outside a fence: it cannot begin a line of its own."""
+    return " ".join(text.split())[:_LINE]
 
 
 def _fence(texts: list[str]) -> str:
     """A fence longer than any inside, so that no text can close it."""
-    longest = max((len(found) for text in texts for found in _FENCES.findall(text)), default=2)
+    longest = max((len(found) for text in texts for found in _TICKS.findall(text)), default=2)
     return "`" * max(3, longest + 1)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from lifecycle.text import plain
+
 _ZERO_WIDTH = "\u200b"
 
 TOPICS: Final[Mapping[str, str]] = {
@@ -23,14 +25,27 @@ TOPICS: Final[Mapping[str, str]] = {
 
 def say(topic: str, values: Mapping[str, str]) -> str:
     """The sentence of a topic. Values that others wrote can neither mention nor command."""
-    return TOPICS[topic].format(**{name: harmless(text) for name, text in values.items()}).strip()
+    given = {name: harmless(cut(text, _MOST_OF_VALUE)) for name, text in values.items()}
+    return TOPICS[topic].format(**given).strip()
 
 
-_COMMAND = re.compile(r"^(\s*)([/@])(mergewright\b)", re.IGNORECASE | re.MULTILINE)
+# GitHub takes bodies of up to 65,536 characters, and titles of up to 256.
+_MOST_OF_BODY, _MOST_OF_VALUE, _MOST_OF_LINE = 20_000, 4_000, 200
+
+#: Of whatever bot listens in the repository: `/mergewright merge`, `/lgtm`.
+_COMMAND = re.compile(r"^[ \t>*-]*/(?=[A-Za-z])", re.MULTILINE)
 _MENTION = re.compile(r"@(?=[A-Za-z0-9])")
+#: `&#64;` is read as `@`, and `&#35;` as `#`, before GitHub looks for mentions and references.
+_ENTITY = re.compile(r"&(?=#?\w{1,31};)")
+# Between the keyword and what it closes there may be a colon and any markup. Lengths are capped,
+# so that a hostile text costs linear time.
 _CLOSING = re.compile(
-    r"\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+)"
-    r"(?=(?:[\w.-]+/[\w.-]+)?#\d|gh-\d|https?://)",
+    r"(?<![A-Za-z0-9])(close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
+    r"(?=[^A-Za-z0-9#\[]{0,20}(?:\[|#\d|[\w.-]{1,40}/[\w.-]{1,100}#\d|gh-\d|https?://|www\.))",
+    re.IGNORECASE,
+)
+_SKIP = re.compile(
+    r"\[(?=(?:skip|no) ci\]|ci skip\]|skip actions\]|actions skip\])|\bskip(?=-checks:)",
     re.IGNORECASE,
 )
 
@@ -38,32 +53,49 @@ _CLOSING = re.compile(
 def harmless(text: str) -> str:
     """Text an agent or a program wrote, so that GitHub does not act on it.
 
-    Mentions, closing keywords and commands keep their looks and lose their effect; see GitHub's
-    "Linking a pull request to an issue" for the keywords.
+    Mentions, closing keywords, commands and words that skip checks keep their looks and lose their
+    effect; see GitHub's "Linking a pull request to an issue" and "Skipping workflow runs".
     """
-    text = _COMMAND.sub(rf"\1\2{_ZERO_WIDTH}\3", text)
-    text = _MENTION.sub(f"@{_ZERO_WIDTH}", text)
-    return _CLOSING.sub(rf"\1{_ZERO_WIDTH}\2", text)
+    text = plain(text)
+    for effective in (_COMMAND, _MENTION, _ENTITY, _CLOSING, _SKIP):
+        text = effective.sub(rf"\g<0>{_ZERO_WIDTH}", text)
+    return text
+
+
+def cut(text: str, most: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _line(text: str) -> str:
+    return cut(" ".join(harmless(text[: 2 * _MOST_OF_LINE]).split()), _MOST_OF_LINE)
 
 
 def pull_title(issue_title: str, subjects: list[str]) -> str:
     """The pull request's title: the one commit's subject, or the issue's title."""
     title = subjects[0] if len(subjects) == 1 and subjects[0] else issue_title
-    return harmless(" ".join(title.split()))[:200] or "Work of an agent"
+    return _line(title) or "Work of an agent"
 
 
 def pull_body(issue: int, agent: str, requester: str, summary: str, subjects: list[str]) -> str:
-    """The pull request's text: what was done, for which issue, at whose request."""
-    told = harmless(summary).strip() or "\n".join(f"- {harmless(line)}" for line in subjects)
+    """The pull request's text: for which issue, at whose request, what was done.
+
+    Our own lines come first: a fence or a comment the agent left open hides what follows.
+    """
     asked = f", asked for by {_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}" if requester else ""
-    return f"{told}\n\nCloses #{issue}\n\nWritten by the agent `{agent}`{asked}.".strip()
+    told = harmless(cut(summary, _MOST_OF_BODY)).strip() or "\n".join(
+        f"- {_line(line)}" for line in subjects
+    )
+    ours = f"Closes #{issue}\n\nWritten by the agent `{agent}`{asked}."
+    return f"{ours}\n\n{cut(told, _MOST_OF_BODY)}".strip()
 
 
 def merge_title(title: str, number: int) -> str:
     """The merge commit's first line."""
-    return f"{harmless(' '.join(title.split()))[:200]} (#{number})"
+    return f"{_line(title)} (#{number})"
 
 
 def merge_message(issue: int, subjects: list[str]) -> str:
     """The merge commit's text: the commits it brings, and nothing GitHub would act on."""
-    return "\n".join(f"* {harmless(line)}" for line in subjects) + f"\n\nCloses #{issue}"
+    told = "\n".join(f"* {_line(line)}" for line in subjects)
+    return f"{cut(told, _MOST_OF_BODY)}\n\nCloses #{issue}"

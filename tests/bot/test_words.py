@@ -1,0 +1,92 @@
+"""What is posted where people read it has no effect but the one we mean."""
+
+import time
+
+import pytest
+
+from bot import words
+
+ZERO_WIDTH = "\u200b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fixes #12",
+        "closes: #12",
+        "RESOLVED acme/widgets#12",
+        "fix GH-12",
+        "close https://github.com/acme/widgets/issues/12",
+        "resolves **#12**",
+        "__fixes__ #12",
+        "Fixes [the bug](https://github.com/acme/widgets/issues/12)",
+        "fixes:#12",
+        "fixes &#35;12",
+    ],
+)
+def test_every_form_of_a_closing_keyword_is_cut_off_from_what_it_closes(text: str) -> None:
+    said = words.harmless(text)
+    keyword = said.lower().index(ZERO_WIDTH)
+    assert said[:keyword].lower().rstrip(":").endswith(("e", "s", "d", "x"))
+    assert said.replace(ZERO_WIDTH, "") == text
+
+
+def test_plain_words_are_left_as_they_are() -> None:
+    text = "This fixes the crash, closes the file and resolves 3 of 4 names; see #12."
+    assert words.harmless(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("ask @alice", "@alice"),
+        ("ask @acme/owners", "@acme"),
+        ("ask &#64;alice", "&#64;"),
+        ("/mergewright merge", "/mergewright"),
+        ("> /lgtm", "/lgtm"),
+        ("@mergewright stop", "@mergewright"),
+        ("Tidy [skip ci]", "[skip ci]"),
+        ("Tidy [CI skip]", "[CI skip]"),
+        ("skip-checks: true", "skip-checks"),
+    ],
+)
+def test_mentions_commands_and_words_that_skip_checks_lose_their_effect(
+    text: str, broken: str
+) -> None:
+    said = words.harmless(text)
+    assert broken not in said
+    assert said.replace(ZERO_WIDTH, "") == text
+
+
+def test_what_terminals_obey_is_taken_out() -> None:
+    assert words.pull_title("Add \x1b[31mred\x1b[0m\nwidgets\u202e", []) == "Add red widgets"
+
+
+@pytest.mark.parametrize("text", ["fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000])
+def test_a_hostile_text_is_done_with_soon(text: str) -> None:
+    began = time.process_time()
+    words.harmless(text)
+    assert time.process_time() - began < 2
+
+
+def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
+    body = words.pull_body(12, "claude", "alice", "Done. <!-- ```", [])
+    assert body.index("Closes #12") < body.index("Written by") < body.index("<!--")
+    assert "@alice" not in body
+
+
+def test_nothing_is_longer_than_github_takes() -> None:
+    long = "x" * 100_000
+    assert len(words.pull_title(long, [])) <= 200
+    assert len(words.pull_body(12, "claude", "alice", long, [])) < 65_536
+    assert len(words.pull_body(12, "claude", "alice", "", [long] * 250)) < 65_536
+    message = words.merge_message(12, [long] * 250)
+    assert len(message) < 65_536
+    assert message.endswith("Closes #12")
+    assert len(words.merge_title(long, 34)) <= 256
+    assert words.merge_title("x", 34) == "x (#34)"
+    assert len(words.say("attention", {"session": "s", "because": long, "remedy": ""})) < 5_000
+
+
+def test_braces_in_a_value_are_not_filled_in() -> None:
+    assert words.say("help", {"text": "{text} {0}"}) == "{text} {0}"
