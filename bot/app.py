@@ -270,9 +270,11 @@ class App:
 
     def _read(self) -> None:
         """Everything read from GitHub, one after the other, so that no older answer comes last."""
-        done = self.watch_issues.settle_wishes()
+        # A wish may follow on the heels of the label; and it is about the head that stood before
+        # the pull request is read again.
+        done = self.watch_issues.read_touched()
+        done += self.watch_issues.settle_wishes()
         done += self.watch_pulls.read_touched()
-        done += self.watch_issues.read_touched()
         if done:
             self._visiting.kick()
 

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from bot.clock import Clock
-from bot.github.errors import GitHubFailure, TryLater
+from bot.github.errors import TryLater
 from lifecycle.backoff import delay
 
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
@@ -16,7 +16,7 @@ class Retries:
         self._clock = clock
         self._failed: dict[str, int] = {}
 
-    def after(self, what: str, failure: GitHubFailure) -> datetime:
+    def after(self, what: str, failure: Exception) -> datetime:
         """When to try again: at the time GitHub named, else after a wait that doubles."""
         self._failed[what] = self._failed.get(what, 0) + 1
         if isinstance(failure, TryLater) and failure.at is not None:

@@ -30,7 +30,6 @@ class Sites:
         self._git_base = git_base
         self._header = header
         self._mirrors: dict[str, Mirror] = {}
-        self._workspaces: dict[str, Worktree] = {}
 
     def mirror(self, project: str) -> Mirror:
         """The project's mirror; one object, because it keeps fetches apart."""
@@ -46,10 +45,7 @@ class Sites:
 
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
         """The session's workspace, made or not."""
-        if session not in self._workspaces:
-            made = Worktree(self.mirror(project), self.layout.workspaces, session, branch)
-            self._workspaces.setdefault(session, made)
-        return self._workspaces[session]
+        return Worktree(self.mirror(project), self.layout.workspaces, session, branch)
 
     def files(self, session: str, run: int, branch: str, workspace: Path) -> RunFiles:
         """Where a run keeps its files."""

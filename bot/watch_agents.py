@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from bot.store import Live, Observed, Store
 from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe
 from runtimes.agents.base import Reader
-from runtimes.base import Seen, Unavailable
+from runtimes.base import RuntimeFailure, Seen
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.worktree import Worktree
 
@@ -24,6 +24,8 @@ _MISSING = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
 #: Newer evidence of the same activity is written down this often, not at every look.
 _EVIDENCE_SECONDS = 20.0
 _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
+#: So many programs that vanish in one look, and more than half of all, are a broken look.
+_MANY = 5
 _AT_REST = (Activity.READY, Activity.IDLE, Activity.EXITED)
 
 
@@ -39,19 +41,22 @@ class WatchAgents:
         self._clock = clock
         self._journal = journal
         self._readers: dict[str, tuple[int, Reader]] = {}
+        self._unreadable: set[str] = set()
         self._lock = threading.Lock()
 
     def sweep(self) -> int:
         """Look at every session that has a program. Returns how many changed."""
-        running = self._running()
         with self._lock:
+            running = self._running()
             for gone in self._readers.keys() - {live.id for live in running}:
                 del self._readers[gone]
-        return self._look(running)
+            return self._look(running)
 
     def look(self, session: str) -> None:
         """Look at one session now."""
-        self._look([live for live in self._running() if live.id == session])
+        with self._lock:
+            # Asked for with the lock held, so that no older state is taken for the one before.
+            self._look([live for live in self._running() if live.id == session])
 
     def received(self, session: str, mark: str) -> bool:
         """Whether a message with this visible mark reached the agent of the current run."""
@@ -68,30 +73,42 @@ class WatchAgents:
         return [
             live
             for live in self._store.live()
-            if live.run and live.agent.run == live.run and live.work.path
+            if live.run
+            and live.agent.run == live.run
+            and live.work.path
+            and live.project in self._sites.projects
+            and live.agent_type in self._sites.programs
         ]
 
-    def _look(self, running: Iterable[Live]) -> int:
-        sessions = list(running)
-        with self._lock:
-            if not sessions:
-                return 0
-            try:
-                seen = self._sites.runtime.look()
-            except Unavailable as failure:
-                # A failed look is no news about anybody.
-                log.warning("the runtime did not answer: %s", failure)
-                return 0
-            handles = {live.id: self._sites.handle(live.id, live.run) for live in sessions}
-            curious = [handles[live.id] for live in sessions if self._wants_screen(live)]
+    def _look(self, sessions: Sequence[Live]) -> int:
+        """Look at these, with the lock held. A failed look is no news about anybody."""
+        if not sessions:
+            return 0
+        handles = {live.id: self._sites.handle(live.id, live.run) for live in sessions}
+        curious = [handles[live.id] for live in sessions if self._wants_screen(live)]
+        try:
+            seen = self._sites.runtime.look()
             screens = self._sites.runtime.screens(curious) if curious else {}
-            observed = [
-                self._read(
-                    live, seen.get(handles[live.id], _MISSING), screens.get(handles[live.id])
-                )
-                for live in sessions
-            ]
-            changed = self._store.observe(observed, self._clock())
+        except RuntimeFailure as failure:
+            log.warning("the runtime did not answer: %s", failure)
+            return 0
+        if _too_many_lost([(live, seen.get(handles[live.id], _MISSING)) for live in sessions]):
+            log.error("more than half of all programs vanished at once: that look is not believed")
+            return 0
+        observed = []
+        for live in sessions:
+            handle = handles[live.id]
+            try:
+                read = self._read(live, seen.get(handle, _MISSING), screens.get(handle))
+            except Exception:
+                # One session that cannot be read must not keep the others from being read.
+                if live.id not in self._unreadable:
+                    log.exception("%s: its agent could not be read", live.id)
+                self._unreadable.add(live.id)
+            else:
+                self._unreadable.discard(live.id)
+                observed.append(read)
+        changed = self._store.observe(observed, self._clock())
         if changed:
             self._journal(Step.OBSERVED, " ".join(changed))
         return len(changed)
@@ -154,3 +171,16 @@ class WatchAgents:
         except GitFailure as failure:
             log.warning("%s: its workspace could not be read: %s", live.id, failure)
             return replace(live.work, head=head, dirty=None)
+
+
+def _too_many_lost(looks: Sequence[tuple[Live, Seen]]) -> bool:
+    """Whether so many went without a trace that the look itself is in doubt.
+
+    An end that a supervisor wrote down is proof, and so is one that was seen before.
+    """
+    lost = [
+        live
+        for live, seen in looks
+        if seen.program is Probe.DEAD and seen.exit is None and live.agent.program is Probe.ALIVE
+    ]
+    return len(lost) >= _MANY and 2 * len(lost) > len(looks)

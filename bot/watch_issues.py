@@ -44,7 +44,7 @@ class WatchIssues:
         self._clock = clock
         self._journal = journal
         self._retries = Retries(clock)
-        self._wishes_wait_until = clock()
+        self._wishes_wait: dict[str, datetime] = {}  # By repository.
 
     def read_touched(self) -> int:
         """Read every issue that was touched. Returns how many."""
@@ -58,6 +58,10 @@ class WatchIssues:
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
                 self._store.postpone_touch(touch, self._retries.after(name, failure))
+            except Exception as error:
+                # What cannot be read must not keep what comes after it from being read.
+                log.exception("%s: not read", name)
+                self._store.postpone_touch(touch, self._retries.after(name, error))
         return len(due)
 
     def reconcile(self) -> None:
@@ -77,20 +81,22 @@ class WatchIssues:
 
     def settle_wishes(self) -> int:
         """Grant what people with write access asked for, refuse the rest. Returns how many."""
-        if self._clock() < self._wishes_wait_until:
-            return 0
-        wishes = self._store.new_wishes()
-        for wish in wishes:
+        settled = 0
+        for wish in self._store.new_wishes():
+            name = f"{wish.repository} wishes"
+            if self._clock() < self._wishes_wait.get(wish.repository, self._clock()):
+                continue
             try:
                 self._settle(wish)
             except GitHubFailure as failure:
-                # Left as they are: they are asked for again.
+                # Left as they are, and asked for again: a repository that gives no answer keeps
+                # its own wishes waiting, and no other's.
                 log.warning("%s: permission not read: %s", wish.key, failure)
-                self._wishes_wait_until = self._retries.after("wishes", failure)
-                break
-        else:
-            self._retries.worked("wishes")
-        return len(wishes)
+                self._wishes_wait[wish.repository] = self._retries.after(name, failure)
+            else:
+                self._retries.worked(name)
+                settled += 1
+        return settled
 
     def _touch(self, issues: Iterable[tuple[str, int]]) -> None:
         touches = {Touch(repository=name, subject=f"issue:{number}") for name, number in issues}
@@ -115,7 +121,9 @@ class WatchIssues:
         session = self._store.session(id)
         if session is None:
             return
-        label = self._projects[session.project].label if session.project in self._projects else ""
+        if session.project not in self._projects:
+            return  # Which label counts is not known: nobody may be taken to have removed it.
+        label = self._projects[session.project].label
         issue = replace(
             session.issue,
             open=reading.issue.open,

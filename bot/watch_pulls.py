@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 _TOGETHER = timedelta(seconds=1)
 #: GitHub works a merge out in the background and sends no webhook when it has.
 _MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first look for it, and the most.
+#: How often the log of one check run is asked for before its failure is told without.
+_LOG_TRIES = 3
+_MOST_LOGS = 1000
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -46,6 +49,7 @@ class WatchPulls:
         self._retries = Retries(clock)
         self._unknown: dict[str, int] = {}
         self._read_at: dict[tuple[str, int], datetime] = {}
+        self._logs_failed: dict[int, int] = {}
 
     def read_touched(self) -> int:
         """Read every pull request that was touched, each once. Returns how many were read."""
@@ -60,6 +64,11 @@ class WatchPulls:
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
                 self._store.postpone_touch(touch, self._retries.after(name, failure))
+            except Exception as error:
+                # What cannot be read must not keep what comes after it from being read.
+                log.exception("%s: not read", name)
+                self._store.postpone_touch(touch, self._retries.after(name, error))
+        self._read_at = {key: at for key, at in self._read_at.items() if now - at < _TOGETHER}
         return len(read)
 
     def read_again(self, session: Session) -> None:
@@ -120,14 +129,25 @@ class WatchPulls:
         return known or self._github.read.pulls_of(repository, found.branch)
 
     def _adopting(self, repository: str, reading: PullReading) -> str | None:
-        """The session whose branch it is: same repository, and a head that we pushed."""
+        """The session whose branch it is: same repository, and opened by us for this session.
+
+        Somebody else's counts at a head that we pushed, where they may write. One of ours that is
+        over at a head we did not push is left from an earlier life of the database.
+        """
         if reading.head_repository.lower() != repository.lower():
             return None
         session = self._store.session_of_branch(repository, reading.head_branch)
         if session is None:
             return None
-        pushed = f"push:{reading.pull.head}" in self._store.facts(session).done
-        return session if pushed or reading.author == self._github.read.me() else None
+        done = self._store.facts(session).done
+        opened = done.get(f"pull:{reading.head_branch}")
+        pushed = f"push:{reading.pull.head}" in done
+        if reading.author == self._github.read.me():
+            told = opened is not None and opened.result == str(reading.pull.number)
+            ours = told or pushed or reading.pull.state is PullState.OPEN
+        else:
+            ours = pushed and self._people.may_write(repository, reading.author)
+        return session if ours else None
 
     def _read(self, session: str, repository: str, numbers: Iterable[int]) -> timedelta | None:
         """Read pull requests whole and keep them. Returns when to look again by ourselves."""
@@ -181,13 +201,20 @@ class WatchPulls:
         if logs.get(check.run_id):
             return replace(check, log=logs[check.run_id])
         try:
-            return replace(check, log=self._github.read.check_log(repository, check.run_id))
-        except TryLater:
-            raise
+            found = self._github.read.check_log(repository, check.run_id)
         except GitHubFailure as failure:
-            # A log that cannot be had (expired, forbidden) must not hide that the check failed.
+            # A log that cannot be had (expired, forbidden, on a host we do not reach) must not
+            # hide that the check failed. What may come later is worth a few tries.
+            failed = self._logs_failed.get(check.run_id, 0) + 1
+            if isinstance(failure, TryLater) and failed < _LOG_TRIES:
+                if len(self._logs_failed) > _MOST_LOGS:
+                    self._logs_failed.clear()
+                self._logs_failed[check.run_id] = failed
+                raise
             log.info("%s: no log of check %s: %s", repository, check.name, failure)
             return check
+        self._logs_failed.pop(check.run_id, None)
+        return replace(check, log=found)
 
     def _allowed(self, repository: str, reading: PullReading, remark: Remark) -> bool:
         """Whether the author may write; and whoever edited it, where that was somebody else."""
