@@ -1,0 +1,72 @@
+"""A store of its own with a session, and a clock that moves only when told to."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.store import NewSession, Recorded, Store
+from lifecycle.actions import Action
+from lifecycle.facts import Issue
+
+REPOSITORY = "acme/widgets"
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+class Room:
+    """What the tests say about a store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+
+    def session(self, number: int = 12) -> str:
+        new = NewSession(
+            id=f"widgets-{number}",
+            project="widgets",
+            repository=REPOSITORY,
+            created=self.clock(),
+            issue=Issue(number=number, title="It breaks", labelled_at=self.clock()),
+            branch=f"mergewright/{number}-it-breaks",
+            requester="ada",
+            agent_type="shell",
+        )
+        assert self.store.create_session(new)
+        return new.id
+
+    def orders(self, session: str, *actions: Action, run: int = 1) -> None:
+        claim = self.store.claim(session, "test", self.clock(), 30)
+        assert claim is not None
+        decision = Recorded(
+            status="working",
+            reason="agent_at_work",
+            because="it works",
+            run=run,
+            actions=actions,
+        )
+        self.store.record(claim, decision, self.clock())
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def room(tmp_path: Path, clock: Clock) -> Iterator[Room]:
+    store = Store(tmp_path / "mergewright.db", clock=clock)
+    yield Room(store, clock)
+    store.close()

@@ -1,0 +1,186 @@
+"""Carrying out what was written down: once, judged again, marked, or tried later with a pause."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from bot.journal import log_step
+from bot.outbox import Check, Later, Outbox, Outcome, Tries
+from bot.store import Due, StoreFull
+from lifecycle.actions import Action, CloseIssue
+from lifecycle.facts import Facts
+from tests.world.waiting import eventually
+
+CLOSE = CloseIssue(key="issue:close", number=12)
+
+
+class Bench:
+    """An outbox over a real store; what is wanted and how doing goes is the test's to say."""
+
+    def __init__(self, room: Any) -> None:
+        self.room = room
+        self.wanted = self.may_act = True
+        self.did: list[str] = []
+        self.kicks = 0
+        self.doing: Any = lambda due, check: Outcome()
+        self.workers = ThreadPoolExecutor(4)
+        engine: Any = self
+        tries = Tries(most=3, first_seconds=2, starts=2)
+        self.outbox = Outbox(
+            *(room.store, engine, self, self.workers, tries, room.clock, log_step),
+            lambda: self.may_act,
+            self.kicked,
+        )
+
+    def still_wanted(self, facts: Facts, action: Action) -> bool:
+        return self.wanted
+
+    def was_done(self, due: Due) -> Outcome | None:
+        return None
+
+    def do(self, due: Due, check: Check) -> Outcome:
+        self.did.append(due.action.key)
+        outcome: Outcome = self.doing(due, check)
+        return outcome
+
+    def kicked(self) -> None:
+        self.kicks += 1
+
+    def drains(self) -> int:
+        handed = self.outbox.drain()
+        assert self.outbox.rest(5)
+        return handed
+
+
+@pytest.fixture
+def bench(room: Any) -> Iterator[Bench]:
+    made = Bench(room)
+    room.orders(room.session(), CLOSE)
+    yield made
+    made.workers.shutdown()
+
+
+def facts(bench: Bench) -> Facts:
+    found: Facts = bench.room.store.facts("widgets-12")
+    return found
+
+
+def test_an_action_is_done_marked_and_word_is_given(bench: Bench) -> None:
+    assert bench.drains() == 1
+    assert CLOSE.key in facts(bench).done
+    eventually(lambda: bench.kicks == 1, "word is given")
+    assert bench.drains() == 0
+
+
+def test_what_is_being_done_is_not_handed_out_again(bench: Bench) -> None:
+    go_on = threading.Event()
+    bench.doing = lambda due, check: (go_on.wait(5), Outcome())[1]
+    assert bench.outbox.drain() == 1
+    assert bench.outbox.drain() == 0
+    assert not bench.outbox.rest(0)
+    go_on.set()
+    assert bench.outbox.rest(5)
+    assert bench.did == [CLOSE.key]
+
+
+def test_what_ended_while_the_store_was_read_is_not_done_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    bench.doing = lambda due, check: (go_on.wait(5), Outcome())[1]
+    bench.outbox.drain()
+    due_actions = bench.room.store.due_actions
+
+    def slowly(now: Any) -> list[Due]:
+        found: list[Due] = due_actions(now)
+        go_on.set()
+        assert bench.outbox.rest(5)
+        return found
+
+    monkeypatch.setattr(bench.room.store, "due_actions", slowly)
+    assert bench.outbox.drain() == 0
+    assert bench.did == [CLOSE.key]
+
+
+def test_a_bot_that_may_not_act_does_nothing_and_does_not_spin(bench: Bench) -> None:
+    bench.may_act = False
+    bench.drains()
+    assert bench.did == []
+    assert bench.kicks == 0
+    assert CLOSE.key in facts(bench).pending
+
+
+def test_what_could_not_be_marked_is_not_done(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise StoreFull("no space is left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.room.store, "write", full)
+        bench.drains()
+    assert bench.did == []
+    assert bench.kicks == 0
+    bench.drains()
+    assert bench.did == [CLOSE.key]
+
+
+def test_what_was_done_and_not_marked_is_done_again_after_a_pause(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ValueError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.room.store, "mark_done", broken)
+        bench.drains()
+    assert bench.drains() == 0
+    bench.room.clock.passes(2)
+    assert bench.drains() == 1
+    assert CLOSE.key in facts(bench).done
+
+
+def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
+    effects: list[str] = []
+
+    def slowly(due: Due, check: Check) -> Outcome:
+        bench.wanted = False
+        check()
+        effects.append(due.action.key)
+        return Outcome()
+
+    bench.doing = slowly
+    bench.drains()
+    assert bench.did == [CLOSE.key]
+    assert effects == []
+    assert CLOSE.key not in facts(bench).pending | facts(bench).done.keys()
+
+
+def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench) -> None:
+    def slowly(due: Due, check: Check) -> Outcome:
+        bench.may_act = False
+        check()
+        return Outcome()
+
+    bench.doing = slowly
+    bench.drains()
+    assert CLOSE.key in facts(bench).pending
+
+
+def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
+    bench: Bench,
+) -> None:
+    def fails(due: Due, check: Check) -> Outcome:
+        raise Later("not now")
+
+    bench.doing = fails
+    for pause in (2, 4):
+        assert bench.drains() == 1
+        bench.room.clock.passes(pause - 1)
+        assert bench.drains() == 0
+        bench.room.clock.passes(1)
+    assert bench.drains() == 1
+    assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
