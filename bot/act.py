@@ -14,7 +14,7 @@ from bot.outbox import Check, Impossible, Later, Outcome
 from bot.sites import Sites
 from bot.store import Due, Session, Store, Touch
 from lifecycle import actions
-from lifecycle.status import Reason
+from lifecycle.status import PullState, Reason
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import PushRefused
@@ -53,11 +53,22 @@ class Act:
             raise Later(str(failure)) from failure
 
     def was_done(self, due: Due) -> Outcome | None:
-        """For messages: whether it is where the agent reads. The rest is repeated, to no effect."""
-        if not isinstance(due.action, actions.Tell):
-            return None
+        """Whether a message is where the agent reads, a pull request opened, a head merged.
+
+        Of these, having been done is what makes them unwanted. The rest is repeated, to no effect.
+        """
         session = self._store.session(due.session)
-        return self._agents.told(session, due.action) if session else None
+        match due.action:
+            case actions.Tell() as tell if session:
+                return self._agents.told(session, tell)
+            case actions.OpenPull() if session and session.pulls:
+                return Outcome(result=str(session.pulls[0].number))
+            case actions.MergePull(sha=sha) if session and any(
+                pull.head == sha and pull.state is PullState.MERGED for pull in session.pulls
+            ):
+                return Outcome(result="merged")
+            case _:
+                return None
 
     def _missing(self, session: Session, action: actions.Action) -> str:
         """What the configuration lacks for this action; a stop needs nothing of it."""

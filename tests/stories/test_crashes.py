@@ -3,9 +3,9 @@
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
+from bot.journal import Step
 from bot.store import Store
 from tests.world.waiting import eventually
 from tests.world.world import BOT, SECRET, TOKEN, PullStory, World
@@ -59,9 +59,14 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
         log.close()
 
     boundaries = crossed.read_text().splitlines()
-    kinds = Counter(line.split()[0] for line in boundaries)
-    assert {"delivered", "sorted", "observed", "recorded", "taken", "done", "marked"} == set(kinds)
-    assert kinds["done"] == kinds["taken"] == kinds["marked"] == 11, boundaries
+    assert {line.split()[0] for line in boundaries} == set(Step)
+    for step in (Step.TAKEN, Step.DONE, Step.MARKED):
+        killed_at = {line.split(" ", 1)[1] for line in boundaries if line.startswith(f"{step} ")}
+        assert {about.split()[1].partition(":")[0] for about in killed_at} == {
+            *("start", "comment", "push", "pull", "tell", "reply"),
+            *("merge", "branch", "issue", "release"),
+        }, step
+        assert len(killed_at) == 11, (step, killed_at)
 
     assert len(world.repo.pulls) == 1
     heads = [move.after for move in world.repo.moves if move.branch == branch and move.after]
