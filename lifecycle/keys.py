@@ -20,7 +20,7 @@ def of_run(key: str, run: int) -> str:
 def split(key: str) -> tuple[str, int]:
     """A key's cause and run; run 0 where it concerns none."""
     cause, _, run = key.rpartition(":r")
-    return (cause, int(run)) if cause and run.isdecimal() else (key, 0)
+    return (cause, int(run)) if run.isdecimal() else (key, 0)
 
 
 def visible(session: str, key: str) -> str:

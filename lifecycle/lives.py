@@ -19,6 +19,8 @@ RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED,
 
 def this_life(facts: Facts) -> Facts:
     """The facts without what an earlier life or a forgiven try left in them."""
+    if not facts.wishes:
+        return facts
     restored, retried = _asked(facts, "restore"), _asked(facts, "retry")
     if restored is None and retried is None:
         return facts

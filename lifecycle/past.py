@@ -46,8 +46,11 @@ class Past:
     @cached_property
     def crashes(self) -> dict[int, datetime]:
         """Runs that broke off, with when the next began."""
-        starts = [(keys.split(key), at) for kind, key, at in self._of_runs if kind == "start"]
-        return {run - 1: at for (cause, run), at in starts if cause == "start:crash"}
+        return {
+            keys.split(key)[1] - 1: at
+            for _, key, at in self._of_runs
+            if key.startswith("start:crash:")
+        }
 
     @cached_property
     def _told(self) -> dict[str, list[Telling]]:

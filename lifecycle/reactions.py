@@ -14,19 +14,15 @@ from lifecycle.messages import Judged, address_review, remind, repair, resolve_c
 from lifecycle.policy import Mode
 from lifecycle.reasons import ADVICE
 from lifecycle.signals import (
-    Attention,
     Ci,
-    Hold,
     Output,
     PullStage,
     Signals,
     Stage,
     Talk,
     When,
-    attention,
     both,
     ci,
-    hold,
     merge,
     output,
     pull,
@@ -128,9 +124,9 @@ def publish(judged: Judged) -> Iterator[do.Action]:
 
 def open_pull(judged: Judged) -> Iterator[do.Action]:
     """What was pushed becomes a pull request."""
-    view, facts, policy = judged.view, judged.view.facts, judged.view.policy
-    if not facts.pulls and view.pushed:
-        yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=policy.draft)
+    view, facts = judged.view, judged.view.facts
+    if view.pushed:
+        yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=view.policy.draft)
 
 
 # -- people ----------------------------------------------------------------------------------------
@@ -260,10 +256,8 @@ can_publish = both(at_rest, output(Output.UNPUSHED))
 can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push: what is said now is about what people see.
 can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
-has_pull = pull(PullStage.DRAFT, PullStage.OPEN)
 #: `cleanup` alone does not say so: a session that was stopped reads as it too.
 merged = stage(Stage.MERGED)
-held = hold(Hold.HELD)
 
 REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
@@ -274,29 +268,16 @@ REACTIONS: Final = (
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
     Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair),
+    Reaction("address_review", UNDER_WAY, can_hear, address_review),
     Reaction(
-        "address_review",
-        UNDER_WAY,
-        both(can_hear, has_pull),
-        address_review,
+        "resolve_conflict", UNDER_WAY, both(can_hear, merge(Merge.CONFLICT)), resolve_conflict
     ),
-    Reaction(
-        "resolve_conflict",
-        UNDER_WAY,
-        both(can_hear, has_pull, merge(Merge.CONFLICT)),
-        resolve_conflict,
-    ),
-    Reaction("reply", UNDER_WAY, has_pull, reply),
-    Reaction(
-        "tell_people",
-        frozenset({S.NEEDS_INPUT, S.STUCK}),
-        attention(Attention.ESCALATED, Attention.STUCK),
-        tell_people,
-    ),
+    Reaction("reply", UNDER_WAY, always, reply),
+    Reaction("tell_people", frozenset({S.NEEDS_INPUT, S.STUCK}), always, tell_people),
     Reaction("land", frozenset({S.MERGEABLE}), always, land),
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
-    Reaction("release", frozenset({S.MERGED}), held, release),
-    Reaction("stop", STOPPED, held, stop),
+    Reaction("release", frozenset({S.MERGED}), always, release),
+    Reaction("stop", STOPPED, always, stop),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),
 )
 

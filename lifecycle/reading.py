@@ -50,7 +50,7 @@ def read(view: View) -> tuple[Signals, Evidence]:
     if found is not None:
         evidence = Evidence(found.reason, found.because, found.key)
     pull = view.pull
-    if pull is None or pull.state is not PullState.OPEN:
+    if pull is None:
         signals = Signals(stage=stage, talk=view.talk, attention=attention, output=_output(view))
         return signals, evidence
     signals = Signals(
@@ -125,11 +125,10 @@ def _hold(view: View, stage: Stage) -> Hold:
     be done and was given up holds nothing any more: people are shown it as such.
     """
     facts, past = view.facts, view.past
-    kinds = ("release:",) if stage is Stage.MERGED else ("release:", "stop:")
-    if any(key.startswith(kinds) for key in facts.pending):
+    done, kind = (past.released, "release:") if stage is Stage.MERGED else (past.stopped, "stop:")
+    if any(key.startswith(kind) for key in facts.pending):
         return Hold.RELEASING
-    done = past.released or (past.stopped and stage is not Stage.MERGED)
-    given_up = any(key.startswith(kinds) for key in facts.failures)
+    given_up = any(key.startswith(kind) for key in facts.failures)
     return Hold.RELEASED if done or given_up or facts.run == 0 else Hold.HELD
 
 

@@ -3,7 +3,6 @@
 from typing import Final, NamedTuple
 
 from lifecycle.signals import (
-    OVER,
     Attention,
     Ci,
     Hold,
@@ -33,7 +32,7 @@ class Rule(NamedTuple):
     reason: Reason | None = None  #: None: the reason that came with the evidence.
 
 
-releasing = both(stage(*OVER), hold(Hold.RELEASING))
+releasing = hold(Hold.RELEASING)
 has_pull = pull(PullStage.DRAFT, PullStage.OPEN)
 is_open = pull(PullStage.OPEN)
 red = ci(Ci.FAILING, Ci.SETTLING)
@@ -91,14 +90,14 @@ RULES: Final = (
     # The pull request's stage, worst first.
     Rule(
         Status.CI_FAILED,
-        both(has_pull, red),
+        red,
         "a check that counts failed on the head",
         "checks failed on {head}: {failed}",
         Reason.PULL_REQUEST,
     ),
     Rule(
         Status.CHANGES_REQUESTED,
-        both(has_pull, review(Review.CHANGES_REQUESTED)),
+        review(Review.CHANGES_REQUESTED),
         "a reviewer asked for changes, or threads are unresolved",
         "changes were requested: {asked}",
         Reason.PULL_REQUEST,
@@ -119,14 +118,14 @@ RULES: Final = (
     ),
     Rule(
         Status.APPROVED,
-        both(is_open, review(Review.APPROVED)),
+        review(Review.APPROVED),
         "approved, and something else stands in the way",
         "approved; in the way: {blockers}",
         Reason.PULL_REQUEST,
     ),
     Rule(
         Status.REVIEW_PENDING,
-        both(is_open, review(Review.PENDING), green),
+        both(review(Review.PENDING), green),
         "a review is required or requested and has not come",
         "waits for a review of {head}",
         Reason.PULL_REQUEST,

@@ -42,6 +42,12 @@ def test_a_fingerprint_knows_a_set_and_not_its_order() -> None:
     assert keys.fingerprint(["ab"]) != keys.fingerprint(["a", "b"])
 
 
+def test_keys_stay_what_they_are() -> None:
+    """They are in databases and on GitHub: another key is the same message sent twice."""
+    assert keys.fingerprint(["ci/unit", "ci/lint"]) == "23ceae50ea44"
+    assert keys.visible("widgets-12", "tell:dirty:0:r1") == "mw-dde891aabf"
+
+
 def test_a_mark_is_of_one_message_of_one_session() -> None:
     marks = {keys.visible(session, key) for session in ("a-1", "a-2") for key in ("x", "y")}
     assert len(marks) == 4

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lifecycle import actions as do
 from lifecycle.facts import Agent, Ended, Facts, Failure, Remark, Work
 from lifecycle.policy import MergeMethod, Mode
+from lifecycle.reactions import REACTIONS
 from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
 from tests.lifecycle.asking import (
     ASKING,
@@ -40,6 +41,15 @@ from tests.lifecycle.universe import (
     thread,
     wish,
 )
+
+
+def test_what_follows_goes_out_in_this_order() -> None:
+    assert [row.name for row in REACTIONS] == [
+        *("start", "announce", "acknowledge", "restart", "publish", "open_pull"),
+        *("remind", "repair", "address_review", "resolve_conflict", "reply", "tell_people"),
+        *("land", "tidy", "release", "stop", "tell_the_end"),
+    ]
+
 
 # -- the program -----------------------------------------------------------------------------------
 
@@ -91,6 +101,7 @@ def test_a_wait_before_a_restart_has_its_end() -> None:
 def test_a_program_that_is_gone_without_a_trace_starts_again_too() -> None:
     gone = replace(ended(), exit=None, since=None, seen=None)
     assert keys(facts(agent=gone)) == ["start:crash:r2"]
+    assert keys(facts(agent=gone, done=done("start:first:r1", seconds_ago=4))) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from lifecycle.blockers import BLOCKERS, blockers_for
 from lifecycle.decide import decide
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
-from lifecycle.rules import RULES, rule_for
+from lifecycle.rules import RULES, ready, rule_for
 from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
 from lifecycle.status import Activity, CheckState, Merge, PullState, Review, Status
 from tests.lifecycle.universe import (
@@ -114,6 +114,12 @@ def test_it_reads_as(given: Signals, expected: Status) -> None:
     assert rule_for(given).status is expected
 
 
+def test_a_draft_is_never_ready() -> None:
+    assert ready(opened())
+    assert not ready(opened(pull=PullStage.DRAFT))
+    assert not ready(running())
+
+
 def test_the_blockers_are_the_documented_ones_in_their_order() -> None:
     assert [row.name for row in BLOCKERS] == [
         *("ci_failing", "ci_pending", "not_settled", "changes_requested", "review_required"),
@@ -154,6 +160,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "spawning the first": (facts(run=0), "run 1 is being started", ()),
     "queued": (facts(slot=False), "waits for a free slot", ()),
     "working": (facts(), "the agent is at work: ready", ()),
+    "working, by evidence": (
+        facts(agent=agent(evidence="it said `ready`")),
+        "the agent is at work: it said `ready`",
+        (),
+    ),
     "red": (
         published(pulls=(pull(checks=(check(F), check(F, "lint"))),)),
         "checks failed on ccccccc: unit, lint",
