@@ -14,7 +14,7 @@ from lifecycle.policy import Mode, Policy
 from lifecycle.reactions import ANSWERS
 from lifecycle.reading import read
 from lifecycle.rules import rule_for
-from lifecycle.signals import OVER, Hold, Signals
+from lifecycle.signals import Hold, Signals
 from lifecycle.status import TERMINAL, Reason, Status
 from lifecycle.view import View
 
@@ -52,7 +52,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         actions=() if policy.mode is Mode.OBSERVE else wanted(judged),
         recheck_at=view.recheck_at,
         ended=_outcome(judged, now),
-        holds_slot=not (signals.stage in OVER and signals.hold is Hold.RELEASED),
+        holds_slot=signals.hold is not Hold.RELEASED,
     )
 
 

@@ -7,14 +7,15 @@ from msgspec.structs import replace
 
 from lifecycle.blockers import BLOCKERS, blockers_for
 from lifecycle.decide import decide
-from lifecycle.facts import Facts
+from lifecycle.facts import Ended, Facts
 from lifecycle.policy import Policy
 from lifecycle.rules import RULES, ready, rule_for
 from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
-from lifecycle.status import Activity, CheckState, Merge, PullState, Review, Status
+from lifecycle.status import Activity, CheckState, Merge, PullState, Reason, Review, Status
 from tests.lifecycle.universe import (
     NOW,
     agent,
+    ago,
     approval,
     check,
     done,
@@ -25,6 +26,8 @@ from tests.lifecycle.universe import (
     remark,
     thread,
 )
+
+MERGED = (pull(state=PullState.MERGED),)
 
 
 def running(**given: Any) -> Signals:
@@ -211,7 +214,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
         ("review_required: a review is needed",),
     ),
     "released": (
-        published(pulls=(pull(state=PullState.MERGED),), pending=frozenset({"release:r1"})),
+        published(pulls=MERGED, pending=frozenset({"release:r1"})),
         "pull request #34 was merged; its runtime and workspace are being released",
         (),
     ),
@@ -236,10 +239,10 @@ def test_words_of_agents_are_repeated_as_they_stand() -> None:
     [
         (facts(slot=False), True),
         (facts(), True),
-        (published(pulls=(pull(state=PullState.MERGED),)), True),
+        (published(pulls=MERGED), True),
         (
             published(
-                pulls=(pull(state=PullState.MERGED),),
+                pulls=MERGED,
                 done=done("release:r1"),
             ),
             False,
@@ -248,3 +251,45 @@ def test_words_of_agents_are_repeated_as_they_stand() -> None:
 )
 def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool) -> None:
     assert decide(given, Policy(), NOW).holds_slot is held
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (facts(slot=False), Reason.NO_SLOT),
+        (facts(run=2), Reason.STARTING),
+        (facts(), Reason.AGENT_AT_WORK),
+        (published(), Reason.PULL_REQUEST),
+        (facts(agent=agent(Activity.WAITING_INPUT)), Reason.AGENT_QUESTION),
+        (published(pulls=MERGED), Reason.PR_MERGED),
+        (published(pulls=MERGED, pending=frozenset({"release:r1"})), Reason.RELEASING),
+    ],
+)
+def test_programs_read_the_reason(given: Facts, reason: Reason) -> None:
+    assert decide(given, Policy(), NOW).reason is reason
+
+
+def remembered(status: Status) -> Ended:
+    return Ended(status=status, reason=Reason.PR_CLOSED, because="it was so", at=ago(99))
+
+
+@pytest.mark.parametrize("status", [Status.KILLED, Status.DONE, Status.MERGED])
+def test_an_outcome_is_remembered_as_it_was_first_seen(status: Status) -> None:
+    before = remembered(status)
+    assert decide(facts(ended=before), Policy(), NOW).ended == before
+    kind = "release" if status is Status.MERGED else "stop"
+    releasing = facts(ended=before, pending=frozenset({f"{kind}:r1"}))
+    decision = decide(releasing, Policy(), NOW)
+    assert decision.status is Status.CLEANUP
+    assert decision.ended == before
+
+
+def test_a_new_outcome_is_remembered_with_its_reason_and_time() -> None:
+    decision = decide(published(pulls=MERGED, ended=remembered(Status.KILLED)), Policy(), NOW)
+    assert decision.ended == Ended(
+        status=Status.MERGED,
+        reason=Reason.PR_MERGED,
+        because="pull request #34 was merged",
+        at=NOW,
+    )
+    assert decide(facts(), Policy(), NOW).ended is None
