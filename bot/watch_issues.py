@@ -84,7 +84,8 @@ class WatchIssues:
         settled = 0
         for wish in self._store.new_wishes():
             name = f"{wish.repository} wishes"
-            if self._clock() < self._wishes_wait.get(wish.repository, self._clock()):
+            until = self._wishes_wait.get(wish.repository)
+            if until is not None and self._clock() < until:
                 continue
             try:
                 self._settle(wish)

@@ -12,11 +12,16 @@ def stopped(world: World) -> IssueStory:
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.starts()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget")
-    issue.becomes("working")
+    eventually(lambda: _committed(issue), "its commit is seen")
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
     eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
     return issue
+
+
+def _committed(issue: IssueStory) -> bool:
+    session = issue.session
+    return session is not None and session.work.head != session.work.base
 
 
 def test_a_label_put_on_anew_goes_on_with_a_session_that_was_stopped(world: World) -> None:
