@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Ended, Facts, Failure
+from lifecycle.facts import Agent, Ended, Facts, Failure
 from lifecycle.lives import this_life
 from lifecycle.policy import Policy
 from lifecycle.status import Reason, Status
@@ -84,3 +84,23 @@ def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> Non
 def test_without_such_a_wish_the_facts_stay_as_they_are() -> None:
     given = published(pulls=(pull(),))
     assert this_life(given) is given
+
+
+def test_a_session_stopped_before_it_ran_begins_with_its_first_run() -> None:
+    given = replace(ended(Status.KILLED), run=0, done={}, agent=Agent(), slot=True)
+    (start,) = (a for a in decide(restored(given), Policy(), NOW).actions if a.key[:5] == "start")
+    assert start.key == "start:first:r1"
+    assert start.prompt.name == "start"  # type: ignore[union-attr]
+
+
+def test_the_newest_of_several_restores_counts() -> None:
+    again = restored(restored(ended(Status.KILLED), seconds_ago=60), seconds_ago=200)
+    assert this_life(again).ended is None
+    assert this_life(replace(again, wishes=again.wishes[::-1])).ended is None
+
+
+@pytest.mark.parametrize(("restore", "retry"), [(60, 30), (30, 60)])
+def test_a_restore_and_a_retry_both_forgive(restore: float, retry: float) -> None:
+    failed = {"push:x": Failure(at=ago(45), reason=Reason.PUSH_REFUSED, detail="no")}
+    wishes = (wish("restore", at=ago(restore)), wish("retry", at=ago(retry)))
+    assert this_life(facts(failures=failed, wishes=wishes)).failures == {}
