@@ -1,6 +1,6 @@
 """What arrives: kept once, then turned into touches and wishes. Nothing is done about it here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from bot.commands import parse
@@ -23,22 +23,11 @@ class Inbox:
         self._repositories = {name.casefold(): name for name in repositories}
         self._kick = kick
 
-    def accept(self, delivery: Delivery) -> Future[Accepted]:
-        """Keep a delivery; the future is done when it is on disk, or holds the store's error."""
-        accepted: Future[Accepted] = Future()
-        # Running, it cannot be cancelled by a connection that hangs up: the commit comes anyway.
-        accepted.set_running_or_notify_cancel()
-
-        def settle(kept: Future[list[Accepted]]) -> None:
-            problem = kept.exception()
-            if problem is not None:
-                accepted.set_exception(problem)
-                return
-            accepted.set_result(kept.result()[0])
-            self._kick()
-
-        self._store.deliver([delivery]).add_done_callback(settle)
-        return accepted
+    def accept(self, deliveries: Sequence[Delivery]) -> Future[list[Accepted]]:
+        """Keep deliveries; the future is done when all are on disk, or holds the store's error."""
+        kept = self._store.deliver(deliveries)
+        kept.add_done_callback(lambda kept: None if kept.exception() else self._kick())
+        return kept
 
     def process(self) -> int:
         """Read the waiting deliveries, oldest first; returns how many.

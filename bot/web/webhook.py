@@ -5,6 +5,7 @@ is on disk. The order of its checks is fixed: nothing of a body is looked at bef
 """
 
 import asyncio
+import concurrent.futures
 import hmac
 import logging
 import re
@@ -23,6 +24,9 @@ from bot.store import Accepted, Delivery
 from bot.web.health import Health
 
 PATH = "/webhooks/github"
+
+#: A delivery and what its connection waits for.
+_Waiting = tuple[Delivery, asyncio.Future[Accepted]]
 
 _log = logging.getLogger(__name__)
 _SIGNATURE = re.compile(rb"sha256=[0-9a-f]{64}")
@@ -75,6 +79,8 @@ class _Door:
         self._health = health
         self._limits = limits
         self._unverified = 0
+        self._waiting: list[_Waiting] = []
+        self._keeping = False
 
     async def take(self, scope: HTTPScope, receive: Receive) -> tuple[HTTPStatus, str]:
         """Check one request and keep its delivery; raises `_Refused` for what is wrong with it."""
@@ -92,7 +98,7 @@ class _Door:
                 {"retry-after": "10"},
             )
         try:
-            accepted = await asyncio.wrap_future(self._inbox.accept(delivery))
+            accepted = await self._keep(delivery)
         except Exception as problem:
             _log.exception("delivery %s could not be kept", delivery.id)
             raise _Refused(
@@ -103,6 +109,46 @@ class _Door:
         if accepted is Accepted.DUPLICATE:
             return HTTPStatus.OK, "this delivery was kept before"
         return HTTPStatus.ACCEPTED, "kept"
+
+    def _keep(self, delivery: Delivery) -> asyncio.Future[Accepted]:
+        """Keep a delivery with all that come while others are being kept, in one commit."""
+        loop = asyncio.get_running_loop()
+        kept: asyncio.Future[Accepted] = loop.create_future()
+        self._waiting.append((delivery, kept))
+        if not self._keeping:
+            self._keeping = True
+            loop.call_soon(self._hand_over, loop)
+        return kept
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._keeping = bool(waiting)
+        if not waiting:
+            return
+        try:
+            done = self._inbox.accept([delivery for delivery, _ in waiting])
+        except Exception as problem:  # noqa: BLE001 - each connection is told, and says so
+            done = concurrent.futures.Future()
+            done.set_exception(problem)
+        done.add_done_callback(
+            lambda done: loop.call_soon_threadsafe(self._settle, loop, waiting, done)
+        )
+
+    def _settle(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        waiting: list[_Waiting],
+        done: concurrent.futures.Future[list[Accepted]],
+    ) -> None:
+        problem = done.exception()
+        for place, (_, kept) in enumerate(waiting):
+            if kept.done():  # Its connection hung up; the commit came all the same.
+                continue
+            if problem is not None:
+                kept.set_exception(problem)
+            else:
+                kept.set_result(done.result()[place])
+        self._hand_over(loop)
 
     async def _genuine_body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """Read the body and prove who sent it. What can be refused unread is refused unread."""

@@ -78,34 +78,30 @@ def failure(store: Store, id: str) -> str:
 def test_a_delivery_is_kept_before_anybody_is_told(
     store: Store, inbox: Inbox, kicked: threading.Event
 ) -> None:
-    assert inbox.accept(delivery("a", "issues", labelled())).result(5) is Accepted.NEW
+    assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.NEW]
     assert kicked.wait(5)
     assert [waiting.id for waiting in store.waiting_deliveries()] == ["a"]
-
-
-def test_a_delivery_cannot_be_called_off_while_it_is_kept(inbox: Inbox) -> None:
-    assert not inbox.accept(delivery("a", "issues", labelled())).cancel()
 
 
 def test_a_store_that_cannot_keep_it_is_heard_of(store: Store, inbox: Inbox) -> None:
     store.close()
     with pytest.raises(StoreClosed):
-        inbox.accept(delivery("a", "issues", labelled()))
+        inbox.accept([delivery("a", "issues", labelled())])
 
 
 def test_a_delivery_becomes_touches_once(store: Store, inbox: Inbox) -> None:
-    inbox.accept(delivery("a", "issues", labelled())).result(5)
+    inbox.accept([delivery("a", "issues", labelled())]).result(5)
     assert inbox.process() == 1
     assert touched(store) == [("acme/widgets", "issue:12")]
     assert inbox.process() == 0
-    assert inbox.accept(delivery("a", "issues", labelled())).result(5) is Accepted.DUPLICATE
+    assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.DUPLICATE]
     assert inbox.process() == 0
 
 
 def test_a_repository_is_known_in_any_case_and_named_as_configured(
     store: Store, inbox: Inbox
 ) -> None:
-    inbox.accept(delivery("a", "issues", labelled("ACME/Widgets"))).result(5)
+    inbox.accept([delivery("a", "issues", labelled("ACME/Widgets"))]).result(5)
     inbox.process()
     assert touched(store) == [("acme/widgets", "issue:12")]
 
@@ -121,11 +117,11 @@ def test_a_repository_is_known_in_any_case_and_named_as_configured(
 def test_what_concerns_nobody_here_is_settled_without_effect(
     store: Store, inbox: Inbox, event: str, body: bytes | dict[str, Any]
 ) -> None:
-    inbox.accept(delivery("a", event, body)).result(5)
+    inbox.accept([delivery("a", event, body)]).result(5)
     assert inbox.process() == 1
     assert store.waiting_deliveries() == []
     assert touched(store) == []
-    assert inbox.accept(delivery("a", event, body)).result(5) is Accepted.DUPLICATE
+    assert inbox.accept([delivery("a", event, body)]).result(5) == [Accepted.DUPLICATE]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +135,8 @@ def test_what_concerns_nobody_here_is_settled_without_effect(
 def test_one_that_cannot_be_read_stops_no_other(
     store: Store, inbox: Inbox, body: bytes, reason: str
 ) -> None:
-    inbox.accept(delivery("bad", "issues", body)).result(5)
-    inbox.accept(delivery("good", "issues", labelled())).result(5)
+    inbox.accept([delivery("bad", "issues", body)]).result(5)
+    inbox.accept([delivery("good", "issues", labelled())]).result(5)
     assert inbox.process() == 2
     assert touched(store) == [("acme/widgets", "issue:12")]
     assert failure(store, "bad").startswith(reason)
@@ -148,15 +144,15 @@ def test_one_that_cannot_be_read_stops_no_other(
 
 def test_one_that_failed_is_read_again_when_it_is_redelivered(store: Store, inbox: Inbox) -> None:
     broken = delivery("a", "issues", b"{")
-    inbox.accept(broken).result(5)
+    inbox.accept([broken]).result(5)
     inbox.process()
     assert inbox.process() == 0
-    assert inbox.accept(broken).result(5) is Accepted.AGAIN
+    assert inbox.accept([broken]).result(5) == [Accepted.AGAIN]
     assert inbox.process() == 1
 
 
 def test_a_command_becomes_a_wish_of_its_author(store: Store, inbox: Inbox) -> None:
-    inbox.accept(delivery("a", "issue_comment", comment("/mergewright stop"))).result(5)
+    inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop"))]).result(5)
     inbox.process()
     assert store.new_wishes() == [
         NewWish(
@@ -174,7 +170,7 @@ def test_a_command_becomes_a_wish_of_its_author(store: Store, inbox: Inbox) -> N
 
 def test_each_line_is_a_wish_with_a_key_of_its_own(store: Store, inbox: Inbox) -> None:
     text = "/mergewright merge\n/mergewright frobnicate"
-    inbox.accept(delivery("a", "issue_comment", comment(text))).result(5)
+    inbox.accept([delivery("a", "issue_comment", comment(text))]).result(5)
     inbox.process()
     wishes = store.new_wishes()
     assert [(wish.key, wish.kind) for wish in wishes] == [
@@ -186,13 +182,13 @@ def test_each_line_is_a_wish_with_a_key_of_its_own(store: Store, inbox: Inbox) -
 
 def test_a_replayed_comment_is_one_wish(store: Store, inbox: Inbox) -> None:
     for name in ("a", "replayed"):
-        inbox.accept(delivery(name, "issue_comment", comment("/mergewright stop"))).result(5)
+        inbox.accept([delivery(name, "issue_comment", comment("/mergewright stop"))]).result(5)
     assert inbox.process() == 2
     assert len(store.new_wishes()) == 1
 
 
 def test_a_bot_asks_for_nothing(store: Store, inbox: Inbox) -> None:
-    inbox.accept(delivery("a", "issue_comment", comment("/mergewright stop", "Bot"))).result(5)
+    inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop", "Bot"))]).result(5)
     inbox.process()
     assert store.new_wishes() == []
     assert touched(store) == [("acme/widgets", "issue:12")]
@@ -200,6 +196,6 @@ def test_a_bot_asks_for_nothing(store: Store, inbox: Inbox) -> None:
 
 def test_a_comment_elsewhere_asks_for_nothing(store: Store, inbox: Inbox) -> None:
     body = comment("/mergewright stop") | {"repository": {"id": 2, "full_name": "other/one"}}
-    inbox.accept(delivery("a", "issue_comment", body)).result(5)
+    inbox.accept([delivery("a", "issue_comment", body)]).result(5)
     inbox.process()
     assert store.new_wishes() == []
