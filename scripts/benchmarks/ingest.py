@@ -22,7 +22,7 @@ from typing import Any
 
 from scripts.benchmarks.figure import Figure
 
-ROUNDS = 3
+ROUNDS = 5
 SECONDS = 2.0
 CONNECTIONS = (1, 32)
 TIMES_PROBOT = 2.0  #: At 32 connections.

@@ -38,6 +38,13 @@ def test_a_commit_is_on_the_disk_before_it_returns(store: Store) -> None:
     assert store.write(settings) == ("wal", 2)
 
 
+def test_a_delivery_of_usual_size_fits_one_page(store: Store) -> None:
+    def page_bytes(connection: sqlite3.Connection) -> object:
+        return connection.execute("PRAGMA page_size").fetchone()[0]
+
+    assert store.write(page_bytes) == 16_384
+
+
 def test_a_batch_is_kept_whole_or_not_at_all(room: Room, store: Store) -> None:
     broken = room.delivery("c", body="text is no body")  # type: ignore[arg-type]
     with pytest.raises(sqlite3.IntegrityError):
