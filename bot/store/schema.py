@@ -14,7 +14,7 @@ from sqlite_utils.migrations import Migrations
 from bot.store.errors import StoreUnusable, explained
 
 BUSY_SECONDS = 5.0
-#: A delivery is 12 KB as a rule: in one page instead of four it is kept an eighth faster (measured).
+#: A delivery has 12 KB as a rule: in one page instead of four it is kept an eighth faster.
 PAGE_BYTES = 16_384
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 
