@@ -32,6 +32,8 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str) -> int:
     """Run the program of this folder to its end; returns the exit code for the terminal's owner."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
+    for number in _WAITED:  # Whoever started us (nohup) may have them ignored: never to be heard.
+        signal.signal(number, signal.SIG_DFL)
     for number in _IGNORED:  # They belong to the program in the foreground.
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -88,8 +90,8 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         os.setpgid(0, 0)
         if os.isatty(0):
             os.tcsetpgrp(0, os.getpid())
-        for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two.
-            signal.signal(number, signal.SIG_DFL)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)  # What we or whoever started us had ignored.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:

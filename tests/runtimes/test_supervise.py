@@ -15,6 +15,9 @@ from runtimes.base import Launch
 from tests.runtimes.stages import until
 
 
+_SAYS_IGNORED = "grep ^SigIgn /proc/self/status; exec sleep 60"
+
+
 def launch(folder: Path, *argv: str, cwd: Path | None = None) -> Launch:
     return Launch(name="app-1", argv=argv, cwd=cwd or folder, env={}, dir=folder)
 
@@ -52,6 +55,23 @@ def test_the_record_tells_a_signal(tmp_path: Path) -> None:
 def test_a_program_starts_with_the_signals_a_program_expects(tmp_path: Path) -> None:
     _, said = run(tmp_path, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
     assert [int(line.split()[1], 16) for line in said.splitlines()] == [0, 0]
+
+
+def test_what_the_starter_ignores_reaches_neither_the_program_nor_its_end(tmp_path: Path) -> None:
+    # As under `nohup`.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        supervised.prepare(launch(tmp_path, "sh", "-c", _SAYS_IGNORED), {"PATH": os.environ["PATH"]})
+        process = supervised_run(tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.stdout is not None
+    assert int(process.stdout.readline().split()[1], 16) == 0
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=30)
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert end.signal == signal.SIGTERM
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
