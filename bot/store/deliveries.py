@@ -13,8 +13,11 @@ from bot.store.wishes import add_wishes
 
 PRUNE_STEP = 1000
 
-_KEEP = """INSERT INTO deliveries (id, event, at, body) VALUES (?, ?, ?, ?)
-    ON CONFLICT (id) DO NOTHING"""
+_INSERT = "INSERT INTO deliveries (id, event, at, body)"
+_PLACES = "(?, ?, ?, ?)"
+_KEEP = f"{_INSERT} VALUES {_PLACES} ON CONFLICT (id) DO NOTHING"
+#: Rows of one statement: SQLite takes 32,766 values, and a statement of each length is kept.
+_TOGETHER = 64
 _KEEP_AGAIN = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
 WAITING = """SELECT id, event, at, body, state FROM deliveries
@@ -29,7 +32,13 @@ class Deliveries(Base):
 
     def deliver(self, rows: Sequence[Delivery]) -> Future[list[Accepted]]:
         """Keep deliveries, all or none; the future resolves only when they are on disk."""
-        return self._submit(lambda connection: [_keep(connection, row) for row in rows])
+        return self._submit(
+            lambda connection: [
+                accepted
+                for start in range(0, len(rows), _TOGETHER)
+                for accepted in _keep_all(connection, rows[start : start + _TOGETHER])
+            ]
+        )
 
     def waiting_deliveries(self, limit: int = 100) -> list[Delivery]:
         """Those nobody has worked through, oldest first."""
@@ -69,13 +78,30 @@ class Deliveries(Base):
                 return total
 
 
+def _keep_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[Accepted]:
+    """Keep rows together where all are new, one by one where one is known.
+
+    After every statement this thread waits for the interpreter, so one for all is what makes
+    many at once cheap.
+    """
+    values = [value for row in rows for value in _values(row)]
+    try:
+        connection.execute(f"{_INSERT} VALUES {', '.join([_PLACES] * len(rows))}", values)
+    except sqlite3.IntegrityError:  # Nothing of it was kept.
+        return [_keep(connection, row) for row in rows]
+    return [Accepted.NEW] * len(rows)
+
+
 def _keep(connection: sqlite3.Connection, row: Delivery) -> Accepted:
-    values = (row.id, row.event, row.at.timestamp(), row.body)
-    if connection.execute(_KEEP, values).rowcount:
+    if connection.execute(_KEEP, _values(row)).rowcount:
         return Accepted.NEW
     if connection.execute(_KEEP_AGAIN, (row.id,)).rowcount:
         return Accepted.AGAIN
     return Accepted.DUPLICATE
+
+
+def _values(row: Delivery) -> tuple[str, str, float, bytes]:
+    return row.id, row.event, row.at.timestamp(), row.body
 
 
 def _delivery(row: Row) -> Delivery:

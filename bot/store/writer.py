@@ -121,12 +121,16 @@ class Writer:
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         fenced = self._fenced()
+        # One job alone is undone with its transaction.
+        do = self._in_savepoint if len(jobs) > 1 else self._alone
         outcomes = [
-            _Outcome(job, error=fenced) if fenced and job.fenced else self._in_savepoint(job)
-            for job in jobs
+            _Outcome(job, error=fenced) if fenced and job.fenced else do(job) for job in jobs
         ]
         execute("COMMIT")
         return outcomes
+
+    def _alone(self, job: _Job) -> _Outcome:
+        return _Outcome(job, result=job.work(self._connection))
 
     def _in_savepoint(self, job: _Job) -> _Outcome:
         execute = self._connection.execute

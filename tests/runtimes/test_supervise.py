@@ -14,7 +14,6 @@ from runtimes import supervise, supervised
 from runtimes.base import Launch
 from tests.runtimes.stages import until
 
-
 _SAYS_IGNORED = "grep ^SigIgn /proc/self/status; exec sleep 60"
 
 
@@ -61,7 +60,9 @@ def test_what_the_starter_ignores_reaches_neither_the_program_nor_its_end(tmp_pa
     # As under `nohup`.
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        supervised.prepare(launch(tmp_path, "sh", "-c", _SAYS_IGNORED), {"PATH": os.environ["PATH"]})
+        supervised.prepare(
+            launch(tmp_path, "sh", "-c", _SAYS_IGNORED), {"PATH": os.environ["PATH"]}
+        )
         process = supervised_run(tmp_path)
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -52,6 +52,14 @@ def test_a_batch_is_kept_whole_or_not_at_all(room: Room, store: Store) -> None:
     assert store.waiting_deliveries() == []
 
 
+def test_many_at_once_are_each_told_whether_they_are_new(room: Room, store: Store) -> None:
+    store.deliver([room.delivery("d70")]).result()
+    accepted = store.deliver([room.delivery(f"d{n}") for n in range(150)]).result()
+    known = [place for place, each in enumerate(accepted) if each is Accepted.DUPLICATE]
+    assert (len(accepted), known) == (150, [70])
+    assert len(store.waiting_deliveries(limit=500)) == 150
+
+
 def test_a_second_delivery_with_the_same_id_is_a_duplicate(room: Room, store: Store) -> None:
     twice = [room.delivery("a"), room.delivery("a")]
     assert store.deliver(twice).result() == [Accepted.NEW, Accepted.DUPLICATE]
