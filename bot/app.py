@@ -105,7 +105,9 @@ class App:
             programs(settings),
         )
         timing, policy = settings.timing, settings.policy
-        self.watch_agents = WatchAgents(self.store, self.sites, policy.idle_seconds, clock, journal)
+        self.watch_agents = WatchAgents(
+            self.store, self.sites, policy.idle_seconds, clock, journal, policy.probe_looks
+        )
         people = People(self.github, clock)
         self.watch_pulls = WatchPulls(self.store, self.github, people, clock, journal)
         self.watch_issues = WatchIssues(

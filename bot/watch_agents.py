@@ -11,7 +11,7 @@ from bot.clock import Clock
 from bot.journal import Journal, Step
 from bot.sites import Sites
 from bot.store import Live, Observed, Store
-from lifecycle.facts import Agent, Work
+from lifecycle.facts import Agent, Doubt, Work
 from lifecycle.status import Activity, Probe
 from runtimes.agents.base import Reader
 from runtimes.base import RuntimeFailure, Seen
@@ -33,11 +33,18 @@ class WatchAgents:
     """Reads agents. Its readers remember how far they read; one thread at a time uses them."""
 
     def __init__(
-        self, store: Store, sites: Sites, idle_seconds: float, clock: Clock, journal: Journal
+        self,
+        store: Store,
+        sites: Sites,
+        idle_seconds: float,
+        clock: Clock,
+        journal: Journal,
+        probe_looks: int = 3,
     ) -> None:
         self._store = store
         self._sites = sites
         self._idle = timedelta(seconds=idle_seconds)
+        self._looks = probe_looks
         self._clock = clock
         self._journal = journal
         self._readers: dict[str, tuple[int, Reader]] = {}
@@ -135,7 +142,7 @@ class WatchAgents:
         if not now.native_id:
             now = replace(now, native_id=before.native_id)
         if now.exit is None and {now.runtime, now.program} not in ({Probe.ALIVE}, {Probe.DEAD}):
-            now = replace(now, doubted=before.doubted or self._clock())
+            now = replace(now, doubt=self._doubt(before.doubt, f"{now.runtime}/{now.program}"))
         if now.activity in _WAITS and (now.activity, now.question, now.error) == (
             before.activity,
             before.question,
@@ -155,6 +162,12 @@ class WatchAgents:
         ):
             now = replace(now, seen=before.seen, evidence=before.evidence)
         return now
+
+    def _doubt(self, before: Doubt | None, evidence: str) -> Doubt:
+        """One more look that failed; other evidence than before begins to count anew."""
+        if before is None or before.evidence != evidence:
+            return Doubt(since=self._clock(), evidence=evidence)
+        return replace(before, looks=min(before.looks + 1, self._looks))
 
     def _work(self, live: Live, agent: Agent, workspace: Worktree) -> Work | None:
         """The branch's commit at every look; uncommitted work once a turn has ended."""

@@ -1,23 +1,13 @@
 """What people have to look at: one row a cause, standing as long as it does."""
 
-from collections.abc import Callable
-from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from lifecycle import keys
 from lifecycle.facts import Check
 from lifecycle.signals import Talk
+from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Reason
 from lifecycle.view import View, spent
-
-
-class Escalation(NamedTuple):
-    """A cause people have to look at; its key names the cause."""
-
-    key: str
-    reason: Reason
-    because: str
-
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
@@ -27,7 +17,7 @@ def question(view: View) -> Escalation | None:
     if view.talk is not Talk.WAITING:
         return None
     asked = view.facts.agent.question or "something at its terminal"
-    return Escalation(_moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
+    return Escalation(moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
 
 
 def push_refused(view: View) -> Escalation | None:
@@ -170,7 +160,7 @@ def nothing_to_show(view: View) -> Escalation | None:
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
     if view.talk is Talk.QUIET:
-        if not view.passed(_since(view), view.policy.idle_seconds):
+        if not view.passed(since(view), view.policy.idle_seconds):
             return None
     elif view.talk is not Talk.ENDED:
         return None
@@ -181,61 +171,6 @@ def nothing_to_show(view: View) -> Escalation | None:
         "the agent finished without a commit" + (f': "{words[-300:]}"' if words else ""),
     )
 
-
-# -- it does not go on, and it may yet -------------------------------------------------------------
-
-
-def blocked(view: View) -> Escalation | None:
-    """The agent itself says that something stops it."""
-    if view.talk is not Talk.BLOCKED:
-        return None
-    if not view.passed(_since(view), view.policy.stuck_seconds):
-        return None
-    error = view.facts.agent.error or "it does not say by what"
-    key = _moment(f"stuck:{Reason.AGENT_BLOCKED}", view)
-    return Escalation(key, Reason.AGENT_BLOCKED, f"the agent is blocked: {error}")
-
-
-def no_progress(view: View) -> Escalation | None:
-    """The program lives, and nothing has been seen of it for long."""
-    if view.talk not in (Talk.UNSURE, Talk.NONE) or not view.alive:
-        return None
-    if not view.passed(_last_sign(view), view.policy.stuck_seconds):
-        return None
-    key = _moment(f"stuck:{Reason.NO_PROGRESS}", view)
-    return Escalation(key, Reason.NO_PROGRESS, "the agent shows no progress")
-
-
-def state_unknown(view: View) -> Escalation | None:
-    """The probes have failed or disagreed for long."""
-    if view.talk is not Talk.UNSURE or view.alive:
-        return None
-    doubted = view.facts.agent.doubted or _last_sign(view)
-    if not view.passed(doubted, view.policy.probe_seconds):
-        return None
-    key = f"stuck:{Reason.PROBE_FAILURE}:{doubted.isoformat()}"
-    return Escalation(key, Reason.PROBE_FAILURE, "the agent's state could not be established")
-
-
-def _since(view: View) -> datetime:
-    """When the agent's activity began, as far as is known."""
-    agent, facts = view.facts.agent, view.facts
-    return agent.since or agent.seen or view.given or facts.created
-
-
-def _last_sign(view: View) -> datetime:
-    """When there was last a sign that the agent goes on."""
-    agent = view.facts.agent
-    return max(filter(None, (agent.seen, agent.since, view.given)), default=view.facts.created)
-
-
-def _moment(cause: str, view: View) -> str:
-    """A cause that may come again in one run: it is named with when it began."""
-    agent = view.facts.agent
-    return keys.of_run(f"{cause}:{agent.since.isoformat() if agent.since else ''}", agent.run)
-
-
-Row = Callable[[View], Escalation | None]
 
 #: The first that stands is the one people are told of.
 ESCALATIONS: Final[tuple[Row, ...]] = (
@@ -253,9 +188,6 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     left_uncommitted,
     nothing_to_show,
 )
-
-#: The same for what reads as stuck; at most one of them stands.
-STALLS: Final[tuple[Row, ...]] = (blocked, no_progress, state_unknown)
 
 
 def first(rows: tuple[Row, ...], view: View) -> Escalation | None:

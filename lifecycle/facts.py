@@ -9,6 +9,7 @@ from lifecycle.status import (
     Activity,
     CheckState,
     Merge,
+    Mover,
     Probe,
     PullState,
     Reason,
@@ -32,6 +33,38 @@ class Issue(Struct, frozen=True, kw_only=True):
     labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
 
 
+class Usage(Struct, frozen=True, kw_only=True):
+    """What models were used for, as the agent itself counts it."""
+
+    input: int = 0  #: Tokens, likewise below.
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost_usd: float | None = None  #: None: no price is known.
+
+    @property
+    def tokens(self) -> int:
+        """All tokens that a budget counts: what was read from a cache is not new work."""
+        return self.input + self.output + self.cache_write + self.reasoning
+
+
+class Spending(Struct, frozen=True, kw_only=True):
+    """What was spent so far under one roof: a session's runs, or a repository's day."""
+
+    cost_usd: float = 0.0
+    tokens: int = 0
+    active_seconds: float = 0.0  #: Of turns that have ended; the one under way is not in it.
+
+
+class Frozen(Struct, frozen=True, kw_only=True):
+    """That a person stopped every effect, and where."""
+
+    scope: str  #: `all`, `project` or `session`: the widest that stands.
+    by: str
+    at: datetime
+
+
 class Exit(Struct, frozen=True, kw_only=True):
     """A program's end as its supervisor wrote it down: proof, not a probe."""
 
@@ -39,6 +72,17 @@ class Exit(Struct, frozen=True, kw_only=True):
     code: int | None = None  #: Exit code, or None where a signal ended it.
     signal: int | None = None
     tail: str = ""  #: The last lines it printed.
+    #: What proves that it was lost with its machine and did not fail by itself: another boot, a
+    #: runtime that is gone. Empty: nothing does.
+    lost: str = ""
+
+
+class Doubt(Struct, frozen=True, kw_only=True):
+    """Looks in a row that failed or contradict each other, all with the same evidence."""
+
+    since: datetime
+    evidence: str  #: What was seen, without its times: another evidence begins another doubt.
+    looks: int = 1  #: Counted up to what `Policy.probe_looks` asks for.
 
 
 class Agent(Struct, frozen=True, kw_only=True):
@@ -51,10 +95,13 @@ class Agent(Struct, frozen=True, kw_only=True):
     evidence: str = ""  #: One line, for people: what was read, and where.
     question: str = ""  #: What it asks, while `waiting_input`.
     error: str = ""  #: What it says, while `blocked`.
+    limit_until: datetime | None = None  #: When the usage limit that blocks it resets, if it says.
+    calling: bool = False  #: Whether a tool it called has not returned: no silence, however long.
+    usage: Usage = Usage()  #: Of this run so far.
     summary: str = ""  #: What it says it did.
     runtime: Probe = Probe.UNKNOWN
     program: Probe = Probe.UNKNOWN
-    doubted: datetime | None = None  #: Since when the probes fail or disagree; None: they do not.
+    doubt: Doubt | None = None  #: Whether the probes fail or disagree; None: they do not.
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
 
@@ -79,6 +126,8 @@ class Check(Struct, frozen=True, kw_only=True):
     url: str = ""
     log: str = ""  #: The tail of a failed one's log, without control characters.
     run_id: int | None = None  #: The check run's number; None for a commit status.
+    red_on_base: bool = False  #: Whether it fails on the base's commit too.
+    flaky: bool = False  #: Whether the project marks it as one that fails at random.
 
 
 class Remark(Struct, frozen=True, kw_only=True):
@@ -123,7 +172,11 @@ class Pull(Struct, frozen=True, kw_only=True):
     title: str = ""
     state: PullState = PullState.OPEN
     draft: bool = False
+    branch: str = ""  #: The branch its commits are on.
     head: str = ""
+    head_by: Mover = Mover.BOT  #: Who moved the branch there.
+    #: Earlier heads whose approval this one keeps: only the base was merged into them since.
+    carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.
     base_branch: str = ""
     merge: Merge = Merge.UNKNOWN
@@ -189,6 +242,13 @@ class Facts(Struct, frozen=True, kw_only=True):
     branch: str = ""
     run: int = 0  #: The run last ordered; 0: none yet.
     slot: bool = False  #: Whether it may run a program now.
+    waits: str = ""  #: Why it was given no slot, where that was asked for.
+    agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
+    spent: Spending = Spending()  #: By all its runs since it was last restored.
+    spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
+    spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.
+    frozen: Frozen | None = None
+    restored_at: datetime | None = None
     agent: Agent = Agent()
     work: Work = Work()
     pulls: tuple[Pull, ...] = ()

@@ -21,6 +21,13 @@ class MergeMethod(StrEnum):
     REBASE = "rebase"
 
 
+class NothingToShow(StrEnum):
+    """What becomes of a session whose agent ended well without a commit."""
+
+    ASK = "ask"  #: People are asked.
+    DONE = "done"  #: It is done.
+
+
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """What a team decides about its sessions. Durations are seconds."""
 
@@ -46,3 +53,15 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
     merged_grace_seconds: float = 300.0  #: What an agent may still do after its merge.
     fresh_seconds: float = 300.0  #: How long `active` is believed without new evidence.
     probe_seconds: float = 300.0  #: How long probes may fail or disagree before it is stuck.
+    probe_looks: int = 3  #: How many looks must agree on that.
+    strong_seconds: float = 60.0  #: How long evidence is strong: recent activity.
+    spawn_seconds: float = 600.0  #: How long a start may take before it has failed.
+    park_seconds: float = 900.0  #: How long it waits on people before its program is stopped.
+    nothing_to_show: NothingToShow = NothingToShow.ASK
+    session_usd: float = 5.0  #: Since its last restore; 0: no limit, here and below.
+    session_hours: float = 2.0  #: Of active time, since its last restore.
+    session_tokens: int = 0
+    issue_usd: float = 0.0  #: Over all its lives.
+    day_usd: float = 25.0  #: Of a repository, each UTC day.
+    budget_warning: float = 0.8  #: The part of a budget at which people are told.
+    pushes_per_hour: int = 10  #: Of one session.

@@ -54,4 +54,11 @@ ADVICE: Final = {
     Reason.UNCOMMITTED_WORK: Advice(
         "Tell the agent what to do with its uncommitted work, or commit it at its terminal.", False
     ),
+    Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to go on.", False),
+    Reason.PERSON_PUSHED: Advice(
+        "Write `/mergewright resume`, or tell the agent what to do next.", False
+    ),
+    Reason.NO_MEMORY: Advice(
+        "Free memory on the machine; it starts by itself once there is room.", True
+    ),
 }

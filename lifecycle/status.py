@@ -99,6 +99,14 @@ class Merge(StrEnum):
     UNKNOWN = "unknown"  #: GitHub has not worked it out; ask again.
 
 
+class Mover(StrEnum):
+    """Who moved a pull request's branch to where it is."""
+
+    BOT = "bot"  #: A push of Mergewright.
+    UPDATE = "update"  #: GitHub merged the base into it.
+    PERSON = "person"
+
+
 class PullState(StrEnum):
     """A pull request's state on GitHub."""
 
@@ -138,3 +146,7 @@ class Reason(StrEnum):
     NO_SLOT = "no_slot"
     STARTING = "starting"
     RELEASING = "releasing"
+    PAUSED_BY_PERSON = "paused_by_person"
+    PERSON_PUSHED = "person_pushed"
+    COMPLETED = "completed"
+    NO_MEMORY = "no_memory"

@@ -1,24 +1,19 @@
-"""What the facts say when they are read together: the questions rules and reactions ask.
-
-Every comparison with the clock goes through `View.passed`, which notes the instant at which the
-answer will change; the earliest of them is when the session must be judged again.
-"""
+"""What the facts say when they are read together: the questions rules and reactions ask."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from lifecycle import keys
-from lifecycle.facts import Facts, Pull, Remark, Thread, Wish
+from lifecycle.facts import Facts, Pull, Remark, Thread
+from lifecycle.moment import Moment
 from lifecycle.names import addresses_bot
-from lifecycle.past import Past
 from lifecycle.policy import Policy
 from lifecycle.signals import Talk
-from lifecycle.status import Activity, CheckState, Merge, Probe, PullState
+from lifecycle.status import CheckState, Merge, PullState
+from lifecycle.talk import talk_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_ALIVE, _DEAD = Probe.ALIVE, Probe.DEAD
-_ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 _AT_REST: Final = (Talk.QUIET, Talk.ENDED)
 _FAILED, _PENDING = CheckState.FAILED, CheckState.PENDING
 _HELD: Final = (CheckState.CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
@@ -27,39 +22,22 @@ _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 _REMINDER: Final = "tell:dirty:"
 
 
-class View:
+class View(Moment):
     """Facts under a policy at an instant, read once when it is made. Lives for one decision."""
 
     def __init__(self, facts: Facts, policy: Policy, now: datetime) -> None:
-        self.facts = facts
-        self.policy = policy
-        self.now = now
-        self.recheck_at: datetime | None = None
-        self.past = Past(facts.done)
-        #: When this run was last given something to do; None: it was not started.
-        self.given = self.past.given(facts.run)
+        super().__init__(facts, policy, now)
         #: The pull request that matters: the newest open one, else merged one, else the newest.
         self.pull = max(facts.pulls, key=_weight, default=None)
         self._read_agent()
         self._read_checks()
         self._read_review()
 
-    def passed(self, since: datetime, seconds: float) -> bool:
-        """Whether so many seconds have gone by; if not, be asked again when they have."""
-        due = since + timedelta(seconds=seconds)
-        if self.now >= due:
-            return True
-        if self.recheck_at is None or due < self.recheck_at:
-            self.recheck_at = due
-        return False
-
     # -- the agent and its work ------------------------------------------------------------------
 
     def _read_agent(self) -> None:
-        agent, work = self.facts.agent, self.facts.work
-        #: Whether runtime and program were both seen to live.
-        self.alive = agent.runtime is _ALIVE and agent.program is _ALIVE
-        self.talk = self._talk()
+        work = self.facts.work
+        self.talk = talk_of(self)
         #: Whether the agent is done with everything it was told: its turn or its program ended.
         self.at_rest = self.talk in _AT_REST
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
@@ -67,32 +45,6 @@ class View:
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
         #: Whether the pull request, as read, shows what is in the workspace.
         self.current = self.pull is not None and self.pull.head == work.head
-
-    def _talk(self) -> Talk:
-        """What can be said to the agent; a run's own evidence alone counts."""
-        agent, policy = self.facts.agent, self.policy
-        if agent.run != self.facts.run:
-            return Talk.NONE
-        if agent.exit is not None:
-            return Talk.ENDED if agent.exit.code == 0 else Talk.CRASHED
-        if not self.alive:
-            dead = agent.runtime is _DEAD and agent.program is _DEAD
-            return Talk.CRASHED if dead else Talk.UNSURE
-        if agent.activity in _RESTING:
-            told = self.given
-            if told is None or (agent.since is not None and agent.since > told):
-                return Talk.QUIET
-            # A message that has just gone in is being read, whatever the last evidence says.
-            return Talk.QUIET if self.passed(told, policy.hearing_seconds) else Talk.ACTIVE
-        if agent.activity is _ACTIVE:
-            seen = agent.seen or agent.since
-            stale = seen is None or self.passed(seen, policy.fresh_seconds)
-            return Talk.UNSURE if stale else Talk.ACTIVE
-        if agent.activity is Activity.WAITING_INPUT:
-            return Talk.WAITING
-        if agent.activity is Activity.BLOCKED:
-            return Talk.BLOCKED
-        return Talk.UNSURE if agent.activity is Activity.EXITED else Talk.NONE
 
     def in_vain(self, told: datetime) -> bool:
         """Whether the agent came to rest without a commit after it was told something."""
@@ -209,11 +161,6 @@ class View:
     def rounds(self) -> dict[str, datetime]:
         """What was told of reviews and comments."""
         return self.past.told("tell:review:")
-
-    def wish(self, kind: str) -> Wish | None:
-        """The newest wish of a kind."""
-        wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
-        return max(wishes, key=lambda wish: wish.at, default=None)
 
 
 def spent(cause: str, tries: dict[str, datetime], most: int) -> bool:

@@ -10,8 +10,9 @@ from lifecycle.escalations import ESCALATIONS
 from lifecycle.facts import Agent, Facts, Failure, Work
 from lifecycle.keys import fingerprint
 from lifecycle.policy import Policy
-from lifecycle.reading import Evidence, read
+from lifecycle.reading import read
 from lifecycle.signals import Attention
+from lifecycle.stages import Evidence
 from lifecycle.status import Activity, CheckState, Merge, PullState, Reason, Review
 from lifecycle.view import View
 from tests.lifecycle.universe import (

@@ -21,6 +21,7 @@ WELL = {
     Reason.NO_SLOT,
     Reason.STARTING,
     Reason.RELEASING,
+    Reason.COMPLETED,
 }
 ALARMS = {
     **{name: given for name, (given, *_) in STANDS.items()},

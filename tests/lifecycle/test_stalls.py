@@ -2,10 +2,11 @@
 
 import pytest
 
-from lifecycle.facts import Agent, Facts
+from lifecycle.facts import Agent, Doubt, Facts
 from lifecycle.policy import Policy
-from lifecycle.reading import Evidence, read
+from lifecycle.reading import read
 from lifecycle.signals import Attention
+from lifecycle.stages import Evidence
 from lifecycle.status import Activity, Probe, Reason
 from lifecycle.view import View
 from tests.lifecycle.universe import NOW, agent, ago, done, facts, published
@@ -38,7 +39,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         Reason.NO_PROGRESS,
     ),
     "not to be seen for five minutes": (
-        agent(program=Probe.UNKNOWN, doubted=ago(300)),
+        agent(program=Probe.UNKNOWN, doubt=Doubt(since=ago(300), evidence="?", looks=3)),
         f"stuck:probe_failure:{ago(300).isoformat()}",
         Reason.PROBE_FAILURE,
     ),
@@ -71,7 +72,11 @@ FINE: dict[str, Facts] = {
         done=done("start:first:r1", seconds_ago=599),
     ),
     "not to be seen for a moment after a long rest": published(
-        agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubted=ago(299))
+        agent=agent(
+            seconds_ago=9000,
+            program=Probe.UNKNOWN,
+            doubt=Doubt(since=ago(299), evidence="?", looks=3),
+        )
     ),
     "not to be seen for a moment, nobody knows since when": published(
         agent=agent(seconds_ago=299, program=Probe.UNKNOWN)

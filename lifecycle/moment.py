@@ -1,0 +1,44 @@
+"""Facts under a policy at one instant, and what only the clock and the past decide.
+
+Every comparison with the clock goes through `Moment.passed`, which notes the instant at which the
+answer will change; the earliest of them is when the session must be judged again.
+"""
+
+from datetime import datetime, timedelta
+
+from lifecycle.facts import Facts, Wish
+from lifecycle.past import Past
+from lifecycle.policy import Policy
+from lifecycle.status import Probe
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_ALIVE = Probe.ALIVE
+
+
+class Moment:
+    """What every question about a session starts from. Lives for one decision."""
+
+    def __init__(self, facts: Facts, policy: Policy, now: datetime) -> None:
+        self.facts = facts
+        self.policy = policy
+        self.now = now
+        self.recheck_at: datetime | None = None
+        self.past = Past(facts.done)
+        #: When this run was last given something to do; None: it was not started.
+        self.given = self.past.given(facts.run)
+        #: Whether runtime and program were both seen to live.
+        self.alive = facts.agent.runtime is _ALIVE and facts.agent.program is _ALIVE
+
+    def passed(self, since: datetime, seconds: float) -> bool:
+        """Whether so many seconds have gone by; if not, be asked again when they have."""
+        due = since + timedelta(seconds=seconds)
+        if self.now >= due:
+            return True
+        if self.recheck_at is None or due < self.recheck_at:
+            self.recheck_at = due
+        return False
+
+    def wish(self, kind: str) -> Wish | None:
+        """The newest wish of a kind."""
+        wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
+        return max(wishes, key=lambda wish: wish.at, default=None)

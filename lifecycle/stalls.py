@@ -1,0 +1,77 @@
+"""What does not go on and may yet: one row a cause; at most one of them stands."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lifecycle import keys
+from lifecycle.signals import Talk
+from lifecycle.status import Reason
+from lifecycle.view import View
+
+
+class Escalation(NamedTuple):
+    """A cause people have to look at; its key names the cause."""
+
+    key: str
+    reason: Reason
+    because: str
+
+
+Row = Callable[[View], Escalation | None]
+
+
+def blocked(view: View) -> Escalation | None:
+    """The agent itself says that something stops it."""
+    if view.talk is not Talk.BLOCKED:
+        return None
+    if not view.passed(since(view), view.policy.stuck_seconds):
+        return None
+    error = view.facts.agent.error or "it does not say by what"
+    key = moment(f"stuck:{Reason.AGENT_BLOCKED}", view)
+    return Escalation(key, Reason.AGENT_BLOCKED, f"the agent is blocked: {error}")
+
+
+def no_progress(view: View) -> Escalation | None:
+    """The program lives, and nothing has been seen of it for long."""
+    if view.talk not in (Talk.UNSURE, Talk.NONE) or not view.alive:
+        return None
+    if not view.passed(_last_sign(view), view.policy.stuck_seconds):
+        return None
+    key = moment(f"stuck:{Reason.NO_PROGRESS}", view)
+    return Escalation(key, Reason.NO_PROGRESS, "the agent shows no progress")
+
+
+def state_unknown(view: View) -> Escalation | None:
+    """The probes have failed or disagreed for long."""
+    if view.talk is not Talk.UNSURE or view.alive:
+        return None
+    doubt = view.facts.agent.doubt
+    if doubt is not None and doubt.looks < view.policy.probe_looks:
+        return None
+    began = doubt.since if doubt else _last_sign(view)
+    if not view.passed(began, view.policy.probe_seconds):
+        return None
+    key = f"stuck:{Reason.PROBE_FAILURE}:{began.isoformat()}"
+    return Escalation(key, Reason.PROBE_FAILURE, "the agent's state could not be established")
+
+
+def since(view: View) -> datetime:
+    """When the agent's activity began, as far as is known."""
+    agent, facts = view.facts.agent, view.facts
+    return agent.since or agent.seen or view.given or facts.created
+
+
+def _last_sign(view: View) -> datetime:
+    """When there was last a sign that the agent goes on."""
+    agent = view.facts.agent
+    return max(filter(None, (agent.seen, agent.since, view.given)), default=view.facts.created)
+
+
+def moment(cause: str, view: View) -> str:
+    """A cause that may come again in one run: it is named with when it began."""
+    agent = view.facts.agent
+    return keys.of_run(f"{cause}:{agent.since.isoformat() if agent.since else ''}", agent.run)
+
+
+STALLS: Final[tuple[Row, ...]] = (blocked, no_progress, state_unknown)
