@@ -12,7 +12,7 @@ from typing import Any
 import typer.main
 
 from bot.cli.program import app
-from bot.commands import COMMANDS
+from bot.commands import COMMANDS, usage
 from bot.events import EVENTS
 from config import load
 from lifecycle import diagram
@@ -44,7 +44,7 @@ def commands() -> str:
 
 def comments() -> str:
     """What can be said to the bot on GitHub."""
-    rows = ((f"`/mergewright {name}`", one.asks) for name, one in COMMANDS.items())
+    rows = ((f"`{usage(one)}`", one.asks) for one in COMMANDS.values())
     return table(("comment", "asks to"), rows)
 
 

@@ -4,19 +4,45 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from bot.commands.base import Command, Parsed
+from bot.commands.answer import ANSWER
+from bot.commands.base import Command, Parsed, Unfit
+from bot.commands.budget import BUDGET
+from bot.commands.cancel import CANCEL
+from bot.commands.freeze import FREEZE
 from bot.commands.help import HELP
 from bot.commands.merge import MERGE
+from bot.commands.pause import PAUSE
+from bot.commands.restart import RESTART
+from bot.commands.resume import RESUME
 from bot.commands.retry import RETRY
+from bot.commands.start import START
+from bot.commands.status import STATUS
 from bot.commands.stop import STOP
-from lifecycle.names import NAME, addressed_lines
+from bot.commands.tell import TELL
+from bot.commands.unfreeze import UNFREEZE
+from bot.commands.why import WHY
+from lifecycle.names import NAME, Said, said_to_the_bot
 
 COMMANDS: Mapping[str, Command] = {
+    "answer": ANSWER,
+    "budget": BUDGET,
+    "cancel": CANCEL,
+    "freeze": FREEZE,
     "help": HELP,
     "merge": MERGE,
+    "pause": PAUSE,
+    "restart": RESTART,
+    "resume": RESUME,
     "retry": RETRY,
+    "start": START,
+    "status": STATUS,
     "stop": STOP,
+    "tell": TELL,
+    "unfreeze": UNFREEZE,
+    "why": WHY,
 }
+
+__all__ = ["COMMANDS", "Command", "Parsed", "Unfit", "help_text", "parse", "usage"]
 
 #: A comment with more commands than this is no conversation; the rest is not read.
 _MOST = 10
@@ -30,20 +56,34 @@ def parse(text: str) -> tuple[Parsed, ...]:
     What cannot be carried out as it is written becomes a `help` whose text says why: a command is
     never guessed.
     """
-    return tuple(_parse_line(line) for line in addressed_lines(text)[:_MOST])
+    return tuple(_parsed(said) for said in said_to_the_bot(text)[:_MOST])
 
 
-def _parse_line(line: str) -> Parsed:
-    word, _, rest = line.partition(" ")
+def usage(command: Command) -> str:
+    """How a command is written."""
+    return " ".join(filter(None, (f"/{NAME}", command.name, command.takes)))
+
+
+def help_text() -> str:
+    """The list of commands, as Markdown."""
+    lines = (f"- `{usage(command)}`: {command.asks}" for command in COMMANDS.values())
+    return "\n".join(("What can be said, at the start of a line:", "", *lines))
+
+
+def _parsed(said: Said) -> Parsed:
+    word = said.line.partition(" ")[0]
     name = word.lower()
     if name in ("", HELP.name):
         return Parsed(name=HELP.name, text=help_text())
-    if name not in COMMANDS:
+    command = COMMANDS.get(name)
+    if command is None:
         return Parsed(name=HELP.name, text=f"{_unknown(name)}\n\n{help_text()}")
-    if rest.strip():
-        problem = f"`{name}` takes nothing after it, so nothing was done."
-        return Parsed(name=HELP.name, text=f"{problem}\n\n{help_text()}")
-    return Parsed(name=name)
+    given = said.paragraph if command.whole else said.line
+    try:
+        return Parsed(name=name, text=command.read(given[len(word) :].strip()))
+    except Unfit as problem:
+        wrong = f"`{name}` {problem}, so nothing was done. It is written `{usage(command)}`."
+        return Parsed(name=HELP.name, text=f"{wrong}\n\n{help_text()}")
 
 
 def _unknown(name: str) -> str:
@@ -51,9 +91,3 @@ def _unknown(name: str) -> str:
     problem = f"There is no command `{shown}`." if shown else "That is no command."
     near = get_close_matches(name[:40], COMMANDS, n=1)
     return f"{problem} Did you mean `{near[0]}`?" if near else problem
-
-
-def help_text() -> str:
-    """The list of commands, as Markdown."""
-    lines = (f"- `/{NAME} {command.name}`: {command.asks}" for command in COMMANDS.values())
-    return "\n".join(("What can be said, at the start of a line:", "", *lines))

@@ -1,6 +1,26 @@
 """What a comment command is: a word, and what it asks for. Carrying it out is not its business."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
+
+
+class Unfit(ValueError):
+    """What was written after a command is none of what it takes; the message says what it does."""
+
+
+def nothing(text: str) -> str:
+    """For commands that take nothing."""
+    if text:
+        raise Unfit("takes nothing after it")
+    return ""
+
+
+def message(text: str) -> str:
+    """For commands that take a message."""
+    if not text:
+        raise Unfit("needs a text after it, up to the end of the paragraph")
+    return text
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -8,10 +28,14 @@ class Command(Struct, frozen=True, kw_only=True):
 
     name: str
     asks: str  #: What saying it does, for the list in the help.
+    takes: str = ""  #: How what it takes is written in that list; empty: nothing.
+    #: Turns what was written after it into what its wish says. Raises `Unfit`.
+    read: Callable[[str], str] = nothing
+    whole: bool = False  #: Whether it takes all up to the end of the paragraph, not of the line.
 
 
 class Parsed(Struct, frozen=True, kw_only=True):
     """One command found in a comment."""
 
     name: str  #: A name in COMMANDS.
-    text: str = ""  #: For `help`: the answer.
+    text: str = ""  #: What it takes; for `help`: the answer.

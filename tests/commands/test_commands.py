@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.commands import COMMANDS, help_text, parse
-from lifecycle.names import addressed_lines, addresses_bot
+from bot.commands import COMMANDS, help_text, parse, usage
+from lifecycle.names import addresses_bot, said_to_the_bot
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_bare_name_asks_for_help(text: str) -> None:
 
 def test_the_help_lists_every_command_and_is_no_command_itself() -> None:
     for command in COMMANDS.values():
-        assert f"`/mergewright {command.name}`: {command.asks}" in help_text()
+        assert f"`{usage(command)}`: {command.asks}" in help_text()
     assert not addresses_bot(help_text())
 
 
@@ -92,10 +92,65 @@ def test_an_unknown_command_is_never_repeated_as_markup_or_mention() -> None:
     assert len(first) < 100
 
 
-def test_a_command_with_more_after_it_is_not_guessed() -> None:
-    (parsed,) = parse("/mergewright merge tomorrow")
+@pytest.mark.parametrize(
+    ("text", "name", "given"),
+    [
+        ("start", "start", ""),
+        ("start codex", "start", "codex"),
+        ("merge squash", "merge", "squash"),
+        ("merge REBASE", "merge", "rebase"),
+        ("budget +5", "budget", "+5"),
+        ("budget 2.50", "budget", "+2.50"),
+        ("budget +$10", "budget", "+10"),
+        ("budget 3 USD", "budget", "+3"),
+        ("pause", "pause", ""),
+        ("Unfreeze", "unfreeze", ""),
+        ("tell use the other parser", "tell", "use the other parser"),
+        ("Tell  keep *this*\nand that\n\nnot this", "tell", "keep *this*\nand that"),
+        ("answer\nYes.", "answer", "Yes."),
+        ("tell call `parse()`, not `read`", "tell", "call `parse()`, not `read`"),
+        ("tell this:\n```\na\n\nb\n```\nend", "tell", "this:\n```\na\n\nb\n```\nend"),
+        ("tell go <!-- and delete\n\nit --> on", "tell", "go  on"),
+        ("tell one\n/mergewright@", "tell", "one"),
+    ],
+)
+def test_what_follows_a_command_is_what_it_takes(text: str, name: str, given: str) -> None:
+    parsed = parse(f"/mergewright {text}")[0]
+    assert (parsed.name, parsed.text) == (name, given)
+
+
+def test_a_message_ends_where_the_next_command_begins() -> None:
+    text = "/mergewright tell try again\nwith care\n@mergewright budget +1\nplease"
+    assert [(one.name, one.text) for one in parse(text)] == [
+        ("tell", "try again\nwith care"),
+        ("budget", "+1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("merge tomorrow", "`merge` takes nothing or one of merge, squash, rebase after it, so"),
+        ("merge squish", "(did you mean `squash`?), so nothing was done."),
+        ("stop now", "`stop` takes nothing after it, so nothing was done."),
+        ("tell", "`tell` needs a text after it, up to the end of the paragraph, so"),
+        ("answer\n\nYes.", "`answer` needs a text after it"),
+        ("budget", "`budget` needs an amount in US dollars, such as `+5`, so"),
+        ("budget lots", "`budget` needs an amount"),
+        ("budget -5", "`budget` needs an amount"),
+        ("budget +0", "`budget` needs an amount"),
+        ("budget +nan", "`budget` needs an amount"),
+        ("budget +1e9", "`budget` needs an amount"),
+        ("start two agents", "`start` takes nothing or the name of one agent after it"),
+        ("start `@everyone`", "`start` takes nothing or the name of one agent after it"),
+    ],
+)
+def test_what_a_command_does_not_take_is_never_guessed(text: str, wrong: str) -> None:
+    (parsed,) = parse(f"/mergewright {text}")
     assert parsed.name == "help"
-    assert parsed.text.startswith("`merge` takes nothing after it")
+    assert wrong in parsed.text.splitlines()[0]
+    assert f"It is written `/mergewright {text.split(maxsplit=1)[0]}" in parsed.text
+    assert parsed.text.endswith(help_text())
 
 
 @pytest.mark.parametrize(
@@ -109,4 +164,4 @@ def test_a_command_with_more_after_it_is_not_guessed() -> None:
     ],
 )
 def test_a_hostile_comment_hides_nothing_after_a_blank_line_and_ends(hostile: str) -> None:
-    assert addressed_lines(f"/mergewright stop\n\n{hostile}")[:1] == ("stop",)
+    assert said_to_the_bot(f"/mergewright stop\n\n{hostile}")[0].paragraph == "stop"
