@@ -76,9 +76,9 @@ def lines(
         assert not {TOKEN, "w" * 32, "p" * 32} & set(result.out.split())
         found: dict[str, str] = {}
         for line in result.out.splitlines():
-            if begins := re.fullmatch(r"(ok|warn|fail) +(.+?)  +(.+)", line):
+            if begins := re.fullmatch(r"(ok|warn|fail) +(.+?)(?:  +(.+))?", line):
                 verdict, name, says = begins.groups()
-                found[name] = f"{verdict} {says.strip()}"
+                found[name] = f"{verdict} {says or ''}".rstrip()
             else:
                 found[name] += f" {line.strip()}"
         assert result.code == any(text.startswith("fail") for text in found.values())
