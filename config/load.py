@@ -67,6 +67,10 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     key_file = settings.github.private_key_file
     if key_file and not secrets["private_key"]:
         secrets["private_key"] = _read(path.parent / key_file, "github.private-key-file")
+    if any(map(str.isspace, secrets["token"])):
+        raise ConfigError(
+            f"{VARIABLES['token']}: there is a blank or a line break in it: copy the token alone"
+        )
     return settings, Secrets(**secrets)
 
 
@@ -195,6 +199,8 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
             yield f"{where}: expected a name of up to 39 small letters, digits and dashes"
         if not _REPOSITORY.fullmatch(project.repository):
             yield f"{where}.repository = {_short(project.repository)}: expected 'owner/name'"
+        if "," in project.label:
+            yield f"{where}.label = {_short(project.label)}: GitHub finds no label with a comma"
         if project.agent not in settings.agent_types:
             yield (
                 f"{where}.agent = {_short(project.agent)}: no [agent-types.{project.agent}];"

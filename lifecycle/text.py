@@ -17,3 +17,16 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\uf
 def plain(text: str) -> str:
     """Text whose only control characters are newlines and tabs."""
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
+
+
+def settled(text: str) -> str:
+    """Plain text as a terminal would leave it standing.
+
+    Of a line that was overwritten in place, as progress bars do, the last state is kept.
+    """
+    return "\n".join(_last_state(line) for line in text.split("\n"))
+
+
+def _last_state(line: str) -> str:
+    states = [state for state in map(plain, line.split("\r")) if state]
+    return states[-1] if states else ""

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from lifecycle.facts import Exit
-from lifecycle.text import plain
+from lifecycle.text import settled
 from runtimes.base import Launch, RuntimeFailure
 from runtimes.supervise import MARK, identity
 
@@ -76,7 +76,7 @@ def tail(log: Path) -> str:
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""
-    lines = plain(text).rstrip().splitlines()
+    lines = settled(text).rstrip().splitlines()
     return "\n".join(lines[-_TAIL_LINES:])
 
 

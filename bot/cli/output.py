@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from lifecycle.text import plain
+from lifecycle.text import settled
 
 _POLL_SECONDS = 0.2
 
@@ -38,5 +38,5 @@ def _further(file: IO[str]) -> Iterator[str]:
 
 
 def _print(line: str, ansi: bool) -> None:
-    sys.stdout.write(line if ansi else plain(line.rstrip("\n")) + "\n")
+    sys.stdout.write(line if ansi else settled(line.rstrip("\n")) + "\n")
     sys.stdout.flush()

@@ -32,6 +32,14 @@ def test_escape_sequences_are_taken_out_unless_asked_for(
     assert mergewright("logs", session, "--ansi").out.startswith("\x1b[31mred")
 
 
+def test_of_a_line_overwritten_in_place_the_last_state_is_printed(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session()
+    house.printed(session, "10%\r50%\r100%\r\x1b[0m\r\nnext\n")
+    assert mergewright("logs", session).out == "100%\nnext\n"
+
+
 def test_output_that_is_no_text_is_printed_all_the_same(
     mergewright: CommandLine, house: House
 ) -> None:

@@ -48,6 +48,9 @@ ANSWERS = {
     f"{PROJECT}repository = 'a/b'\n[projects.Big]\nrepository = 'a/c'\nagent = 'shell'": (
         "projects.Big: expected a name of up to 39 small letters, digits and dashes"
     ),
+    f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
+        "projects.w.label = 'bug,urgent': GitHub finds no label with a comma"
+    ),
     "[github]\napi-url = 'ghe.example.com'\ngit-url = 'https://x/'": (
         "github.api-url = 'ghe.example.com': expected an address such as https://example.com/"
     ),

@@ -78,6 +78,14 @@ def test_a_secret_is_read_from_its_variable_or_from_a_file(
         assert secrets == Secrets(**{field: "hunter2"})
 
 
+@pytest.mark.parametrize("token", [f"{TOKEN[:20]}\n{TOKEN[20:]}", f"token {TOKEN}", f"{TOKEN}\tx"])
+def test_a_token_with_a_blank_in_it_is_refused_and_not_repeated(file: Path, token: str) -> None:
+    file.write_text("")
+    with pytest.raises(ConfigError, match="MERGEWRIGHT_GITHUB_TOKEN: there is a blank") as refused:
+        load(file, {"MERGEWRIGHT_GITHUB_TOKEN": token})
+    assert "xxxx" not in str(refused.value)
+
+
 def test_a_secret_in_two_places_is_refused(file: Path) -> None:
     file.touch()
     environ = {"MERGEWRIGHT_PAGE_TOKEN": "a", "MERGEWRIGHT_PAGE_TOKEN_FILE": "b"}

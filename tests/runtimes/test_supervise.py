@@ -136,7 +136,7 @@ def test_the_tail_is_the_last_lines_without_what_only_a_terminal_understands(
     log = tmp_path / "output.log"
     assert supervised.tail(log) == ""
     lines = "".join(f"\x1b[3{n % 8}mline {n}\x1b[0m\r\n" for n in range(3000))
-    log.write_text(f"{lines}\x1b]0;title\x07\x1b(Bthe\x08 end\x1b[?2004l\r\n")
+    log.write_text(f"{lines}10%\r50%\r100%\r\n\x1b]0;title\x07\x1b(Bthe\x08 end\x1b[?2004l\r\n")
     tail = supervised.tail(log).splitlines()
     assert len(tail) == 20
-    assert tail[-2:] == ["line 2999", "the end"]
+    assert tail[-2:] == ["100%", "the end"]
