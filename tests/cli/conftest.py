@@ -146,11 +146,12 @@ class CommandLine:
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    monkeypatch.chdir(tmp_path)
+def house(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> House:
+    root = tmp_path_factory.mktemp("h")  # The sockets below it have room for a short path only.
+    monkeypatch.chdir(root)
     monkeypatch.delenv("MERGEWRIGHT_CONFIG", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    return House(tmp_path)
+    return House(root)
 
 
 @pytest.fixture
