@@ -13,6 +13,7 @@ from lifecycle.decide import Decision, decide
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
 from lifecycle.signals import OVER
+from lifecycle.status import Status
 
 log = logging.getLogger(__name__)
 
@@ -99,4 +100,5 @@ def recorded(facts: Facts, decision: Decision) -> Recorded:
         run=max([facts.run, *runs]),
         ended=decision.ended,
         frees_slot=not decision.holds_slot,
+        wants_slot=decision.status is Status.QUEUED and not facts.slot,
     )

@@ -9,6 +9,8 @@ from bot.store.errors import (
     StoreFull,
     StoreUnusable,
 )
+from bot.store.freezes import Freeze
+from bot.store.incidents import Incident
 from bot.store.lease import this_process
 from bot.store.store import Store
 from bot.store.values import (
@@ -23,6 +25,7 @@ from bot.store.values import (
     NewSession,
     NewWish,
     Observed,
+    Ordered,
     Recorded,
     Session,
     Touch,
@@ -37,11 +40,14 @@ __all__ = [
     "Due",
     "DueTouch",
     "Fenced",
+    "Freeze",
     "HistoryRow",
+    "Incident",
     "Live",
     "NewSession",
     "NewWish",
     "Observed",
+    "Ordered",
     "Recorded",
     "Session",
     "Store",

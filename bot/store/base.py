@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.store.errors import StoreClosed, StoreFailure, explained
-from bot.store.schema import open_reader
+from bot.store.opening import open_reader
 from bot.store.writer import Writer
 
 T = TypeVar("T")

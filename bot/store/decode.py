@@ -1,8 +1,11 @@
 """Rows of the sessions' tables as values."""
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from bot.store.rows import Row, decoded, moment, moment_or_none
+from bot.store.usage import spending
 from bot.store.values import Live, Session
 from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
 
@@ -39,8 +42,10 @@ def ended_of(row: Row) -> Ended | None:
     return None if row["ended"] is None else decoded(_ended, row, "sessions", "id", "ended")
 
 
-def session_of(row: Row, wishes: tuple[Wish, ...]) -> Session:
-    """A whole row of `sessions`."""
+def session_of(
+    row: Row, wishes: tuple[Wish, ...], used: Sequence[Row], metadata: Mapping[str, str]
+) -> Session:
+    """A whole row of `sessions`, with what other tables have of it."""
     return Session(
         id=row["id"],
         project=row["project"],
@@ -49,9 +54,18 @@ def session_of(row: Row, wishes: tuple[Wish, ...]) -> Session:
         issue=issue_of(row),
         requester=row["requester"],
         agent_type=row["agent_type"],
+        agent_name=row["agent_name"],
         branch=row["branch"],
         run=row["run"],
         slot=bool(row["slot"]),
+        wants_slot=bool(row["wants_slot"]),
+        wanted_since=moment_or_none(row["wanted_since"]),
+        waits=row["waits"],
+        priority=row["priority"],
+        restored_at=moment_or_none(row["restored_at"]),
+        spent=spending(used, row["first_run"]),
+        spent_ever=spending(used),
+        metadata=metadata,
         agent=agent_of(row),
         work=work_of(row),
         pulls=pulls_of(row),

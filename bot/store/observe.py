@@ -7,9 +7,10 @@ from datetime import datetime
 import msgspec
 
 from bot.store.base import Base
-from bot.store.decode import pulls_of
+from bot.store.decode import agent_of, pulls_of
 from bot.store.rows import Row, encoded
 from bot.store.sessions import wake
+from bot.store.usage import account
 from bot.store.values import Observed
 from lifecycle.facts import Pull
 
@@ -97,6 +98,8 @@ def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
     differing = _differing(seen, row)
     if not differing:
         return False
+    if seen.agent is not None and "agent" in differing:
+        account(connection, seen.session, agent_of(row), seen.agent, now)
     connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
     if "pulls" in differing:
         _index_pulls(connection, seen.session, seen.pulls or ())

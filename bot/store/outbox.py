@@ -8,10 +8,10 @@ import msgspec
 
 from bot.store.base import Base
 from bot.store.observe import add_observations
-from bot.store.rows import Row, decoded, encoded, moment, readable
+from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
 from bot.store.sessions import wake
 from bot.store.touches import add_touches
-from bot.store.values import DeadLetter, Due, Observed, Touch
+from bot.store.values import DeadLetter, Due, Observed, Ordered, Touch
 from lifecycle.actions import Action
 from lifecycle.status import Reason
 
@@ -28,6 +28,8 @@ DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
 DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
     FROM outbox JOIN sessions ON sessions.id = outbox.session
     WHERE outbox.state = 'dead' ORDER BY seq"""
+ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error
+    FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 _DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
     WHERE seq = ? AND state = 'due' RETURNING session"""
 _RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
@@ -115,6 +117,11 @@ class Outbox(Base):
         with self._read() as connection:
             return list(readable(_dead_letter, connection.execute(DEAD)))
 
+    def outbox(self, session: str, limit: int = 200) -> list[Ordered]:
+        """The actions last written down for a session, newest first."""
+        with self._read() as connection:
+            return [_ordered(row) for row in connection.execute(ORDERED, (session, limit))]
+
 
 def add_actions(
     connection: sqlite3.Connection, session: str, actions: Sequence[Action], now: datetime
@@ -150,6 +157,21 @@ def _due(row: Row) -> Due:
         repository=row["repository"],
         action=decoded(_action, row, "outbox", "seq", "action"),
         attempts=row["attempts"],
+    )
+
+
+def _ordered(row: Row) -> Ordered:
+    return Ordered(
+        seq=row["seq"],
+        key=row["key"],
+        state=row["state"],
+        tries=row["attempts"],
+        created=moment(row["created"]),
+        next_at=moment(row["next_at"]),
+        done_at=moment_or_none(row["done_at"]),
+        result=row["result"],
+        reason=row["reason"],
+        error=row["error"],
     )
 
 

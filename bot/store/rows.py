@@ -66,3 +66,11 @@ def readable(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
             yield build(row)
         except BadRow as error:
             log.error("%s", error)
+
+
+def by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by their column `session`, each in the order they came."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["session"], []).append(row)
+    return found

@@ -1,22 +1,10 @@
-"""The tables, how they came to be, and how the file is opened.
+"""The tables, and how they came to be.
 
 Changing a table means adding a migration at the end; one that was ever released is never edited.
 """
 
-import sqlite3
-from collections.abc import Callable
-from pathlib import Path
-from urllib.parse import quote
-
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
-
-from bot.store.errors import StoreUnusable, explained
-
-BUSY_SECONDS = 5.0
-#: A delivery has 12 KB as a rule: in one page instead of four it is kept an eighth faster.
-PAGE_BYTES = 16_384
-OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 
 migrations = Migrations("mergewright")
 
@@ -25,6 +13,13 @@ migrations = Migrations("mergewright")
 def first_tables(db: Database) -> None:
     """Everything the first version keeps."""
     for statement in FIRST_TABLES:
+        db.execute(statement)
+
+
+@migrations()
+def whole_lifecycle(db: Database) -> None:
+    """Slots by priority, identities, budgets, freezes, metadata, incidents."""
+    for statement in WHOLE_LIFECYCLE:
         db.execute(statement)
 
 
@@ -152,107 +147,56 @@ FIRST_TABLES = (
         UNION SELECT session FROM outbox WHERE state = 'due'""",
 )
 
-
-def open_writer(path: Path) -> sqlite3.Connection:
-    """The one connection that writes; makes the file (0600) and its tables where they are missing.
-
-    Raises `StoreUnusable` or another `StoreFailure`.
-    """
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        raise StoreUnusable(
-            f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.37 or newer"
-        )
-    try:
-        path.touch(mode=0o600)
-    except OSError as error:
-        raise StoreUnusable(
-            f"the database {path} cannot be made or written ({error.strerror}):"
-            " give this user write access to the file and to its folder"
-        ) from error
-    return _opened(path, "rw", _prepare_writer)
-
-
-def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write. Raises `StoreUnusable`."""
-    if not path.is_file():
-        raise StoreUnusable(
-            f"there is no database {path}: `mergewright serve` makes it; is the folder right?"
-        )
-    return _opened(path, "ro", lambda connection, path: None)
-
-
-def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StoreUnusable` unless the tables are the ones this version knows."""
-    pending = migrations.pending(Database(connection, execute_plugins=False))
-    _refuse_strangers(connection, path)
-    if pending:
-        raise StoreUnusable(
-            f"the database {path} is of an older version (it lacks {pending[0].name!r}):"
-            " start `mergewright serve` once, which brings it up to date"
-        )
-
-
-def _opened(
-    path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]
-) -> sqlite3.Connection:
-    try:
-        connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode={mode}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,  # the writer is made in one thread and used in another
-            cached_statements=256,
-        )
-        try:
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute("PRAGMA mmap_size = 268435456")
-            prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    except sqlite3.Error as error:
-        raise explained(error, path) or error from error
-    return connection
-
-
-def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # a file keeps the one it began with
-    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    if mode != "wal":
-        raise StoreUnusable(
-            f"the database {path} stands on a file system without shared memory (its journal is"
-            f" {mode!r}): put it on a local disk"
-        )
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA cache_size = -65536")
-    _migrate(connection, path)
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    # sqlite-utils begins deferred; two bots starting at once must not both make the tables.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        _refuse_strangers(connection, path)
-        migrations.apply(Database(connection, execute_plugins=False))
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
-    db = Database(connection, execute_plugins=False)
-    ours = {migration.name for migration in migrations.applied(db)}
-    if not ours and db.table_names():
-        raise StoreUnusable(
-            f"the database {path} belongs to another program: name another file for Mergewright's"
-        )
-    ours -= {migration.name for migration in migrations._migrations}
-    if ours:
-        raise StoreUnusable(
-            f"the database {path} was written by a newer Mergewright (it has {min(ours)!r}):"
-            " install that version, or name another file"
-        )
+WHOLE_LIFECYCLE = (
+    # Whether it has something to run and no slot, since when, and why it was given none.
+    "ALTER TABLE sessions ADD COLUMN wants_slot INTEGER NOT NULL DEFAULT 0"
+    " CHECK (wants_slot IN (0, 1))",
+    "ALTER TABLE sessions ADD COLUMN wanted_since REAL",
+    "ALTER TABLE sessions ADD COLUMN waits TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sessions ADD COLUMN priority INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE sessions ADD COLUMN agent_name TEXT NOT NULL DEFAULT ''",
+    # When it was last restored, and the first run since then.
+    "ALTER TABLE sessions ADD COLUMN restored_at REAL",
+    "ALTER TABLE sessions ADD COLUMN first_run INTEGER NOT NULL DEFAULT 0",
+    """UPDATE sessions SET wants_slot = 1, wanted_since = since
+        WHERE status = 'queued' AND slot = 0 AND ended IS NULL""",
+    "DROP INDEX sessions_queued",
+    "CREATE INDEX sessions_wanting ON sessions (wanted_since) WHERE slot = 0 AND wants_slot = 1",
+    # What a run used on one day (UTC, `2030-01-31`); the sums are what its agent counts.
+    """CREATE TABLE usage (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        run INTEGER NOT NULL,
+        day TEXT NOT NULL,
+        repository TEXT NOT NULL,
+        cost_usd REAL NOT NULL DEFAULT 0,
+        active_seconds REAL NOT NULL DEFAULT 0,
+        input INTEGER NOT NULL DEFAULT 0,
+        output INTEGER NOT NULL DEFAULT 0,
+        cache_read INTEGER NOT NULL DEFAULT 0,
+        cache_write INTEGER NOT NULL DEFAULT 0,
+        reasoning INTEGER NOT NULL DEFAULT 0,
+        tokens INTEGER AS (input + output + cache_write + reasoning),
+        PRIMARY KEY (session, run, day)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX usage_day ON usage (repository, day, cost_usd, tokens, active_seconds)",
+    # A scope is empty (everything), `project:NAME` or `session:ID`.
+    """CREATE TABLE freezes (
+        scope TEXT PRIMARY KEY,
+        actor TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE metadata (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (session, key)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE incidents (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        key TEXT NOT NULL,
+        since REAL NOT NULL,
+        cleared_at REAL,
+        text TEXT NOT NULL
+    ) STRICT""",
+    "CREATE UNIQUE INDEX incidents_open ON incidents (key) WHERE cleared_at IS NULL",
+)

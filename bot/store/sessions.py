@@ -6,30 +6,36 @@ from datetime import datetime
 
 from bot.store.base import Base
 from bot.store.decode import live_of, session_of, wish_of
-from bot.store.rows import encoded, readable
+from bot.store.metadata import metadata_of
+from bot.store.rows import Row, by_session, encoded, readable
+from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.values import Live, NewSession, Session
-from lifecycle.facts import Agent, Wish, Work
+from lifecycle.facts import Agent, Work
 
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
-        agent_type, since, due, agent, work, issue)
+        agent_type, agent_name, priority, since, due, wants_slot, wanted_since, agent, work, issue)
     VALUES (:id, :project, :repository, :number, :branch, :now, :requester,
-        :agent_type, :now, :now, :agent, :work, :issue)
+        :agent_type, :agent_name, :priority, :now, :now, 1, :now, :agent, :work, :issue)
     ON CONFLICT DO NOTHING"""
+WISHES = """SELECT * FROM wishes WHERE session IN (SELECT value FROM json_each(?))
+    ORDER BY session, at, rowid"""
 _WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
     WHERE id = :id"""
-WISHES = """SELECT * FROM wishes WHERE session = ? ORDER BY at, rowid"""
 OF_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
 OF_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
 OF_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 OF_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
     UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
+ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
         work, pulls_read_at FROM sessions WHERE id IN live ORDER BY created, id"""
-QUEUED = """SELECT id FROM sessions WHERE slot = 0 AND status = 'queued' AND ended IS NULL
-    ORDER BY since, id LIMIT max(0, ? - (SELECT count(*) FROM sessions WHERE slot = 1))"""
-_TAKE_SLOT = "UPDATE sessions SET slot = 1 WHERE id = ?"
+QUEUED = """SELECT id FROM sessions WHERE slot = 0 AND wants_slot = 1
+    ORDER BY priority DESC, wanted_since, id
+    LIMIT max(0, ? - (SELECT count(*) FROM sessions WHERE slot = 1))"""
+_TAKE_SLOT = """UPDATE sessions SET slot = 1, wants_slot = 0, wanted_since = NULL, waits = ''
+    WHERE id = ?"""
 
 
 class Sessions(Base):
@@ -46,6 +52,8 @@ class Sessions(Base):
             "now": new.created.timestamp(),
             "requester": new.requester,
             "agent_type": new.agent_type,
+            "agent_name": new.agent_name,
+            "priority": new.priority,
             "agent": encoded(Agent()),
             "work": encoded(Work()),
             "issue": encoded(new.issue),
@@ -58,16 +66,14 @@ class Sessions(Base):
     def session(self, id: str) -> Session | None:
         """One session, or None. Raises `BadRow`."""
         with self._read() as connection:
-            row = connection.execute("SELECT * FROM sessions WHERE id = ?", (id,)).fetchone()
-            return None if row is None else session_of(row, wishes_of(connection, id))
+            row = connection.execute(ONE, (id,)).fetchone()
+            return None if row is None else _Around(connection, [row]).session(row)
 
     def sessions(self, *, live: bool | None = None) -> list[Session]:
         """All sessions, newest first; `live`: only those with (or without) something left to do."""
         with self._read() as connection:
-            rows = connection.execute(ALL, {"live": live})
-            return list(
-                readable(lambda row: session_of(row, wishes_of(connection, row["id"])), rows)
-            )
+            rows = connection.execute(ALL, {"live": live}).fetchall()
+            return list(readable(_Around(connection, rows).session, rows))
 
     def live(self) -> list[Live]:
         """What a sweep needs of every session that is not over and done with, oldest first."""
@@ -114,12 +120,22 @@ class Sessions(Base):
             return None if row is None else str(row["id"])
 
 
+class _Around:
+    """What other tables have of the sessions that are read together."""
+
+    def __init__(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        ids = [row["id"] for row in rows]
+        among = (encoded(ids),)
+        self._wishes = by_session(connection.execute(WISHES, among))
+        self._usage = by_session(connection.execute(USAGE, among))
+        self._metadata = metadata_of(connection, ids)
+
+    def session(self, row: Row) -> Session:
+        name = row["id"]
+        wishes = tuple(wish_of(wish) for wish in self._wishes.get(name, ()))
+        return session_of(row, wishes, self._usage.get(name, ()), self._metadata.get(name, {}))
+
+
 def wake(connection: sqlite3.Connection, id: str, now: datetime) -> None:
     """Inside a transaction: a fact of this session changed, so visit it."""
     connection.execute(_WAKE, {"id": id, "now": now.timestamp()})
-
-
-def wishes_of(connection: sqlite3.Connection, id: str) -> tuple[Wish, ...]:
-    """The wishes granted to a session, oldest first."""
-    rows: Sequence[sqlite3.Row] = connection.execute(WISHES, (id,)).fetchall()
-    return tuple(wish_of(row) for row in rows)

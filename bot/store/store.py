@@ -6,12 +6,15 @@ from pathlib import Path
 
 from bot.store.deliveries import Deliveries
 from bot.store.errors import StoreFailure
+from bot.store.freezes import Freezes
 from bot.store.history import History
+from bot.store.incidents import Incidents
 from bot.store.lease import Lease
+from bot.store.metadata import Metadata
 from bot.store.observe import Observing
+from bot.store.opening import check_version, open_writer
 from bot.store.outbox import Outbox
 from bot.store.rows import utc_now
-from bot.store.schema import check_version, open_writer
 from bot.store.sessions import Sessions
 from bot.store.touches import Touches
 from bot.store.visits import Visits
@@ -19,7 +22,20 @@ from bot.store.wishes import Wishes
 from bot.store.writer import Writer
 
 
-class Store(Deliveries, Touches, Wishes, Sessions, Observing, Visits, Outbox, History, Lease):
+class Store(
+    Deliveries,
+    Touches,
+    Wishes,
+    Sessions,
+    Observing,
+    Visits,
+    Outbox,
+    History,
+    Freezes,
+    Metadata,
+    Incidents,
+    Lease,
+):
     """Everything Mergewright remembers. May be used from any thread.
 
     One thread writes, and commits together whatever waits; reads go on beside it and see what

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from lifecycle.actions import Action
-from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.facts import Agent, Ended, Issue, Pull, Spending, Wish, Work
 from lifecycle.status import Activity
 
 
@@ -71,6 +71,8 @@ class NewSession(Struct, frozen=True, kw_only=True):
     branch: str
     requester: str = ""
     agent_type: str = ""
+    agent_name: str = ""
+    priority: int = 0
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -83,9 +85,18 @@ class Session(Struct, frozen=True, kw_only=True):
     issue: Issue
     requester: str
     agent_type: str
+    agent_name: str  #: The identity at work; empty: none was given to it.
     branch: str
     run: int
     slot: bool
+    wants_slot: bool  #: Whether it has something to run and no slot.
+    wanted_since: datetime | None
+    waits: str  #: Why it was given no slot, where that was asked for.
+    priority: int  #: Among those that want a slot; the higher goes first.
+    restored_at: datetime | None
+    spent: Spending  #: Since it was last restored.
+    spent_ever: Spending
+    metadata: Mapping[str, str]
     agent: Agent
     work: Work
     pulls: tuple[Pull, ...]
@@ -156,6 +167,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     recheck_at: datetime | None = None
     ended: Ended | None = None
     frees_slot: bool = False
+    wants_slot: bool = False  #: Whether it has something to run and no slot.
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -166,6 +178,21 @@ class Due(Struct, frozen=True, kw_only=True):
     repository: str
     action: Action
     attempts: int  #: How often it was tried before.
+
+
+class Ordered(Struct, frozen=True, kw_only=True):
+    """An action that was written down, and what came of it so far."""
+
+    seq: int
+    key: str
+    state: str  #: `due`, `done` or `dead`.
+    tries: int
+    created: datetime
+    next_at: datetime  #: When it is tried next, while it is due.
+    done_at: datetime | None
+    result: str
+    reason: str  #: Why it was given up.
+    error: str  #: Of the last try that failed.
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True):

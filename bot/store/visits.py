@@ -1,21 +1,16 @@
 """A visit's three steps at the store: claim the session, read its facts, record the decision."""
 
 import sqlite3
-from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
-
 from bot.store.base import Base
-from bot.store.decode import agent_of, ended_of, issue_of, pulls_of, work_of
-from bot.store.errors import Fenced, StoreFailure
+from bot.store.errors import BadRow, Fenced, StoreFailure
 from bot.store.history import add_history
+from bot.store.loading import load
 from bot.store.outbox import add_actions
-from bot.store.rows import Row, bad_row, decoded, encoded, moment, seconds
-from bot.store.sessions import wishes_of
+from bot.store.rows import Row, encoded, seconds
 from bot.store.values import Claim, Recorded
-from lifecycle.facts import Done, Facts, Failure
-from lifecycle.status import Reason
+from lifecycle.facts import Facts
 
 DUE_VISITS = """SELECT id FROM sessions
     WHERE due <= ?1 AND (owner IS NULL OR claimed_until <= ?1) ORDER BY due LIMIT ?2"""
@@ -31,22 +26,17 @@ _RELEASE = """UPDATE sessions SET owner = NULL, claimed_until = NULL
 _RECORD = """UPDATE sessions SET owner = NULL, claimed_until = NULL,
         due = CASE WHEN version = :version THEN :recheck ELSE due END
     WHERE id = :id"""
+# Where an outcome is no more, that is a restore: the runs after the last one that started are of
+# another life.
 _DECIDED = """UPDATE sessions SET status = :status, reason = :reason, because = :because,
         blockers = :blockers, run = :run, ended = :ended, slot = slot AND NOT :frees_slot,
+        wants_slot = :wants_slot, waits = CASE WHEN :wants_slot THEN waits ELSE '' END,
+        wanted_since = CASE WHEN :wants_slot THEN coalesce(wanted_since, :now) END,
+        restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
+        first_run = CASE WHEN :restored THEN 1 + json_extract(agent, '$.run') ELSE first_run END,
         since = CASE WHEN status = :status THEN since ELSE :now END,
         decided_at = :now, version = version + 1
     WHERE id = :id"""
-OF_SESSION = """SELECT seq, key, state, created, done_at, result, reason, error, action
-    FROM outbox WHERE session = ? ORDER BY seq"""
-
-
-class _Covers(msgspec.Struct, frozen=True):
-    """The part of an action that facts need."""
-
-    covers: tuple[str, ...] = ()
-
-
-_covers = msgspec.json.Decoder(_Covers)
 
 
 class Visits(Base):
@@ -83,31 +73,12 @@ class Visits(Base):
         """Everything known of a session, from one state of the store. Raises `BadRow`."""
         session = of if isinstance(of, str) else of.session
         with self._read() as connection:
-            row = connection.execute("SELECT * FROM sessions WHERE id = ?", (session,)).fetchone()
-            if row is None:
-                raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
-            outbox = connection.execute(OF_SESSION, (session,)).fetchall()
-            wishes = wishes_of(connection, session)
-        done, pending, failures = _outbox_facts(outbox)
-        return Facts(
-            session=session,
-            project=row["project"],
-            created=moment(row["created"]),
-            issue=issue_of(row),
-            requester=row["requester"],
-            agent_type=row["agent_type"],
-            branch=row["branch"],
-            run=row["run"],
-            slot=bool(row["slot"]),
-            agent=agent_of(row),
-            work=work_of(row),
-            pulls=pulls_of(row),
-            wishes=wishes,
-            done=done,
-            pending=pending,
-            failures=failures,
-            ended=ended_of(row),
-        )
+            facts = dict(load(connection, [session], self.clock())).get(session)
+        if facts is None:
+            raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
+        if isinstance(facts, BadRow):
+            raise facts
+        return facts
 
     def record(self, claim: Claim, decision: Recorded, now: datetime) -> list[str]:
         """Write a decision and what follows from it down, in one transaction, and let go.
@@ -153,6 +124,7 @@ def _write_decision(
     held = {
         "run": decision.run,
         "ended": None if decision.ended is None else encoded(decision.ended),
+        "wants_slot": decision.wants_slot,
     }
     news = bool(new) or any(row[column] != value for column, value in said.items())
     changed = any(row[column] != value for column, value in held.items())
@@ -160,35 +132,16 @@ def _write_decision(
     if not (news or changed or frees_slot):
         return False
     at = now.timestamp()
-    values = {**said, **held, "id": row["id"], "frees_slot": decision.frees_slot, "now": at}
+    values = {
+        **said,
+        **held,
+        "id": row["id"],
+        "frees_slot": decision.frees_slot,
+        "restored": row["ended"] is not None and decision.ended is None,
+        "now": at,
+    }
     connection.execute(_DECIDED, values)
     if news:
         data = {**said, "blockers": decision.blockers, "actions": new}
         add_history(connection, row["id"], "decision", "", data, now)
     return True
-
-
-def _outbox_facts(
-    rows: Sequence[Row],
-) -> tuple[dict[str, Done], frozenset[str], dict[str, Failure]]:
-    done: dict[str, Done] = {}
-    pending: set[str] = set()
-    failures: dict[str, Failure] = {}
-    for row in rows:
-        keys = (row["key"], *decoded(_covers, row, "outbox", "seq", "action").covers)
-        if row["state"] == "due":
-            pending.update(keys)
-        elif row["state"] == "done":
-            done.update(dict.fromkeys(keys, Done(at=moment(row["done_at"]), result=row["result"])))
-        else:
-            failures[row["key"]] = Failure(
-                at=moment(row["done_at"]), reason=_reason(row), detail=row["error"]
-            )
-    return done, frozenset(pending), failures
-
-
-def _reason(row: Row) -> Reason:
-    try:
-        return Reason(row["reason"])
-    except ValueError as error:
-        raise bad_row("outbox", row["seq"], "reason", error) from error

@@ -87,6 +87,7 @@ def decision(*actions: Action, **changes: object) -> Recorded:
         "because": "the agent works",
         "run": 1,
         "actions": actions,
+        "wants_slot": changes.get("status") == "queued",
     }
     return Recorded(**{**usual, **changes})  # type: ignore[arg-type]
 

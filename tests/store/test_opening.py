@@ -7,11 +7,15 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database
 
 from bot.store import Store, StoreClosed, StoreUnusable
+from bot.store.schema import migrations
+from lifecycle.facts import Spending
 from tests.store.conftest import Room
 
 NOBODY = 65534
@@ -163,3 +167,30 @@ def test_a_column_takes_only_its_type(store: Store) -> None:
                 "INSERT INTO deliveries (id, event, at, body) VALUES ('a', 'b', 'noon', x'')"
             )
         )
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
+    old = sqlite3.connect(path, isolation_level=None)
+    migrations.apply(Database(old), stop_before="whole_lifecycle")
+    with old:
+        old.executemany(
+            """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
+                agent_type, status, slot, since, due, agent, work, issue)
+                VALUES (?, 'widgets', 'acme/widgets', ?, ?, 1, 'ada', 'claude', ?, ?, 7, 1,
+                    '{"run": 1}', '{}', '{"number": 1, "title": "It breaks"}')""",
+            [("widgets-1", 1, "one", "working", 1), ("widgets-2", 2, "two", "queued", 0)],
+        )
+    old.close()
+    with pytest.raises(StoreUnusable, match=r"older version \(it lacks 'whole_lifecycle'\)"):
+        Store.reading(path)
+    store = Store(path)
+    waiting, working = store.sessions()
+    assert (working.id, working.wants_slot, working.spent) == ("widgets-1", False, Spending())
+    assert (waiting.id, waiting.wants_slot, waiting.wanted_since) == (
+        "widgets-2",
+        True,
+        datetime.fromtimestamp(7, UTC),
+    )
+    assert store.facts("widgets-1").spent_today == Spending()
+    store.close()
+    Store.reading(path).close()

@@ -8,16 +8,24 @@ import pytest
 from bot.store import (
     Store,
     deliveries,
+    freezes,
     history,
+    incidents,
+    loading,
+    metadata,
     observe,
     outbox,
     sessions,
     touches,
+    usage,
     visits,
     wishes,
 )
 
-ROOMS = (deliveries, history, observe, outbox, sessions, touches, visits, wishes)
+ROOMS = (
+    *(deliveries, freezes, history, incidents, loading, metadata, observe),
+    *(outbox, sessions, touches, usage, visits, wishes),
+)
 STATEMENTS = {
     f"{room.__name__.rpartition('.')[2]}.{name}": statement
     for room in ROOMS
@@ -26,7 +34,9 @@ STATEMENTS = {
 }
 # The list of all sessions is meant to read all of them.
 MEANT = {"sessions.ALL"}
-TABLES = "deliveries|touches|sessions|session_pulls|wishes|outbox|history|first|earlier"
+TABLES = (
+    "deliveries|touches|sessions|session_pulls|wishes|outbox|history|usage|metadata|first|earlier"
+)
 
 
 def plan(store: Store, name: str) -> list[str]:

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from bot.store import Fenced, Observed, Store, StoreFailure
-from bot.store.sessions import wishes_of
+from bot.store.freezes import standing
 from lifecycle.actions import Comment, Prompt, Start, Stop
-from lifecycle.facts import Agent, Done, Ended, Failure, Wish
+from lifecycle.facts import Agent, Done, Ended, Failure, Frozen
 from lifecycle.status import Activity, Reason, Status
 from tests.store.conftest import Room, decision
 
@@ -222,15 +222,15 @@ def test_facts_are_of_one_instant(
 ) -> None:
     """A decision written between the reading of two tables is in both or in none."""
 
-    def decided_meanwhile(connection: sqlite3.Connection, session: str) -> tuple[Wish, ...]:
-        monkeypatch.setattr("bot.store.visits.wishes_of", wishes_of)
+    def decided_meanwhile(connection: sqlite3.Connection) -> dict[str, Frozen]:
+        monkeypatch.undo()
         room.decides(name, START)
         store.grant_wish("comment:7", name, room.now)
-        return wishes_of(connection, session)
+        return standing(connection)
 
     store.deliver([room.delivery("a")]).result()
     store.settle_delivery("a", [], [room.wish()])
-    monkeypatch.setattr("bot.store.visits.wishes_of", decided_meanwhile)
+    monkeypatch.setattr("bot.store.loading.standing", decided_meanwhile)
     facts = store.facts(name)
     assert (facts.run, facts.wishes) == (0, ())
     facts = store.facts(name)

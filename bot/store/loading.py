@@ -1,0 +1,119 @@
+"""The facts of sessions, many at once, from one state of the store."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from bot.store.decode import agent_of, ended_of, issue_of, pulls_of, wish_of, work_of
+from bot.store.errors import BadRow
+from bot.store.freezes import frozen, standing
+from bot.store.rows import Row, bad_row, by_session, decoded, encoded, moment, moment_or_none
+from bot.store.sessions import WISHES
+from bot.store.usage import OF_SESSIONS as USAGE
+from bot.store.usage import day_of, spending, spent_on
+from lifecycle.facts import Done, Facts, Failure, Frozen, Spending
+from lifecycle.status import Reason
+
+SESSIONS = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
+OUTBOX = """SELECT seq, session, key, state, done_at, result, reason, error, action
+    FROM outbox WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, seq"""
+
+
+class _Covers(msgspec.Struct, frozen=True):
+    """The part of an action that facts need."""
+
+    covers: tuple[str, ...] = ()
+
+
+_covers = msgspec.json.Decoder(_Covers)
+
+
+class _Around:
+    """What is read once for all the sessions that are loaded together."""
+
+    def __init__(self, connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> None:
+        among = (encoded(ids),)
+        self._connection = connection
+        self._day = day_of(now)
+        self._today: dict[str, Spending] = {}
+        self.outbox = by_session(connection.execute(OUTBOX, among))
+        self.wishes = by_session(connection.execute(WISHES, among))
+        self.usage = by_session(connection.execute(USAGE, among))
+        self.freezes: dict[str, Frozen] = standing(connection)
+
+    def today(self, repository: str) -> Spending:
+        if repository not in self._today:
+            self._today[repository] = spent_on(self._connection, repository, self._day)
+        return self._today[repository]
+
+
+def load(
+    connection: sqlite3.Connection, ids: Sequence[str], now: datetime
+) -> Iterator[tuple[str, Facts | BadRow]]:
+    """Everything known of each session there is, or what is wrong with its rows."""
+    around = _Around(connection, ids, now)
+    for row in connection.execute(SESSIONS, (encoded(ids),)):
+        try:
+            yield row["id"], _facts(row, around)
+        except BadRow as error:
+            yield row["id"], error
+
+
+def _facts(row: Row, around: _Around) -> Facts:
+    session = row["id"]
+    done, pending, failures = _outbox_facts(around.outbox.get(session, ()))
+    used = around.usage.get(session, ())
+    return Facts(
+        session=session,
+        project=row["project"],
+        created=moment(row["created"]),
+        issue=issue_of(row),
+        requester=row["requester"],
+        agent_type=row["agent_type"],
+        branch=row["branch"],
+        run=row["run"],
+        slot=bool(row["slot"]),
+        waits=row["waits"],
+        agent_name=row["agent_name"],
+        spent=spending(used, row["first_run"]),
+        spent_ever=spending(used),
+        spent_today=around.today(row["repository"]),
+        frozen=frozen(around.freezes, row["project"], session),
+        restored_at=moment_or_none(row["restored_at"]),
+        agent=agent_of(row),
+        work=work_of(row),
+        pulls=pulls_of(row),
+        wishes=tuple(wish_of(wish) for wish in around.wishes.get(session, ())),
+        done=done,
+        pending=pending,
+        failures=failures,
+        ended=ended_of(row),
+    )
+
+
+def _outbox_facts(
+    rows: Iterable[Row],
+) -> tuple[dict[str, Done], frozenset[str], dict[str, Failure]]:
+    done: dict[str, Done] = {}
+    pending: set[str] = set()
+    failures: dict[str, Failure] = {}
+    for row in rows:
+        keys = (row["key"], *decoded(_covers, row, "outbox", "seq", "action").covers)
+        if row["state"] == "due":
+            pending.update(keys)
+        elif row["state"] == "done":
+            done.update(dict.fromkeys(keys, Done(at=moment(row["done_at"]), result=row["result"])))
+        else:
+            failures[row["key"]] = Failure(
+                at=moment(row["done_at"]), reason=_reason(row), detail=row["error"]
+            )
+    return done, frozenset(pending), failures
+
+
+def _reason(row: Row) -> Reason:
+    try:
+        return Reason(row["reason"])
+    except ValueError as error:
+        raise bad_row("outbox", row["seq"], "reason", error) from error

@@ -1,0 +1,121 @@
+"""Opening the file: for the one that writes, and for those that read."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlite_utils import Database
+
+from bot.store.errors import StoreUnusable, explained
+from bot.store.schema import migrations
+
+BUSY_SECONDS = 5.0
+#: A delivery has 12 KB as a rule: in one page instead of four it is kept an eighth faster.
+PAGE_BYTES = 16_384
+OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The one connection that writes; makes the file (0600) and its tables where they are missing.
+
+    Raises `StoreUnusable` or another `StoreFailure`.
+    """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreUnusable(
+            f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.37 or newer"
+        )
+    try:
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise StoreUnusable(
+            f"the database {path} cannot be made or written ({error.strerror}):"
+            " give this user write access to the file and to its folder"
+        ) from error
+    return _opened(path, "rw", _prepare_writer)
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. Raises `StoreUnusable`."""
+    if not path.is_file():
+        raise StoreUnusable(
+            f"there is no database {path}: `mergewright serve` makes it; is the folder right?"
+        )
+    return _opened(path, "ro", lambda connection, path: None)
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StoreUnusable` unless the tables are the ones this version knows."""
+    pending = migrations.pending(Database(connection, execute_plugins=False))
+    _refuse_strangers(connection, path)
+    if pending:
+        raise StoreUnusable(
+            f"the database {path} is of an older version (it lacks {pending[0].name!r}):"
+            " start `mergewright serve` once, which brings it up to date"
+        )
+
+
+def _opened(
+    path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]
+) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,  # the writer is made in one thread and used in another
+            cached_statements=256,
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("PRAGMA mmap_size = 268435456")
+            prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise explained(error, path) or error from error
+    return connection
+
+
+def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # a file keeps the one it began with
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise StoreUnusable(
+            f"the database {path} stands on a file system without shared memory (its journal is"
+            f" {mode!r}): put it on a local disk"
+        )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -65536")
+    _migrate(connection, path)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    # sqlite-utils begins deferred; two bots starting at once must not both make the tables.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _refuse_strangers(connection, path)
+        migrations.apply(Database(connection, execute_plugins=False))
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
+    db = Database(connection, execute_plugins=False)
+    ours = {migration.name for migration in migrations.applied(db)}
+    if not ours and db.table_names():
+        raise StoreUnusable(
+            f"the database {path} belongs to another program: name another file for Mergewright's"
+        )
+    ours -= {migration.name for migration in migrations._migrations}
+    if ours:
+        raise StoreUnusable(
+            f"the database {path} was written by a newer Mergewright (it has {min(ours)!r}):"
+            " install that version, or name another file"
+        )

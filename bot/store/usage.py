@@ -1,0 +1,103 @@
+"""What agents used, by session, run and UTC day; and what that comes to."""
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from bot.store.rows import Row
+from lifecycle.facts import Agent, Spending, Usage
+from lifecycle.status import Activity
+
+#: Sessions of a repository hear of its day's cost each time it passes a multiple of this: those
+#: that spend are visited anyway, and the others only have to know roughly.
+STEP_USD = 0.25
+
+_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "cost_usd")
+COUNTED = """SELECT coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
+        coalesce(sum(cache_read), 0) AS cache_read, coalesce(sum(cache_write), 0) AS cache_write,
+        coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cost_usd), 0.0) AS cost_usd
+    FROM usage WHERE session = ? AND run = ?"""
+_ADD = """INSERT INTO usage (session, run, day, repository, active_seconds,
+        input, output, cache_read, cache_write, reasoning, cost_usd)
+    SELECT id, :run, :day, repository, :active_seconds,
+        :input, :output, :cache_read, :cache_write, :reasoning, :cost_usd
+    FROM sessions WHERE id = :session
+    ON CONFLICT (session, run, day) DO UPDATE SET
+        active_seconds = active_seconds + excluded.active_seconds,
+        input = input + excluded.input, output = output + excluded.output,
+        cache_read = cache_read + excluded.cache_read,
+        cache_write = cache_write + excluded.cache_write,
+        reasoning = reasoning + excluded.reasoning, cost_usd = cost_usd + excluded.cost_usd"""
+OF_DAY = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd, coalesce(sum(tokens), 0) AS tokens,
+        coalesce(sum(active_seconds), 0.0) AS active_seconds
+    FROM usage WHERE repository = ? AND day = ?"""
+OF_DAY_BEFORE = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM usage
+    WHERE day = ?1 AND repository = (SELECT repository FROM sessions WHERE id = ?2)"""
+OF_SESSIONS = """SELECT session, run, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens,
+        sum(active_seconds) AS active_seconds
+    FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
+_WAKE_OTHERS = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
+    WHERE ended IS NULL AND id <> :id
+        AND repository = (SELECT repository FROM sessions WHERE id = :id)"""
+
+_NOTHING = Spending()
+
+
+def day_of(now: datetime) -> str:
+    """The UTC day a time lies in, as the table has it."""
+    return now.astimezone(UTC).date().isoformat()
+
+
+def account(
+    connection: sqlite3.Connection, session: str, before: Agent, agent: Agent, now: datetime
+) -> None:
+    """Inside a transaction that replaces `before` by `agent`: add what was used in between.
+
+    Usage is cumulative in its run, so what the table has of that run is taken off: reading it
+    again, also by another process, adds nothing. A turn counts, on the day of its end, in the very
+    transaction that takes its activity off the session, so it counts once.
+    """
+    usage = agent.usage
+    turned = _turned(before, agent, now)
+    if not turned and (usage == Usage() or (agent.run == before.run and usage == before.usage)):
+        return
+    counted = connection.execute(COUNTED, (session, agent.run)).fetchone()
+    more = {kind: max(0, (getattr(usage, kind) or 0) - counted[kind]) for kind in _KINDS}
+    if not turned and not any(more.values()):
+        return
+    day = day_of(now)
+    values = {"session": session, "run": agent.run, "day": day, "active_seconds": turned, **more}
+    spent = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()["cost_usd"]
+    connection.execute(_ADD, values)
+    if spent // STEP_USD != (spent + more["cost_usd"]) // STEP_USD:
+        connection.execute(_WAKE_OTHERS, {"id": session, "now": now.timestamp()})
+
+
+def _turned(before: Agent, agent: Agent, now: datetime) -> float:
+    """The seconds of a turn that has ended since `before` was seen; 0: none has."""
+    if before.activity is not Activity.ACTIVE or before.since is None or before.run != agent.run:
+        return 0.0
+    if agent.activity is Activity.ACTIVE and agent.since == before.since:
+        return 0.0
+    ended = min(agent.since or now, now)
+    return max(0.0, (ended - before.since).total_seconds())
+
+
+def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
+    """What runs came to, from `first_run` on; rows as `OF_SESSIONS` has them."""
+    counted = [row for row in rows if row["run"] >= first_run]
+    if not counted:
+        return _NOTHING
+    return Spending(
+        cost_usd=sum(row["cost_usd"] for row in counted),
+        tokens=sum(row["tokens"] for row in counted),
+        active_seconds=sum(row["active_seconds"] for row in counted),
+    )
+
+
+def spent_on(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
+    """What all sessions of a repository used on a day."""
+    row = connection.execute(OF_DAY, (repository, day)).fetchone()
+    return Spending(
+        cost_usd=row["cost_usd"], tokens=row["tokens"], active_seconds=row["active_seconds"]
+    )
