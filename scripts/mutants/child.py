@@ -1,0 +1,101 @@
+"""Judging one mutant, in a process of its own that is thrown away afterwards."""
+
+import ast
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
+
+from scripts.mutants.tables import Mutant, Rows, Table
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests/lifecycle"
+#: Longer than the tests take. A mutant that keeps them busy for so long has been noticed.
+LIMIT_SECONDS = 300
+
+EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
+
+
+def judge(mutant: Mutant, known: list[bytes]) -> str:
+    """What becomes of a mutant; `known`: what the core answers without it."""
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(LIMIT_SECONDS)
+    install(mutant.table, mutant.of)
+    if mutant.change == "swap" and _alike(mutant.table, known):
+        return EQUIVALENT
+    likely = [str(TESTS / name) for name in mutant.table.tests]
+    return SURVIVED if _pass(likely) and _pass([str(TESTS)]) else KILLED
+
+
+def sound(table: Table) -> bool:
+    """Whether the tests pass in such a process while nothing is wrong."""
+    install(table, lambda rows: rows)
+    return _pass([str(TESTS)])
+
+
+def answers(table: Table) -> Iterator[bytes]:
+    """What the core says about everything a table is judged by."""
+    from msgspec import json
+
+    from lifecycle.blockers import blockers_for
+    from lifecycle.decide import decide
+    from lifecycle.policy import Mode, Policy
+    from lifecycle.rules import rule_for
+    from tests.lifecycle.universe import NOW, every_fact, every_signal
+
+    if table.of_signals:
+        for signals in every_signal():
+            rule = rule_for(signals)
+            said = [(row.name, row.sentence) for row in blockers_for(signals)]
+            yield json.encode((rule.status, rule.reason, rule.because, said))
+        return
+    policies = (Policy(), Policy(mode=Mode.MERGE))
+    for facts in every_fact():
+        yield json.encode([decide(facts, policy, NOW) for policy in policies])
+
+
+def install(table: Table, change: Callable[[Rows], Rows]) -> None:
+    """Have the core, imported anew, use a changed table.
+
+    The change stands right behind the table, so that what is made of the table is changed too.
+    """
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in ("lifecycle", "tests"):
+            del sys.modules[name]
+    path = ROOT / f"{table.module.replace('.', '/')}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    place = next(i for i, line in enumerate(tree.body) if table.name in _assigned(line))
+    tree.body.insert(place + 1, *ast.parse(f"{table.name} = _mutated({table.name})").body)
+    module = ModuleType(table.module)
+    module.__dict__.update({"__file__": str(path), "_mutated": change})
+    sys.modules[table.module] = module
+    exec(compile(tree, str(path), "exec"), module.__dict__)
+
+
+def _assigned(line: ast.stmt) -> set[str]:
+    targets = [line.target] if isinstance(line, ast.AnnAssign) else getattr(line, "targets", [])
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _alike(table: Table, known: list[bytes]) -> bool:
+    try:
+        return all(one == other for one, other in zip(known, answers(table), strict=True))
+    except Exception:  # noqa: BLE001 - a mutant may fail in any way, and is not alike then
+        return False
+
+
+def _pass(paths: list[str]) -> bool:
+    """Whether all tests pass; what they say about the mutant is nobody's concern."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        return pytest.main([*options, *paths]) == pytest.ExitCode.OK
+
+
+def _too_long(signum: int, frame: FrameType | None) -> Any:
+    raise TimeoutError(f"the tests took longer than {LIMIT_SECONDS} seconds")

@@ -1,0 +1,126 @@
+"""Which tables of the core are mutated, and in which ways one row of them can be wrong."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+Rows = tuple[Any, ...]
+
+
+class Table(NamedTuple):
+    """One table of `lifecycle/`."""
+
+    module: str
+    name: str
+    conditions: tuple[str, ...]  #: Fields of a row that say when it stands.
+    results: tuple[str, ...]  #: Fields that say what it comes to.
+    tests: tuple[str, ...]  #: Files of tests/lifecycle that most likely notice.
+    of_signals: bool = False  #: Whether it sees the signals alone, so that all there is is known.
+
+
+#: A row that is a function of the facts: it answers with a value, or with None.
+FUNCTION: Final = ("key", "reason", "because")
+
+TABLES: Final = (
+    Table(
+        "lifecycle.rules",
+        "RULES",
+        ("when",),
+        ("status", "reason", "because"),
+        ("test_rules.py",),
+        of_signals=True,
+    ),
+    Table(
+        "lifecycle.blockers",
+        "BLOCKERS",
+        ("when",),
+        ("name", "sentence"),
+        ("test_rules.py",),
+        of_signals=True,
+    ),
+    Table(
+        "lifecycle.reactions",
+        "REACTIONS",
+        ("statuses", "when"),
+        ("then",),
+        ("test_reactions.py", "test_messages.py", "test_runs.py"),
+    ),
+    Table("lifecycle.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
+    Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py",)),
+)
+
+
+class Mutant(NamedTuple):
+    """One row of one table, made wrong in one way."""
+
+    table: Table
+    row: int
+    change: str  #: `drop`, `swap`, `negate FIELD`, `change FIELD`.
+    says: str  #: The row, for people.
+
+    def __str__(self) -> str:
+        return f"{self.table.name} {self.says}: {self.change}"
+
+    def of(self, rows: Rows) -> Rows:
+        """The table with the mistake in it."""
+        before, row, after = rows[: self.row], rows[self.row], rows[self.row + 1 :]
+        what, _, field = self.change.partition(" ")
+        if what == "drop":
+            return before + after
+        if what == "swap":
+            return (*before, after[0], row, *after[1:])
+        wrong = _changed_function if callable(row) else _changed
+        return (*before, wrong(row, what, field, rows), *after)
+
+
+def mutants_of(table: Table, rows: Rows) -> Iterator[Mutant]:
+    """Every mistake that is tried."""
+    negations = ["negate row"] if callable(rows[0]) else [f"negate {f}" for f in table.conditions]
+    for place, row in enumerate(rows):
+        swaps = ["swap"] if place + 1 < len(rows) else []
+        changes = [f"change {field}" for field in table.results]
+        for change in ("drop", *swaps, *negations, *changes):
+            yield Mutant(table, place, change, _named(place, row))
+
+
+def _named(place: int, row: Any) -> str:
+    name = getattr(row, "__name__", None) or getattr(row, "name", None) or row[0]
+    return f"{place + 1} ({name})"
+
+
+def _changed(row: Any, what: str, field: str, rows: Rows) -> Any:
+    value = getattr(row, field)
+    if what == "negate":
+        return row._replace(**{field: _negated(value, field, rows)})
+    return row._replace(**{field: _other(value, [getattr(each, field) for each in rows])})
+
+
+def _negated(value: Any, field: str, rows: Rows) -> Any:
+    """The opposite of a condition; of a set, what other rows name and this one does not."""
+    if callable(value):
+        return lambda *given: not value(*given)
+    return frozenset().union(*(getattr(each, field) for each in rows)) - value
+
+
+def _other(value: Any, values: list[Any]) -> Any:
+    """Another result than `value`: a sentence is spoilt, anything else is another row's."""
+    if isinstance(value, str) and type(value) is str:
+        return "something else"
+    others = [other for other in values if other is not None and other != value]
+    place = values.index(value)
+    return next((other for other in values[place + 1 :] if other in others), others[0])
+
+
+def _changed_function(row: Callable[..., Any], what: str, field: str, rows: Rows) -> Any:
+    """A row that answers wrongly where it stands, or stands where it should not."""
+    from lifecycle.stalls import Escalation
+    from lifecycle.status import Reason
+
+    def negated(view: Any) -> Any:
+        return None if row(view) else Escalation("mutant", Reason.NO_SLOT, "mutant")
+
+    def changed(view: Any) -> Any:
+        found = row(view)
+        wrong = Reason.NO_SLOT if field == "reason" else "mutant"
+        return found and found._replace(**{field: wrong})
+
+    return negated if what == "negate" else changed
