@@ -9,6 +9,8 @@ from lifecycle import keys
 from lifecycle.facts import Done
 
 _OF_RUNS: Final = ("tell", "heard", "start")
+#: The kinds of actions that end a run's program.
+ENDINGS: Final = ("stop", "park", "release")
 
 
 class Telling(NamedTuple):
@@ -24,6 +26,7 @@ class Past:
     def __init__(self, done: Mapping[str, Done]) -> None:
         self.pushes: dict[str, datetime] = {}  #: Every commit pushed, with when.
         self.stopped = self.released = False
+        self.ended: set[int] = set()  #: Runs whose program we ended ourselves.
         self._of_runs: list[tuple[str, str, datetime]] = []
         for key, what in done.items():
             kind, _, rest = key.partition(":")
@@ -31,10 +34,10 @@ class Past:
                 self._of_runs.append((kind, key, what.at))
             elif kind == "push":
                 self.pushes[rest] = what.at
-            elif kind == "stop":
-                self.stopped = True
-            elif kind == "release":
-                self.released = True
+            elif kind in ENDINGS:
+                self.ended.add(keys.split(key)[1])
+                self.stopped |= kind == "stop"
+                self.released |= kind == "release"
         self.last_push = max(self.pushes.values(), default=None)
 
     def given(self, run: int) -> datetime | None:
@@ -45,12 +48,21 @@ class Past:
 
     @cached_property
     def crashes(self) -> dict[int, datetime]:
-        """Runs that broke off, with when the next began."""
-        return {
-            keys.split(key)[1] - 1: at
-            for _, key, at in self._of_runs
-            if key.startswith("start:crash:")
-        }
+        """Runs that failed by themselves, with when the next began."""
+        return self._before("start:crash:")
+
+    @cached_property
+    def losses(self) -> dict[int, datetime]:
+        """Runs that were lost with what they ran on, with when the next began."""
+        return self._before("start:lost:")
+
+    @cached_property
+    def broke_off(self) -> dict[int, datetime]:
+        """Runs that ended before they were finished, whyever, with when the next began."""
+        return self.crashes | self.losses
+
+    def _before(self, start: str) -> dict[int, datetime]:
+        return {keys.split(key)[1] - 1: at for _, key, at in self._of_runs if key.startswith(start)}
 
     @cached_property
     def _told(self) -> dict[str, list[Telling]]:
@@ -70,7 +82,7 @@ class Past:
         return max(standing, key=lambda telling: telling.at, default=None)
 
     def _lost(self, telling: Telling) -> bool:
-        broke_off = self.crashes.get(telling.run)
+        broke_off = self.broke_off.get(telling.run)
         return broke_off is not None and not any(
             telling.at < pushed <= broke_off for pushed in self.pushes.values()
         )

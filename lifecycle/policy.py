@@ -43,6 +43,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
     review_rounds: int = 10  #: Messages about reviews until a person is told.
     start_tries: int = 3  #: Starts that may fail before the session is errored.
     restarts: int = 3  #: Runs in a row that may exit by an error before it is errored.
+    losses: int = 10  #: Runs in a row that may be lost with what they ran on before it is killed.
     settle_seconds: float = 60.0  #: How long after a push "no checks" may still change.
     review_debounce_seconds: float = 60.0
     review_escalation_seconds: float = 1800.0

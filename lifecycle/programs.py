@@ -24,14 +24,19 @@ def start(judged: Judged) -> Iterator[do.Action]:
 
 
 def restart(judged: Judged) -> Iterator[do.Action]:
-    """A run that broke off is followed by another that goes on where it stopped."""
-    view, facts = judged.view, judged.view.facts
+    """A run that broke off is followed by another that goes on where it stopped.
+
+    One that was lost with what it ran on uses up none of the agent's own tries.
+    """
+    view, facts, end = judged.view, judged.view.facts, judged.view.facts.agent.exit
     began = view.given or facts.created
-    ended = facts.agent.exit.at if facts.agent.exit else facts.agent.since or began
-    if view.passed(ended, delay(view.crashes + 1, view.policy.restart_seconds)):
+    ended = end.at if end else facts.agent.since or began
+    lost = end is not None and bool(end.lost)
+    tries = view.losses if lost else view.crashes
+    if view.passed(ended, delay(tries + 1, view.policy.restart_seconds)):
         run = facts.run + 1
         yield do.Start(
-            key=keys.of_run("start:crash", run),
+            key=keys.of_run("start:lost" if lost else "start:crash", run),
             run=run,
             prompt=do.Prompt(name="resume"),
             resume=facts.agent.native_id,

@@ -65,9 +65,18 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
     for key, failure in facts.failures.items():
         if key.startswith("start:"):
             return Stage.ERRORED, Evidence(Reason.SPAWN_FAILED, failure.detail)
-    if view.talk is Talk.CRASHED and view.crashes >= view.policy.restarts:
-        return Stage.ERRORED, _crash(view)
-    return None
+    return _given_up(view) if view.talk is Talk.CRASHED else None
+
+
+def _given_up(view: View) -> tuple[Stage, Evidence] | None:
+    """What becomes of a run that broke off after all the restarts there are for it."""
+    ending = view.facts.agent.exit
+    if ending is not None and ending.lost:
+        if view.losses < view.policy.losses:
+            return None
+        why = f"its program was lost again after {view.losses} restarts: {ending.lost}"
+        return Stage.KILLED, Evidence(Reason.RUNTIME_LOST, why)
+    return (Stage.ERRORED, _crash(view)) if view.crashes >= view.policy.restarts else None
 
 
 def _crash(view: View) -> Evidence:

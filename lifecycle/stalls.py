@@ -22,12 +22,14 @@ Row = Callable[[View], Escalation | None]
 
 
 def blocked(view: View) -> Escalation | None:
-    """The agent itself says that something stops it."""
+    """The agent itself says that something stops it, and it is not a limit that is still to end."""
     if view.talk is not Talk.BLOCKED:
         return None
-    if not view.passed(since(view), view.policy.stuck_seconds):
+    agent = view.facts.agent
+    began = max(filter(None, (since(view), agent.limit_until)))
+    if not view.passed(began, view.policy.stuck_seconds):
         return None
-    error = view.facts.agent.error or "it does not say by what"
+    error = agent.error or "it does not say by what"
     key = moment(f"stuck:{Reason.AGENT_BLOCKED}", view)
     return Escalation(key, Reason.AGENT_BLOCKED, f"the agent is blocked: {error}")
 
@@ -64,8 +66,10 @@ def since(view: View) -> datetime:
 
 def _last_sign(view: View) -> datetime:
     """When there was last a sign that the agent goes on."""
-    agent = view.facts.agent
-    return max(filter(None, (agent.seen, agent.since, view.given)), default=view.facts.created)
+    agent, ahead = view.facts.agent, -view.policy.strong_seconds
+    signs = filter(None, (agent.seen, agent.since, view.given))
+    # A sign from far in the future would put off being stuck until then.
+    return max((at for at in signs if view.passed(at, ahead)), default=view.facts.created)
 
 
 def moment(cause: str, view: View) -> str:

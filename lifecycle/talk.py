@@ -1,6 +1,10 @@
 """What can be said to the agent now, read off its probes and its own evidence."""
 
+from datetime import datetime
+
+from lifecycle import keys
 from lifecycle.moment import Moment
+from lifecycle.past import ENDINGS
 from lifecycle.signals import Talk
 from lifecycle.status import Activity, Probe
 
@@ -14,11 +18,8 @@ def talk_of(moment: Moment) -> Talk:
     agent, policy = moment.facts.agent, moment.policy
     if agent.run != moment.facts.run:
         return Talk.NONE
-    if agent.exit is not None:
-        return Talk.ENDED if agent.exit.code == 0 else Talk.CRASHED
-    if not moment.alive:
-        dead = agent.runtime is _DEAD and agent.program is _DEAD
-        return Talk.CRASHED if dead else Talk.UNSURE
+    if agent.exit is not None or not moment.alive:
+        return _gone(moment)
     if agent.activity in _RESTING:
         told = moment.given
         if told is None or (agent.since is not None and agent.since > told):
@@ -27,10 +28,42 @@ def talk_of(moment: Moment) -> Talk:
         return Talk.QUIET if moment.passed(told, policy.hearing_seconds) else Talk.ACTIVE
     if agent.activity is _ACTIVE:
         seen = agent.seen or agent.since
-        stale = seen is None or moment.passed(seen, policy.fresh_seconds)
-        return Talk.UNSURE if stale else Talk.ACTIVE
+        believed = agent.calling or is_recent(moment, seen, policy.fresh_seconds)
+        return Talk.ACTIVE if believed else Talk.UNSURE
     if agent.activity is Activity.WAITING_INPUT:
         return Talk.WAITING
     if agent.activity is Activity.BLOCKED:
         return Talk.BLOCKED
     return Talk.UNSURE if agent.activity is Activity.EXITED else Talk.NONE
+
+
+def is_recent(moment: Moment, at: datetime | None, seconds: float) -> bool:
+    """Whether evidence of then is no older than so many seconds. Without a time it is not.
+
+    A time slightly in the future is another clock; one further ahead proves nothing.
+    """
+    if at is None or not moment.passed(at, -moment.policy.strong_seconds):
+        return False
+    return not moment.passed(at, seconds)
+
+
+def _gone(moment: Moment) -> Talk:
+    """Whether a program that is not seen to live has ended, and whether that was its own doing."""
+    agent, policy = moment.facts.agent, moment.policy
+    dead = agent.runtime is _DEAD and agent.program is _DEAD
+    if agent.exit is None and not dead:
+        return Talk.UNSURE
+    if _ended_by_us(moment):
+        return Talk.ENDED
+    if agent.exit is not None:
+        return Talk.ENDED if agent.exit.code == 0 and not agent.exit.lost else Talk.CRASHED
+    # No proof: what was at work a moment ago is not over because two looks say so.
+    return Talk.UNSURE if is_recent(moment, agent.seen, policy.strong_seconds) else Talk.CRASHED
+
+
+def _ended_by_us(moment: Moment) -> bool:
+    """Whether we ended this run's program, or have written down that we do."""
+    run = moment.facts.run
+    return run in moment.past.ended or any(
+        key.startswith(ENDINGS) and keys.split(key)[1] == run for key in moment.facts.pending
+    )

@@ -1,6 +1,6 @@
 """What the facts say when they are read together: the questions rules and reactions ask."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -52,7 +52,16 @@ class View(Moment):
 
     @property
     def crashes(self) -> int:
-        """Runs that broke off since the session last came further, whatever they pushed.
+        """Runs that failed by themselves since the session last came further; see `_in_a_row`."""
+        return self._in_a_row(self.past.crashes)
+
+    @property
+    def losses(self) -> int:
+        """Runs that were lost with what they ran on since then: no fault of the agent's."""
+        return self._in_a_row(self.past.losses)
+
+    def _in_a_row(self, runs: Mapping[int, datetime]) -> int:
+        """How many of these there were since the session last came further, whatever they pushed.
 
         It comes further with a pull request, with green checks, and with a new request to it.
         """
@@ -61,7 +70,7 @@ class View(Moment):
         marks += [opened.at] if opened else []
         marks += [self.pull.green_since] if self.pull and self.pull.green_since else []
         since = max(marks, default=None)
-        return sum(since is None or at > since for at in self.past.crashes.values())
+        return sum(since is None or at > since for at in runs.values())
 
     @property
     def _requests(self) -> dict[str, datetime]:
@@ -145,7 +154,7 @@ class View(Moment):
         """Work left uncommitted after one request: it does not matter at which commit."""
         if not self.facts.work.dirty:
             return ""
-        return f"{_REMINDER}{len(self._requests) + len(self.past.crashes)}"
+        return f"{_REMINDER}{len(self._requests) + len(self.past.broke_off)}"
 
     @property
     def repairs(self) -> dict[str, datetime]:

@@ -1,0 +1,227 @@
+"""Rows of "Activity" and "Is it alive?": what evidence proves, and what it does not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.decide import decide
+from lifecycle.facts import Agent, Doubt, Exit, Facts
+from lifecycle.policy import Policy
+from lifecycle.signals import Talk
+from lifecycle.status import Activity, Probe, Reason, Status
+from lifecycle.view import View
+from tests.lifecycle.asking import decision
+from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, published
+
+DEAD: Any = {"runtime": Probe.DEAD, "program": Probe.DEAD}
+ACTIVE, DAY = Activity.ACTIVE, 86_400.0
+LOST = Exit(at=ago(60), lost="the machine was started anew")
+
+
+def talk(who: Agent, **given: Any) -> Talk:
+    return View(facts(agent=who, **given), Policy(), NOW).talk
+
+
+def working(**given: Any) -> Agent:
+    return agent(ACTIVE, 5000, **given)
+
+
+# -- activity --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "alive", "dead"),
+    [
+        (0, Talk.ACTIVE, Talk.UNSURE),
+        (59, Talk.ACTIVE, Talk.UNSURE),  # strong: two dead probes do not outweigh it
+        (60, Talk.ACTIVE, Talk.CRASHED),  # weak: it reads active, and proves nothing to probes
+        (299, Talk.ACTIVE, Talk.CRASHED),
+        (300, Talk.UNSURE, Talk.CRASHED),  # stale: it proves nothing at all
+        (-60, Talk.ACTIVE, Talk.UNSURE),  # another clock, slightly ahead
+        (-61, Talk.UNSURE, Talk.CRASHED),  # no time at all
+    ],
+)
+def test_freshness_of_evidence_is_strong_weak_or_stale(
+    seconds_ago: float, alive: Talk, dead: Talk
+) -> None:
+    seen = ago(seconds_ago)
+    assert talk(working(seen=seen)) is alive
+    assert talk(working(seen=seen, **DEAD)) is dead
+
+
+def test_evidence_without_a_time_is_stale_except_that_it_exited() -> None:
+    assert talk(agent(ACTIVE, since=None, seen=None)) is Talk.UNSURE
+    assert talk(agent(ACTIVE, since=None, seen=None, **DEAD)) is Talk.CRASHED
+    assert talk(agent(Activity.EXITED, since=None, seen=None, **DEAD)) is Talk.CRASHED
+
+
+@pytest.mark.parametrize(
+    ("activity", "expected"),
+    [
+        (Activity.READY, Talk.QUIET),
+        (Activity.IDLE, Talk.QUIET),
+        (Activity.WAITING_INPUT, Talk.WAITING),
+        (Activity.BLOCKED, Talk.BLOCKED),
+    ],
+)
+@pytest.mark.parametrize("seen", [ago(30 * DAY), None])
+def test_freshness_limits_active_only_and_an_unanswered_question_does_not_go_stale(
+    activity: Activity, expected: Talk, seen: Any
+) -> None:
+    assert talk(agent(activity, 30 * DAY, seen=seen)) is expected
+
+
+def test_a_tool_that_runs_for_twenty_minutes_is_active_not_stuck() -> None:
+    calls = facts(agent=working(seen=ago(1200), calling=True))
+    assert decision(calls).status is Status.WORKING
+    assert View(calls, Policy(), NOW).talk is Talk.ACTIVE
+    silent = facts(agent=working(seen=ago(1200)))
+    assert (decision(silent).status, decision(silent).reason) == (Status.STUCK, Reason.NO_PROGRESS)
+
+
+def test_an_unfinished_call_of_a_program_that_is_gone_is_no_activity() -> None:
+    assert talk(working(seen=ago(1200), calling=True, **DEAD)) is Talk.CRASHED
+    assert talk(working(calling=True, program=Probe.UNKNOWN)) is Talk.UNSURE
+
+
+def test_what_an_earlier_run_showed_late_is_dropped() -> None:
+    late = replace(agent(Activity.WAITING_INPUT, question="Which?"), run=1)
+    given = facts(run=2, agent=late, done=done("start:crash:r2", seconds_ago=5))
+    assert View(given, Policy(), NOW).talk is Talk.NONE
+    assert decision(given).status is Status.WORKING
+
+
+def test_a_pull_request_that_waits_for_people_for_days_is_never_stuck() -> None:
+    for activity in (Activity.READY, Activity.IDLE):
+        given = published(agent=agent(activity, 3 * DAY))
+        assert decision(given).status is Status.REVIEW_PENDING
+        later = decide(given, Policy(park_seconds=1e9), NOW + timedelta(days=30))
+        assert later.status is Status.REVIEW_PENDING
+
+
+def test_a_time_far_ahead_does_not_put_off_being_stuck() -> None:
+    given = facts(agent=working(seen=ago(-DAY), since=ago(700)))
+    assert decision(given).reason is Reason.NO_PROGRESS
+
+
+# -- is it alive? ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runtime", Probe)
+@pytest.mark.parametrize("program", Probe)
+def test_only_two_dead_probes_without_recent_activity_are_an_end(
+    runtime: Probe, program: Probe
+) -> None:
+    expected = {
+        (Probe.ALIVE, Probe.ALIVE): Talk.QUIET,
+        (Probe.DEAD, Probe.DEAD): Talk.CRASHED,
+    }
+    who = agent(seconds_ago=120, runtime=runtime, program=program)
+    assert talk(who) is expected.get((runtime, program), Talk.UNSURE)
+
+
+def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None:
+    probes: tuple[Any, ...] = ({"program": Probe.DEAD}, {"runtime": Probe.UNKNOWN})
+    for given in probes:
+        who = agent(seconds_ago=3600, doubt=Doubt(since=ago(10), evidence="?", looks=2), **given)
+        judged = decision(published(agent=who))
+        assert judged.status is Status.REVIEW_PENDING
+        assert not judged.actions
+
+
+@pytest.mark.parametrize(
+    ("looks", "seconds", "status"),
+    [
+        (3, 300, Status.STUCK),
+        (2, 300, Status.REVIEW_PENDING),
+        (3, 299, Status.REVIEW_PENDING),
+    ],
+)
+def test_three_looks_and_five_minutes_of_the_same_evidence_are_stuck_by_a_probe_failure(
+    looks: int, seconds: float, status: Status
+) -> None:
+    doubt = Doubt(since=ago(seconds), evidence="alive/unknown", looks=looks)
+    judged = decision(published(agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubt=doubt)))
+    assert judged.status is status
+    if status is Status.STUCK:
+        assert judged.reason is Reason.PROBE_FAILURE
+
+
+def test_a_session_that_is_spawning_is_never_killed_by_a_probe() -> None:
+    given = facts(run=2, agent=agent(seconds_ago=9000, **DEAD))
+    assert decision(given).status is Status.SPAWNING
+    assert stops(given) == []
+
+
+def stops(given: Facts) -> list[str]:
+    return [each.key for each in decision(given).actions if each.key.startswith("stop")]
+
+
+# -- a program that exited -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ({"code": 0}, Talk.ENDED),
+        ({"code": 1}, Talk.CRASHED),
+        ({"signal": 9}, Talk.CRASHED),
+        ({}, Talk.CRASHED),
+        ({"lost": "its terminal was closed"}, Talk.CRASHED),
+        ({"code": 0, "lost": "its terminal was closed"}, Talk.CRASHED),  # it went politely
+    ],
+)
+def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Talk) -> None:
+    assert talk(replace(ended(), exit=Exit(at=ago(60), **end))) is expected
+
+
+@pytest.mark.parametrize("key", ["stop:r1", "park:idle:x:r1", "release:r1"])
+@pytest.mark.parametrize("who", [ended(1), ended(None), agent(ACTIVE, 1, **DEAD)])
+def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None:
+    assert talk(who, done=done(key)) is Talk.ENDED
+    assert talk(who, pending=frozenset({key})) is Talk.ENDED
+    other = key.replace(":r1", ":r11")
+    assert talk(who, done=done(other)) is not Talk.ENDED
+
+
+def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
+    assert talk(agent(ACTIVE, 1), done=done("park:idle:r1")) is Talk.ACTIVE
+
+
+# -- lost with what it ran on ----------------------------------------------------------------------
+
+
+def lost(times: int, **given: Any) -> Facts:
+    """Lost once more after so many new runs."""
+    starts = [f"start:lost:r{run}" for run in range(2, times + 2)]
+    who = replace(agent(ACTIVE, 90, exit=LOST, **DEAD), run=times + 1)
+    return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=400), **given)
+
+
+def test_a_run_lost_with_its_machine_is_started_again_and_uses_up_no_try_of_the_agent() -> None:
+    (start,) = decision(lost(0)).actions
+    assert start.key == "start:lost:r2"
+    (start,) = decision(lost(3)).actions
+    assert start.key == "start:lost:r5"
+    crashed = replace(lost(3), agent=replace(ended(1), run=4))
+    (start,) = decision(crashed).actions
+    assert start.key == "start:crash:r5"
+
+
+def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
+    given = lost(4)
+    due = decide(given, Policy(restart_seconds=60), NOW)
+    assert not due.actions
+    assert due.recheck_at == LOST.at + timedelta(seconds=300)
+    given = lost(10)
+    judged = decision(given)
+    assert (judged.status, judged.reason) == (Status.KILLED, Reason.RUNTIME_LOST)
+    assert "the machine was started anew" in judged.because
+    assert decision(given, losses=11).status is Status.WORKING
+
+
+def test_what_went_down_with_a_lost_run_is_told_again() -> None:
+    past = View(facts(run=2, done=done("tell:review:x:r1", "start:lost:r2")), Policy(), NOW).past
+    assert past.heard("tell:review:x") is None
