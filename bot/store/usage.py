@@ -79,7 +79,8 @@ def _turned(before: Agent, agent: Agent, now: datetime) -> float:
         return 0.0
     if agent.activity is Activity.ACTIVE and agent.since == before.since:
         return 0.0
-    ended = min(agent.since or now, now)
+    # A program that was stopped keeps the time its last turn began at.
+    ended = now if agent.since is None or agent.since <= before.since else min(agent.since, now)
     return max(0.0, (ended - before.since).total_seconds())
 
 

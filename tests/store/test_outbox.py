@@ -161,3 +161,26 @@ def test_what_is_done_is_not_taken_back(room: Room, store: Store, name: str) -> 
     store.mark_done(first.seq, "34", room.now)
     store.withdraw(first.seq, room.now)
     assert "first" in store.facts(name).done
+
+
+def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Store) -> None:
+    name = room.session(12)
+    other = room.session(13)
+    room.decides(name, *(Stop(key=f"stop:{number}", run=1) for number in (1, 2, 3)))
+    room.decides(other, Stop(key="stop:9", run=1))
+    first, second, third = sorted(row.seq for row in store.outbox(name))
+    store.mark_done(first, "stopped", room.now)
+    later = room.now + timedelta(seconds=60)
+    store.mark_retry(second, "no answer", later)
+    store.mark_dead(third, Reason.ACTION_FAILED, "it will not stop", room.now)
+    dead, waiting, done = store.outbox(name)
+    assert (done.state, done.result, done.done_at) == ("done", "stopped", room.now)
+    assert (waiting.state, waiting.tries, waiting.error, waiting.next_at) == (
+        "due",
+        1,
+        "no answer",
+        later,
+    )
+    assert (dead.key, dead.state, dead.error) == ("stop:3", "dead", "it will not stop")
+    assert dead.reason == "action_failed"
+    assert [row.key for row in store.outbox(name, limit=1)] == ["stop:3"]

@@ -1,0 +1,158 @@
+"""What agents used is counted once, on its day, and comes to sums that budgets are held to."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from bot.store import Observed, Store
+from lifecycle.facts import Agent, Ended, Spending, Usage
+from lifecycle.status import Activity, Reason, Status
+from tests.store.conftest import Room
+
+
+@pytest.fixture
+def name(room: Room) -> str:
+    """A session in its first run, with nothing due."""
+    name = room.session(12)
+    room.decides(name, recheck_at=None)
+    return name
+
+
+def used(cost: float, run: int = 1, **more: object) -> Agent:
+    """What an agent counts of its run so far: 100 tokens for each dollar."""
+    usage = Usage(input=round(cost * 60), output=round(cost * 40), cost_usd=cost)
+    return Agent(run=run, usage=usage, **more)  # type: ignore[arg-type]
+
+
+def sees(room: Room, session: str, agent: Agent) -> None:
+    room.store.observe([Observed(session=session, run=agent.run, agent=agent)], room.now)
+
+
+def test_usage_that_grows_is_spent(room: Room, store: Store, name: str) -> None:
+    for cost in (1.0, 1.0, 3.5):
+        sees(room, name, used(cost))
+    spent = Spending(cost_usd=3.5, tokens=350)
+    facts = store.facts(name)
+    assert (facts.spent, facts.spent_ever, facts.spent_today) == (spent, spent, spent)
+    session = store.session(name)
+    assert session is not None
+    assert (session.spent, session.spent_ever) == (spent, spent)
+
+
+def test_what_was_read_from_a_cache_is_no_new_work(room: Room, store: Store, name: str) -> None:
+    usage = Usage(input=1, output=2, cache_read=1000, cache_write=4, reasoning=8)
+    sees(room, name, Agent(run=1, usage=usage))
+    assert store.facts(name).spent == Spending(tokens=15)
+
+
+def test_a_reader_that_begins_anew_counts_nothing_twice(
+    room: Room, store: Store, name: str
+) -> None:
+    for cost in (2.0, 0.0, 1.0, 2.0, 2.5):
+        sees(room, name, used(cost))
+    assert store.facts(name).spent.cost_usd == 2.5
+
+
+def test_usage_goes_to_the_day_it_was_seen_on(room: Room, store: Store, name: str) -> None:
+    room.clock.now = datetime(2030, 1, 2, 23, 59, tzinfo=UTC)
+    sees(room, name, used(1.0))
+    assert store.facts(name).spent_today.cost_usd == 1.0
+    room.clock.now = datetime(2030, 1, 3, 0, 0, tzinfo=UTC)
+    assert store.facts(name).spent_today == Spending()
+    sees(room, name, used(3.0))
+    facts = store.facts(name)
+    assert (facts.spent.cost_usd, facts.spent_today.cost_usd) == (3.0, 2.0)
+
+
+def test_a_day_is_of_all_sessions_of_the_repository(room: Room, store: Store, name: str) -> None:
+    other = room.session(13)
+    sees(room, name, used(1.0))
+    room.decides(other)
+    sees(room, other, used(2.0))
+    facts = store.facts(name)
+    assert (facts.spent.cost_usd, facts.spent_today.cost_usd) == (1.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED],
+)
+def test_a_turn_that_ends_is_active_time(
+    room: Room, store: Store, name: str, after: Activity
+) -> None:
+    begun = room.now
+    sees(room, name, Agent(run=1, activity=Activity.ACTIVE, since=begun))
+    room.clock.passes(30)
+    assert store.facts(name).spent.active_seconds == 0, "it is under way"
+    ended = Agent(run=1, activity=after, since=begun + timedelta(seconds=25))
+    sees(room, name, ended)
+    sees(room, name, ended)
+    sees(room, name, used(1.0, activity=after, since=ended.since))
+    assert store.facts(name).spent.active_seconds == 25
+
+
+def test_a_turn_whose_end_nobody_saw_lasted_until_the_next(
+    room: Room, store: Store, name: str
+) -> None:
+    begun = room.now
+    sees(room, name, Agent(run=1, activity=Activity.ACTIVE, since=begun))
+    room.clock.passes(60)
+    again = begun + timedelta(seconds=40)
+    sees(room, name, Agent(run=1, activity=Activity.ACTIVE, since=again))
+    assert store.facts(name).spent.active_seconds == 40
+
+
+def test_a_turn_cut_off_by_a_stop_lasted_until_then(room: Room, store: Store, name: str) -> None:
+    active = Agent(run=1, activity=Activity.ACTIVE, since=room.now)
+    sees(room, name, active)
+    room.clock.passes(60)
+    sees(room, name, msgspec.structs.replace(active, activity=Activity.EXITED))
+    assert store.facts(name).spent.active_seconds == 60
+
+
+def test_the_first_look_at_a_new_run_ends_no_turn(room: Room, store: Store, name: str) -> None:
+    sees(room, name, Agent(run=1, activity=Activity.ACTIVE, since=room.now))
+    room.decides(name, run=2)
+    room.clock.passes(3600)
+    sees(room, name, Agent(run=2, since=room.now))
+    assert store.facts(name).spent.active_seconds == 0
+
+
+def test_a_restore_begins_a_new_budget(room: Room, store: Store, name: str) -> None:
+    sees(room, name, used(1.0))
+    ended = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="", at=room.now)
+    room.decides(name, status="killed", ended=ended)
+    assert store.facts(name).restored_at is None
+    restored = room.clock.passes(60)
+    room.decides(name, status="queued", ended=None)
+    assert store.facts(name).spent == Spending()
+    room.decides(name, run=2)
+    sees(room, name, used(0.5, run=2))
+    facts = store.facts(name)
+    assert (facts.spent.cost_usd, facts.spent_ever.cost_usd) == (0.5, 1.5)
+    assert facts.restored_at == restored
+
+
+def test_others_of_the_repository_hear_of_a_day_that_costs_noticeably_more(
+    room: Room, store: Store, name: str
+) -> None:
+    other = room.session(13)
+    room.decides(other, recheck_at=None)
+    sees(room, name, used(0.10))
+    sees(room, name, used(0.20))
+    assert store.due_visits(room.now) == [name]
+    sees(room, name, used(0.30))
+    assert sorted(store.due_visits(room.now)) == [name, other]
+
+
+def test_a_later_bot_goes_on_counting(
+    room: Room, store: Store, name: str, open_store: Callable[[], Store]
+) -> None:
+    sees(room, name, used(1.0))
+    store.close()
+    later = open_store()
+    later.observe([Observed(session=name, run=1, agent=Agent(run=1))], room.now)
+    later.observe([Observed(session=name, run=1, agent=used(1.25))], room.now)
+    assert later.facts(name).spent.cost_usd == 1.25
