@@ -35,8 +35,10 @@ from bot.web.health import Health
 from bot.web.pages import Terminal
 from bot.web.serve import CannotListen, Server
 from bot.web.webhook import Limits
+from bot.wishes import Wishes
 from config.load import VARIABLES, Secrets
 from config.settings import Settings
+from lifecycle.policy import Mode
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program
@@ -111,7 +113,17 @@ class App:
         people = People(self.github, clock)
         self.watch_pulls = WatchPulls(self.store, self.github, people, clock, journal)
         self.watch_issues = WatchIssues(
-            self.store, self.github, people, self.watch_pulls, settings.projects, clock, journal
+            self.store,
+            self.github,
+            people,
+            self.watch_pulls,
+            settings.projects,
+            settings.agent_types,
+            clock,
+            journal,
+        )
+        self.wishes = Wishes(
+            self.store, self.github, people, self.watch_issues, clock, self._may_speak
         )
         self.engine = Engine(self.store, policy, self._owner, clock, journal, self._doing.kick)
         agents = Agents(self.github, self.sites, Prompts(), self.watch_agents, clock)
@@ -255,6 +267,10 @@ class App:
         led = self._leads_until is not None and self._clock() < self._leads_until
         return led and not self._over.is_set()
 
+    def _may_speak(self, repository: str) -> bool:
+        """Whether something may be said there that no session says."""
+        return self._settings.policy.mode is not Mode.OBSERVE and self._may_act()
+
     # -- lanes -----------------------------------------------------------------------------------
 
     def _beat(self) -> None:
@@ -275,7 +291,7 @@ class App:
         # A wish may follow on the heels of the label; and it is about the head that stood before
         # the pull request is read again.
         done = self.watch_issues.read_touched()
-        done += self.watch_issues.settle_wishes()
+        done += self.wishes.settle()
         done += self.watch_pulls.read_touched()
         if done:
             self._visiting.kick()

@@ -3,7 +3,7 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from bot.people import People
 from bot.retries import Retries
 from bot.store import DueTouch, NewSession, NewWish, Observed, Session, Store, Touch
 from bot.watch_pulls import WatchPulls
+from config.load import nearest
 from config.settings import Project
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class WatchIssues:
         people: People,
         pulls: WatchPulls,
         projects: Mapping[str, Project],
+        agents: Collection[str],
         clock: Clock,
         journal: Journal,
     ) -> None:
@@ -41,10 +43,10 @@ class WatchIssues:
         self._pulls = pulls
         self._names = {project.repository.lower(): name for name, project in projects.items()}
         self._projects = projects
+        self._agents = agents
         self._clock = clock
         self._journal = journal
         self._retries = Retries(clock)
-        self._wishes_wait: dict[str, datetime] = {}  # By repository.
 
     def read_touched(self) -> int:
         """Read every issue that was touched. Returns how many."""
@@ -79,26 +81,6 @@ class WatchIssues:
             self._touch((project.repository, number) for number in numbers)
         self._touch((live.repository, live.number) for live in self._store.live())
 
-    def settle_wishes(self) -> int:
-        """Grant what people with write access asked for, refuse the rest. Returns how many."""
-        settled = 0
-        for wish in self._store.new_wishes():
-            name = f"{wish.repository} wishes"
-            until = self._wishes_wait.get(wish.repository)
-            if until is not None and self._clock() < until:
-                continue
-            try:
-                self._settle(wish)
-            except GitHubFailure as failure:
-                # Left as they are, and asked for again: a repository that gives no answer keeps
-                # its own wishes waiting, and no other's.
-                log.warning("%s: permission not read: %s", wish.key, failure)
-                self._wishes_wait[wish.repository] = self._retries.after(name, failure)
-            else:
-                self._retries.worked(name)
-                settled += 1
-        return settled
-
     def _touch(self, issues: Iterable[tuple[str, int]]) -> None:
         touches = {Touch(repository=name, subject=f"issue:{number}") for name, number in issues}
         self._store.touch(touches, self._clock())
@@ -129,14 +111,15 @@ class WatchIssues:
             session.issue,
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
-            labelled=wears(reading, label),
+            # What was started by a word, and never labelled, needs no label to go on.
+            labelled=wears(reading, label) or session.issue.labelled_at is None,
         )
         if not issue.open:
             # A merge closes its issue: what is known of the pull request has to come first.
             self._pulls.read_again(session)
         put = labelling(reading, label)
         before = session.issue.labelled_at
-        if issue.open and put is not None and before is not None and put.at > before:
+        if issue.open and put is not None and (before is None or put.at > before):
             issue = replace(issue, labelled_at=put.at)
             self._asked_again(session, reading, put)
         if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
@@ -163,23 +146,47 @@ class WatchIssues:
 
     def _begin(self, name: str, project: Project, reading: IssueReading) -> None:
         """Make a session of a labelled open issue, if who labelled it may write."""
-        issue = reading.issue
         put = labelling(reading, project.label)
-        if not issue.open or not wears(reading, project.label):
+        if not reading.issue.open or not wears(reading, project.label):
             return
         refusal = self._refusal(project.repository, reading, put)
         if refusal or put is None:
-            log.warning("%s#%s: not started: %s", project.repository, issue.number, refusal)
+            number = reading.issue.number
+            log.warning("%s#%s: not started: %s", project.repository, number, refusal)
             return
+        self._make(name, reading, put.actor, project.agent)
+
+    def start(self, wish: NewWish) -> str:
+        """Make a session at the word of a person who may; the refusal, or empty.
+
+        What others wrote into the issue since then keeps it from being started.
+        """
+        name = self._names.get(wish.repository.lower())
+        if name is None:
+            return f"no project is configured for {wish.repository}"
+        agent = wish.text or self._projects[name].agent
+        if agent not in self._agents:
+            return f"there is no agent `{agent}` here; {nearest(agent, list(self._agents))}"
+        reading = self._github.read.issue(wish.repository, wish.number)
+        if reading is None or reading.is_pull or not reading.issue.open:
+            return "an agent is started on an open issue"
+        if refusal := self._edited(wish.repository, reading, wish.at):
+            return refusal
+        self._make(name, reading, wish.actor, agent)
+        return ""
+
+    def _make(self, name: str, reading: IssueReading, requester: str, agent: str) -> None:
+        project, issue = self._projects[name], reading.issue
+        put = labelling(reading, project.label)
         new = NewSession(
             id=f"{name}-{issue.number}",
             project=name,
             repository=project.repository,
             created=self._clock(),
-            issue=replace(issue, labelled_at=put.at),
+            issue=replace(issue, labelled=True, labelled_at=put.at if put else None),
             branch=branch_name(issue.number, issue.title),
-            requester=put.actor,
-            agent_type=project.agent,
+            requester=requester,
+            agent_type=agent,
         )
         if self._store.create_session(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
@@ -191,28 +198,15 @@ class WatchIssues:
             return "nobody is known to have put the label on"
         if not self._people.may_write(repository, put.actor, fresh=True):
             return f"@{put.actor}, who put the label on, may not write to the repository"
+        return self._edited(repository, reading, put.at)
+
+    def _edited(self, repository: str, reading: IssueReading, since: datetime) -> str:
+        """Who changed the text since then and may not; empty: nobody."""
         for edit in reading.edits:
             # GitHub tells whole seconds: what happened in the same one may have come after.
-            if edit.at >= put.at and not self._people.may_write(repository, edit.actor):
-                return f"@{edit.actor}, who may not write, edited it after it was labelled"
+            if edit.at >= since and not self._people.may_write(repository, edit.actor):
+                return f"@{edit.actor}, who may not write, edited it after that"
         return ""
-
-    def _settle(self, wish: NewWish) -> None:
-        session = self._session_of(wish)
-        if session is None:
-            self._store.refuse_wish(wish.key, "no session works on this")
-        elif not self._people.may_write(wish.repository, wish.actor, fresh=wish.kind == "merge"):
-            self._store.refuse_wish(wish.key, f"@{wish.actor} may not write to the repository")
-            log.warning("%s: %s by @%s refused", session.id, wish.kind, wish.actor)
-        else:
-            head = standing_head(session, wish.number, wish.at)
-            self._store.grant_wish(wish.key, session.id, self._clock(), head)
-            log.info("%s: %s by @%s", session.id, wish.kind, wish.actor)
-
-    def _session_of(self, wish: NewWish) -> Session | None:
-        found = self._store.session_of_pull(wish.repository, wish.number)
-        found = found or self._store.session_of_issue(wish.repository, wish.number)
-        return self._store.session(found) if found else None
 
 
 def wears(reading: IssueReading, label: str) -> bool:
@@ -228,16 +222,6 @@ def labelling(reading: IssueReading, label: str) -> Labeling | None:
     # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
     last = sorted(events, key=lambda event: event.at)[-1]
     return last if last.added else None
-
-
-def standing_head(session: Session, number: int, at: datetime) -> str:
-    """The head a wish of that moment was written about; empty where it has moved since."""
-    for pull in session.pulls:
-        # GitHub tells whole seconds, so the head is looked at as if it told them too.
-        since = pull.head_since.replace(microsecond=0) if pull.head_since else at
-        if pull.number == number and since <= at:
-            return pull.head
-    return ""
 
 
 def branch_name(number: int, title: str) -> str:

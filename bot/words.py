@@ -20,6 +20,11 @@ TOPICS: Final[Mapping[str, str]] = {
     "ended": "Session `{session}` has ended as **{status}**: {because}.\n\n{remedy}",
     "done_in": "Done in {sha}.",
     "help": "{text}",
+    "no_session": (
+        "`{kind}` was not done: no session works on this. Put the label on the issue, or write "
+        "`/mergewright start` there, to have an agent work on it."
+    ),
+    "not_started": "No agent was started: {why}.",
 }
 
 

@@ -8,6 +8,7 @@ from bot.store.base import Base
 from bot.store.rows import Row, moment
 from bot.store.sessions import wake
 from bot.store.values import NewWish
+from lifecycle.facts import Wish
 
 _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, comment)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
@@ -15,6 +16,10 @@ NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment F
     WHERE state = 'new' ORDER BY at, rowid"""
 _GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state = 'new'"""
+_ASK = """INSERT INTO wishes
+        (key, repository, number, kind, actor, at, text, head, state, session)
+    SELECT :key, repository, number, :kind, :actor, :at, :text, :head, 'granted', id
+    FROM sessions WHERE id = :session ON CONFLICT (key) DO NOTHING"""
 _REFUSE = "UPDATE wishes SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
 
 
@@ -47,6 +52,32 @@ class Wishes(Base):
 
         if self.write(work):
             self._announce([session])
+
+    def ask(self, session: str, wish: Wish) -> bool:
+        """Make a wish a fact of a session whose asker proved his right at the door, and visit it.
+
+        False, with nothing changed, where its key is known.
+        """
+        values = {
+            "key": wish.key,
+            "kind": wish.kind,
+            "actor": wish.actor,
+            "at": wish.at.timestamp(),
+            "text": wish.text,
+            "head": wish.head,
+            "session": session,
+        }
+
+        def work(connection: sqlite3.Connection) -> bool:
+            new = connection.execute(_ASK, values).rowcount == 1
+            if new:
+                wake(connection, session, wish.at)
+            return new
+
+        new = self.write(work)
+        if new:
+            self._announce([session])
+        return new
 
     def refuse_wish(self, key: str, why: str) -> None:
         """Set a wish aside, with the reason."""

@@ -14,6 +14,7 @@ from bot.people import People
 from bot.store import NewSession, NewWish, Touch
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
+from bot.wishes import Wishes
 from config.settings import Project
 from lifecycle.actions import Publish
 from lifecycle.facts import Check, Issue, Pull, Remark, Verdict
@@ -74,7 +75,11 @@ class Bench:
         self.people = People(github, room.clock)
         self.pulls = WatchPulls(room.store, github, self.people, room.clock, log_step)
         self.issues = WatchIssues(
-            *(room.store, github, self.people, self.pulls, PROJECTS, room.clock, log_step)
+            *(room.store, github, self.people, self.pulls, PROJECTS, ("shell", "claude")),
+            *(room.clock, log_step),
+        )
+        self.wishes = Wishes(
+            *(room.store, github, self.people, self.issues, room.clock, lambda _: True)
         )
 
     def touches(self, *subjects: str) -> None:
@@ -219,12 +224,12 @@ def test_a_permission_that_cannot_be_read_leaves_the_wish_and_asks_later(bench: 
     bench.room.session()
     bench.github.refuses.add(REPOSITORY)
     bench.store.add_wish(wish("comment:7", "ada", bench.room.clock()))
-    assert bench.issues.settle_wishes() == 0
-    assert bench.issues.settle_wishes() == 0
+    assert bench.wishes.settle() == 0
+    assert bench.wishes.settle() == 0
     assert bench.github.asked == 1
     bench.github.refuses.clear()
     bench.room.clock.passes(60)
-    assert bench.issues.settle_wishes() == 1
+    assert bench.wishes.settle() == 1
     assert [wish.actor for wish in bench.store.session("widgets-12").wishes] == ["ada"]
 
 
@@ -238,7 +243,7 @@ def test_a_repository_that_refuses_keeps_only_its_own_wishes_waiting(bench: Benc
     bench.github.refuses.add("acme/gears")
     bench.store.add_wish(elsewhere)
     bench.store.add_wish(wish("comment:7", "ada", at))
-    assert bench.issues.settle_wishes() == 1
+    assert bench.wishes.settle() == 1
     assert bench.store.session("widgets-12").wishes
     assert [wish.key for wish in bench.store.new_wishes()] == ["comment:1"]
 
@@ -257,7 +262,7 @@ def new_session(bench: Bench) -> NewSession:
 def test_a_wish_of_a_stranger_is_refused(bench: Bench) -> None:
     bench.room.session()
     bench.store.add_wish(wish("comment:7", "mallory", bench.room.clock()))
-    bench.issues.settle_wishes()
+    bench.wishes.settle()
     assert bench.store.session("widgets-12").wishes == ()
     assert bench.store.new_wishes() == []
 

@@ -20,7 +20,7 @@ LEAVES = {"clock", "commands", "events", "github", "layout", "log", "prompts", "
 
 #: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
 INSIDE_BOT = {
-    "cli": {"app", "github", "store"},
+    "cli": {"app", "asking", "github", "store"},
     "app": {
         "act",
         "agents",
@@ -38,9 +38,12 @@ INSIDE_BOT = {
         "watch_issues",
         "watch_pulls",
         "web",
+        "wishes",
     },
-    "web": {"inbox", "store"},
+    "web": {"asking", "inbox", "store"},
     "ticker": set[str](),
+    "wishes": {"asking", "github", "people", "retries", "store", "watch_issues", "words"},
+    "asking": {"commands", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {"agents", "github", "outbox", "sites", "store", "words"},
     "agents": {"github", "outbox", "prompts", "sites", "store", "watch_agents"},

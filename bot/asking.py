@@ -1,0 +1,92 @@
+"""Asking from here: what command line, page and API ask for, written down as comments' wishes are.
+
+Who may ask was settled at the door: by the right to write the database's file, or by the token.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from difflib import get_close_matches
+
+from bot.commands import COMMANDS, Command, Unfit
+from bot.store import Session, Store
+from lifecycle.facts import Pull, Wish
+from lifecycle.status import PullState
+
+#: Who asks, as the history names them; `cli:` is followed by the user's name.
+CLI, API, PAGE = "cli:", "api:", "page:"
+
+#: What can be asked for. What only wants an answer is not asked for but read.
+ASKABLE: Mapping[str, Command] = {
+    **{name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")},
+    "restore": Command(name="restore", asks="bring an ended session back: a new run, same branch"),
+}
+
+
+class AskedOtherwise(Exception):
+    """This key was used for something else."""
+
+
+def wish_of(
+    session: Session,
+    kind: str,
+    text: str,
+    *,
+    actor: str,
+    key: str,
+    at: datetime,
+    head: str = "",
+) -> Wish:
+    """What is asked for as a wish, bound to the head that stands, or to `head` if it does.
+
+    Raises `Unfit`, whose message says what was expected.
+    """
+    command = ASKABLE.get(kind)
+    if command is None:
+        near = get_close_matches(kind, ASKABLE, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise Unfit(f"there is no {kind!r}; {meant}known: {', '.join(sorted(ASKABLE))}")
+    try:
+        read = command.read(text.strip())
+    except Unfit as problem:
+        raise Unfit(f"{kind} {problem}") from None
+    standing = standing_head(session, session.issue.number, at, head)
+    if head and standing != head:
+        raise Unfit(f"no open pull request of {session.id} is at {head[:7]}; look at it again")
+    return Wish(key=key, kind=kind, actor=actor, at=at, text=read, head=standing)
+
+
+def from_here(actor: str) -> bool:
+    """Whether who asks did it by a door of this machine. No login of GitHub has a colon in it."""
+    return ":" in actor
+
+
+def ask(store: Store, session: Session, wish: Wish) -> bool:
+    """Write a wish down; False where the same was asked before by its key.
+
+    Raises `AskedOtherwise` where the key was used for something else.
+    """
+    if store.ask(session.id, wish):
+        return True
+    known = store.session(session.id)
+    same = {(one.key, one.kind, one.text) for one in known.wishes} if known else set()
+    if (wish.key, wish.kind, wish.text) not in same:
+        raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
+    return False
+
+
+def standing_head(session: Session, number: int, at: datetime, head: str = "") -> str:
+    """The head a wish of that moment was about; empty where it has moved since, or it is unclear.
+
+    `number` is of the pull request, or of the issue while one pull request is open.
+    """
+    found = [pull for pull in session.pulls if pull.number == number]
+    if not found:
+        found = [pull for pull in session.pulls if pull.state is PullState.OPEN]
+    heads = [pull.head for pull in found if _stood(pull, at) and head in ("", pull.head)]
+    return heads[0] if len(heads) == 1 else ""
+
+
+def _stood(pull: Pull, at: datetime) -> bool:
+    # GitHub tells whole seconds, so the head is looked at as if it told them too.
+    since = pull.head_since.replace(microsecond=0) if pull.head_since else at
+    return since <= at

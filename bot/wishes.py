@@ -1,0 +1,102 @@
+"""What becomes of a wish: granted to its session, refused, or answered where no session works."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from bot import words
+from bot.asking import from_here, standing_head
+from bot.clock import Clock
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, Refused
+from bot.people import People
+from bot.retries import Retries
+from bot.store import NewWish, Session, Store
+from bot.watch_issues import WatchIssues
+
+log = logging.getLogger(__name__)
+
+
+class Wishes:
+    """Grants what people with write access asked for, and refuses the rest."""
+
+    def __init__(
+        self,
+        store: Store,
+        github: GitHub,
+        people: People,
+        issues: WatchIssues,
+        clock: Clock,
+        may_speak: Callable[[str], bool],
+    ) -> None:
+        """`may_speak`: whether anything may be written to this repository now."""
+        self._store = store
+        self._github = github
+        self._people = people
+        self._issues = issues
+        self._clock = clock
+        self._may_speak = may_speak
+        self._retries = Retries(clock)
+        self._waiting: dict[str, datetime] = {}  # By repository.
+
+    def settle(self) -> int:
+        """Settle every new wish. Returns how many."""
+        settled = 0
+        for wish in self._store.new_wishes():
+            name = f"{wish.repository} wishes"
+            until = self._waiting.get(wish.repository)
+            if until is not None and self._clock() < until:
+                continue
+            try:
+                self._settle(wish)
+            except Exception as failure:
+                # Left as they are, and asked for again: a repository that gives no answer keeps
+                # its own wishes waiting, and no other's.
+                unforeseen = not isinstance(failure, GitHubFailure)
+                log.warning("%s: not settled: %s", wish.key, failure, exc_info=unforeseen)
+                self._waiting[wish.repository] = self._retries.after(name, failure)
+            else:
+                self._retries.worked(name)
+                settled += 1
+        return settled
+
+    def _settle(self, wish: NewWish) -> None:
+        session = self._session_of(wish)
+        if not self._may(wish, fresh=wish.kind in ("merge", "start")):
+            # Said to nobody: strangers could otherwise make the bot talk.
+            self._store.refuse_wish(wish.key, f"@{wish.actor} may not write to the repository")
+            log.warning("%s: %s by @%s refused", wish.key, wish.kind, wish.actor)
+        elif session is not None:
+            head = standing_head(session, wish.number, wish.at)
+            self._store.grant_wish(wish.key, session.id, self._clock(), head)
+            log.info("%s: %s by @%s", session.id, wish.kind, wish.actor)
+        elif wish.kind == "start":
+            refusal = self._issues.start(wish)
+            self._answer(wish, "not_started" if refusal else "", refusal or "a session was made")
+        else:
+            topic = "help" if wish.kind == "help" else "no_session"
+            self._answer(wish, topic, "no session works on this")
+
+    def _answer(self, wish: NewWish, topic: str, why: str) -> None:
+        """Answer a wish that is no session's; it is itself what was written down before.
+
+        A crash in between repeats it, and the comment is found by its key. Refused or answered, a
+        wish is settled.
+        """
+        if topic and not from_here(wish.actor) and self._may_speak(wish.repository):
+            body = words.say(topic, {"kind": wish.kind, "text": wish.text, "why": why})
+            try:
+                self._github.write.comment(wish.repository, wish.number, body, wish.key)
+            except Refused as refusal:
+                log.warning("%s: not answered: %s", wish.key, refusal)
+        self._store.refuse_wish(wish.key, why)
+
+    def _may(self, wish: NewWish, *, fresh: bool) -> bool:
+        return from_here(wish.actor) or self._people.may_write(
+            wish.repository, wish.actor, fresh=fresh
+        )
+
+    def _session_of(self, wish: NewWish) -> Session | None:
+        found = self._store.session_of_pull(wish.repository, wish.number)
+        found = found or self._store.session_of_issue(wish.repository, wish.number)
+        return self._store.session(found) if found else None
