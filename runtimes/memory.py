@@ -68,10 +68,13 @@ class Memory:
         """A command that prints the handle: there is no terminal."""
         return ("echo", handle)
 
-    def exits(self, handle: Handle, code: int | None = 0, signal: int | None = None) -> None:
-        """Let a program end."""
+    def exits(
+        self, handle: Handle, code: int | None = 0, signal: int | None = None, lost: str = ""
+    ) -> None:
+        """Let a program end; `lost` says with what it went, where not by itself."""
         with self._lock:
-            end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=self._screens[handle])
+            tail = self._screens[handle]
+            end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=tail, lost=lost)
             self._seen[handle] = replace(self._seen[handle], program=Probe.DEAD, exit=end)
 
     def prints(self, handle: Handle, text: str) -> None:

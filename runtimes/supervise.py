@@ -3,8 +3,8 @@
 It stands alone (standard library only) because it runs wherever the program runs. In DIR it reads
 `launch.json` (argv, cwd, env; removed once read, for env may hold secrets) and writes `pid.json`
 (itself: pid, start time, boot) and, when the program and all it left behind have ended,
-`exit.json` (code, signal, at). SIGTERM or SIGHUP ends the program: politely, and after the seconds
-in the file `grace` (or 5) by force.
+`exit.json` (code, signal, at, and `told`: the signal by which it was to be ended, or 0). SIGTERM or
+SIGHUP ends the program: politely, and after the seconds in the file `grace` (or 5) by force.
 """
 
 # Importing pathlib would take a third of the time a start may take.
@@ -46,7 +46,8 @@ def main(folder: str) -> int:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     ended: dict[int, int] = {}
     program = _spawn(launch["argv"], launch["cwd"], launch["env"])
-    if _wait_for(program, ended):
+    told = _wait_for(program, ended)
+    if program in ended:
         at = time.time()
         _end_all(_LEFTOVERS_GRACE_SECONDS, ended)
     else:
@@ -54,7 +55,12 @@ def main(folder: str) -> int:
         at = time.time()
     code = os.waitstatus_to_exitcode(ended.get(program, signal.SIGKILL))
     killed = -code if code < 0 else None
-    record: dict[str, object] = {"code": None if killed else code, "signal": killed, "at": at}
+    record: dict[str, object] = {
+        "code": None if killed else code,
+        "signal": killed,
+        "at": at,
+        "told": told,
+    }
     try:
         _write(folder, "exit.json", record)
     except OSError as error:
@@ -107,14 +113,17 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         os._exit(127)
 
 
-def _wait_for(program: int, ended: dict[int, int]) -> bool:
-    """Wait until the program ends by itself, or (False) until somebody wants it ended."""
+def _wait_for(program: int, ended: dict[int, int]) -> int:
+    """Wait until the program ends by itself (0), or for the signal by which it is to be ended.
+
+    Where both come together it is the signal: a program whose terminal closes may well end first.
+    """
     while program not in ended:
-        told = signal.sigwaitinfo(_WAITED).si_signo != signal.SIGCHLD
+        number = signal.sigwaitinfo(_WAITED).si_signo
         _reap(ended)
-        if told and program not in ended:
-            return False
-    return True
+        if number != signal.SIGCHLD:
+            return number
+    return 0
 
 
 def _end_all(grace: float, ended: dict[int, int]) -> None:

@@ -5,10 +5,11 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,10 +23,18 @@ _TAIL_LINES = 20
 _MARGIN_SECONDS = 8.0  # What the supervisor may take beyond the grace: force, records, a busy disk.
 
 
+#: What it means for a program that somebody but itself had it end, by the signal that did.
+_TOLD: Mapping[int, str] = {
+    signal.SIGHUP: "its terminal was closed",
+    signal.SIGTERM: "it was told to end",
+}
+
+
 class _Record(msgspec.Struct, frozen=True):
     at: float
     code: int | None = None
     signal: int | None = None
+    told: int = 0
 
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
@@ -56,16 +65,22 @@ def spent(folder: Path) -> bool:
 def outcome(folder: Path) -> Exit | None:
     """How the run ended: its record, or, without code and signal, that its pid provably vanished.
 
-    None while it lives, and where it never started.
+    None while it lives, and where it never started. What is said once stays so.
     """
     if not started(folder) or _supervisor(folder):  # Asked before the record: it may just end.
         return None
     try:
         record = msgspec.json.decode((folder / "exit.json").read_bytes(), type=_Record)
+        lost = _TOLD.get(record.told, "")
     except (FileNotFoundError, msgspec.DecodeError):
-        record = _Record(at=_last_sign(folder))
-    at = datetime.fromtimestamp(record.at, UTC)
-    return Exit(at=at, code=record.code, signal=record.signal, tail=tail(folder / "output.log"))
+        record, lost = _Record(at=_last_sign(folder)), _vanished(folder)
+    return Exit(
+        at=datetime.fromtimestamp(record.at, UTC),
+        code=record.code,
+        signal=record.signal,
+        tail=tail(folder / "output.log"),
+        lost=lost,
+    )
 
 
 def tail(log: Path) -> str:
@@ -104,11 +119,28 @@ def end(folder: Path, grace_seconds: float) -> None:
 
 def _supervisor(folder: Path) -> int | None:
     """The supervisor's pid, while it lives."""
+    born = _born(folder)
+    if born is None:
+        return None
+    pid = int(born["pid"])
+    return pid if identity(pid) == born else None
+
+
+def _born(folder: Path) -> dict[str, Any] | None:
+    """The identity the supervisor had when it started."""
     try:
-        born = json.loads((folder / "pid.json").read_bytes())
+        born: dict[str, Any] = json.loads((folder / "pid.json").read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return int(born["pid"]) if identity(int(born["pid"])) == born else None
+    return born
+
+
+def _vanished(folder: Path) -> str:
+    """How a supervisor went that left no record."""
+    born, here = _born(folder), identity(os.getpid())
+    if born and here and born["boot"] != here["boot"]:
+        return "the machine was started anew"
+    return "its supervisor vanished"
 
 
 def _marked(folder: Path) -> Iterator[int]:

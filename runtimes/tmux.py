@@ -105,7 +105,10 @@ class Tmux:
     def look(self) -> Mapping[Handle, Seen]:
         """Every run that was started and not stopped, by one `list-panes`; see `Runtime.look`."""
         # Asked before the panes, so that a run that starts in between does not look lost.
-        known = {entry.name for entry in os.scandir(self._runs)}
+        try:
+            known = {entry.name for entry in os.scandir(self._runs)}
+        except OSError as error:
+            raise Unavailable(f"{self._runs} cannot be read: {error.strerror}") from error
         try:
             lines = self._tmux("list-panes", "-a", "-F", _LOOK)
         except _Absent:
@@ -214,13 +217,10 @@ class Tmux:
         return Seen(runtime=Probe.DEAD, program=program, exit=end)
 
     def _record(self, name: str) -> Exit | None:
-        """What the run's folder says of its end, kept once it is complete: it does not change."""
-        if name in self._exits:
-            return self._exits[name]
-        end = supervised.outcome(self._runs / name)
-        if end is not None and (end.code is not None or end.signal is not None):
+        """What the run's folder says of its end, kept from then on: it does not change."""
+        if name not in self._exits and (end := supervised.outcome(self._runs / name)) is not None:
             self._exits[name] = end
-        return end
+        return self._exits.get(name)
 
     def _tmux(self, *args: str) -> list[str]:
         """Run tmux commands; returns the lines it printed."""

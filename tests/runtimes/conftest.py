@@ -1,5 +1,6 @@
 """Stages for the tests of the runtimes."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,11 +10,12 @@ from tests.runtimes.stages import MemoryStage, Stage, TmuxStage
 
 
 @pytest.fixture
-def tmux(tmp_path: Path) -> Iterator[TmuxStage]:
-    """Programs in a tmux server of this test's own."""
-    stage = TmuxStage(tmp_path)
-    yield stage
-    stage.close()
+def tmux() -> Iterator[TmuxStage]:
+    """Programs in a tmux server of this test's own, under a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        stage = TmuxStage(Path(folder))
+        yield stage
+        stage.close()
 
 
 @pytest.fixture(params=["memory", "tmux"])

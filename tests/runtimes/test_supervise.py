@@ -40,7 +40,7 @@ def test_the_record_tells_an_exit_code_and_the_launch_is_gone(tmp_path: Path) ->
     assert run(tmp_path, "sh", "-c", "exit 7") == (7, "")
     end = supervised.outcome(tmp_path)
     assert end is not None
-    assert (end.code, end.signal) == (7, None)
+    assert (end.code, end.signal, end.lost) == (7, None, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exit.json", "pid.json"]
 
 
@@ -72,7 +72,26 @@ def test_what_the_starter_ignores_reaches_neither_the_program_nor_its_end(tmp_pa
     process.communicate(timeout=30)
     end = supervised.outcome(tmp_path)
     assert end is not None
-    assert end.signal == signal.SIGTERM
+    assert (end.signal, end.lost) == (signal.SIGTERM, "its terminal was closed")
+
+
+def test_a_program_that_goes_politely_as_its_terminal_closes_did_not_end_by_itself(
+    tmp_path: Path,
+) -> None:
+    script = "trap 'exit 0' HUP; echo $$; while :; do sleep 0.05; done"
+    supervised.prepare(launch(tmp_path, "sh", "-c", script), {"PATH": os.environ["PATH"]})
+    with supervised_run(tmp_path) as process:
+        assert process.stdout is not None
+        program = int(process.stdout.readline())
+        process.send_signal(signal.SIGSTOP)  # What happens to both comes to it at once.
+        os.kill(program, signal.SIGHUP)
+        until(lambda: Path(f"/proc/{program}/stat").read_text().split()[2] == "Z", "its end")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGCONT)
+        process.communicate()
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert (end.code, end.lost) == (0, "its terminal was closed")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -107,12 +126,18 @@ def test_sigterm_ends_a_program_that_dawdles_longer_than_the_grace(tmp_path: Pat
         process.communicate()
     end = supervised.outcome(tmp_path)
     assert end is not None
-    assert end.signal == signal.SIGKILL
+    assert (end.signal, end.lost) == (signal.SIGKILL, "it was told to end")
 
 
-@pytest.mark.parametrize("change", [{"boot": "another"}, {"start": 1}])
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        ({"boot": "another"}, "the machine was started anew"),
+        ({"start": 1}, "its supervisor vanished"),
+    ],
+)
 def test_a_pid_of_another_boot_or_birth_is_no_supervisor_and_is_left_alone(
-    tmp_path: Path, change: dict[str, object]
+    tmp_path: Path, change: dict[str, object], lost: str
 ) -> None:
     with subprocess.Popen(["sleep", "1000"]) as stranger:
         try:
@@ -123,7 +148,7 @@ def test_a_pid_of_another_boot_or_birth_is_no_supervisor_and_is_left_alone(
             (tmp_path / "pid.json").write_text(json.dumps(born | change))
             end = supervised.outcome(tmp_path)
             assert end is not None
-            assert (end.code, end.signal) == (None, None)
+            assert (end.code, end.signal, end.lost) == (None, None, lost)
             supervised.end(tmp_path, 0.0)
             assert stranger.poll() is None
         finally:

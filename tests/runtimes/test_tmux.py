@@ -243,8 +243,9 @@ def test_after_the_tmux_server_is_killed_the_records_tell_what_happened(tmux: Tm
     assert {item.runtime for item in seen.values()} == {Probe.DEAD}
     first, second = seen[ended].exit, seen[running].exit
     assert first is not None
-    assert first.code == 3
+    assert (first.code, first.lost) == (3, "")
     assert second is not None
+    assert second.lost == "its terminal was closed"
     assert second.signal in (signal.SIGHUP, signal.SIGTERM)  # The kernel's or the supervisor's.
     assert tmux.runtime.screens([ended]) == {}
     with pytest.raises(Gone):
@@ -273,7 +274,18 @@ def test_a_program_whose_supervisor_and_terminal_vanished_is_provably_dead(
     assert seen.program is Probe.DEAD
     assert seen.exit is not None
     assert (seen.exit.code, seen.exit.signal) == (None, None)
+    assert seen.exit.lost == "its supervisor vanished"
     assert tmux.seen(handle) == seen
+
+
+def test_a_folder_that_cannot_be_read_is_unavailable_and_not_empty(tmux: TmuxStage) -> None:
+    handle = tmux.start("app-1")
+    runs = tmux.data / "runs"
+    runs.rename(tmux.data / "elsewhere")
+    with pytest.raises(Unavailable, match="cannot be read"):
+        tmux.runtime.look()
+    (tmux.data / "elsewhere").rename(runs)
+    assert tmux.seen(handle).program is Probe.ALIVE
 
 
 def test_without_tmux_nothing_is_known_and_the_remedy_is_named(
