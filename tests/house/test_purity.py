@@ -8,11 +8,13 @@ from tests.house.source import ROOMS, Module, modules
 
 #: All of the standard library that can neither see nor change the world.
 PURE = {
+    "collections",
     "collections.abc",
     "datetime",
     "enum",
     "functools",
     "hashlib",
+    "heapq",
     "msgspec",
     "msgspec.structs",
     "re",

@@ -1,0 +1,294 @@
+"""Slots go to the first in the line that may have one; caps hold, and nobody waits for ever."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from lifecycle.capacity import (
+    NO_MEMORY,
+    Caps,
+    Contender,
+    Handed,
+    hand_out,
+    in_line,
+    places,
+    priority_of,
+    reason_of,
+)
+from lifecycle.status import Reason
+from tests.lifecycle.universe import NOW, ago
+
+
+def one(session: str, waits: float = 60, **given: Any) -> Contender:
+    """A session that has waited so many seconds, or has held its slot so long."""
+    given = {"project": "widgets", "agent_type": "claude", "agent": "claude", **given}
+    given = {"requester": "alice", "since": ago(waits), **given}
+    return Contender(session=session, **given)
+
+
+def handed(
+    waiting: list[Contender],
+    holding: list[Contender] | None = None,
+    free_mb: int | None = None,
+    **caps: Any,
+) -> Handed:
+    return hand_out(waiting, holding or [], Caps(**caps), free_mb, NOW)
+
+
+def test_slots_go_to_those_that_wait_longest() -> None:
+    told = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
+    assert told.given == ("a", "b")
+    assert told.waits == {"c": "all 2 slots are taken"}
+
+
+def test_of_two_that_wait_as_long_the_name_decides() -> None:
+    assert handed([one("b"), one("a")], sessions=1).given == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("caps", "why"),
+    [
+        ({"sessions": 1}, "all 1 slots are taken"),
+        ({"projects": {"widgets": 1}}, "the project widgets has 1 sessions at work, all it may"),
+        (
+            {"agent_types": {"claude": 1}},
+            "the agent type claude is at work in 1 sessions, all it may",
+        ),
+        ({"agents": {"claude": 1}}, "the agent claude is at work in 1 sessions, all it may"),
+        ({"per_person": 1}, "@alice has 1 sessions at work, all a person may"),
+        (
+            {"sessions": 2, "reserved": 1},
+            "all 1 slots that are not kept for people who wait are taken",
+        ),
+    ],
+)
+def test_each_cap_makes_the_next_wait_and_says_so(caps: dict[str, Any], why: str) -> None:
+    told = handed([one("a")], [one("z")], **caps)
+    assert told == Handed(given=(), waits={"a": why})
+    assert reason_of(why) is Reason.NO_SLOT
+    assert handed([one("a")], **caps).given == ("a",)
+
+
+def test_a_full_group_holds_up_no_other() -> None:
+    waiting = [one("a", 30), one("b", 20, project="gadgets")]
+    told = handed(waiting, [one("z")], projects={"widgets": 1})
+    assert told.given == ("b",)
+
+
+def test_sessions_that_nobody_asked_for_share_no_persons_cap() -> None:
+    waiting = [one("a", requester=""), one("b", requester="")]
+    assert handed(waiting, per_person=1).given == ("a", "b")
+
+
+def test_the_last_slots_are_kept_for_people_who_wait() -> None:
+    waiting = [one("a", 30), one("b", 20), one("c", 10, awaited=True)]
+    told = handed(waiting, sessions=2, reserved=1)
+    assert told.given == ("a", "c")
+
+
+def test_one_that_a_person_waits_for_takes_no_place_of_the_others() -> None:
+    told = handed([one("a")], [one("z", awaited=True)], sessions=2, reserved=1)
+    assert told.given == ("a",)
+
+
+def test_a_priority_is_worth_its_time_and_no_more() -> None:
+    high, older, old = one("a", 10, priority=1), one("b", 3000), one("c", 4000)
+    low = replace(older, session="d", priority=-1)
+    assert [each.session for each in in_line([low, older, high, old], Caps())] == [*"cabd"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "steps"),
+    [((), 0), (("bug", "Priority:High"), 1), (("priority:low",), -1), (("priority:urgent",), 0)],
+)
+def test_a_label_sets_the_priority(labels: tuple[str, ...], steps: int) -> None:
+    assert priority_of(labels) == steps
+
+
+def test_a_start_that_would_not_fit_into_the_memory_is_refused() -> None:
+    waiting = [one("a", 30), one("b", 20)]
+    told = handed(waiting, free_mb=3999, session_mb=1500, reserve_mb=1000)
+    assert told == Handed(given=("a",), waits={"b": NO_MEMORY})
+    assert reason_of(NO_MEMORY) is Reason.NO_MEMORY
+    assert handed(waiting, free_mb=4000, session_mb=1500, reserve_mb=1000).given == ("a", "b")
+
+
+def test_what_was_started_just_now_has_not_taken_its_memory_yet() -> None:
+    caps = Caps(session_mb=1500, reserve_mb=1000)
+    assert hand_out([one("a")], [one("z", 59)], caps, 2500, NOW).given == ()
+    assert hand_out([one("a")], [one("z", 60)], caps, 2500, NOW).given == ("a",)
+
+
+@pytest.mark.parametrize("memory", [{"free_mb": None, "session_mb": 1500}, {"free_mb": 1}])
+def test_memory_that_nobody_knows_or_asks_about_limits_nothing(memory: dict[str, Any]) -> None:
+    assert handed([one("a"), one("b")], **memory).given == ("a", "b")
+
+
+def test_the_first_of_the_line_keeps_the_place_it_found() -> None:
+    caps: dict[str, Any] = {"projects": {"widgets": 1}, "per_person": 1}
+    holding = [one("z", requester="rob")]
+    younger = one("b", 20, project="gadgets")
+    assert handed([one("a", 30), younger], holding, **caps).given == ()
+    assert handed([one("a", 30, requester="rob"), younger], holding, **caps).given == ("b",)
+
+
+def test_younger_ones_cannot_pass_for_ever_now_in_one_group_now_in_another() -> None:
+    caps = Caps(projects={"widgets": 1}, per_person=1)
+    first, busy = one("first", 9999), [one("x", requester="rob")]
+    for turn in range(9):
+        younger = [one(f"p{turn}", requester="rob"), one(f"q{turn}", project="gadgets")]
+        waiting = [first, *younger]
+        told = hand_out(waiting, busy, caps, None, NOW)
+        if told.given == ("first",):
+            return
+        # Whoever was at work ends; who came in the meantime is at work.
+        busy = [each for each in younger if each.session in told.given]
+    raise AssertionError("it still waits")
+
+
+def test_no_place_is_kept_where_whoever_leaves_makes_one() -> None:
+    waiting = [one("a", 30), one("b", 20, project="gadgets")]
+    told = handed(waiting, [one("z")], projects={"widgets": 1}, agent_types={"claude": 2})
+    assert told.given == ("b",)
+
+
+def test_a_place_in_the_line_comes_with_an_estimate() -> None:
+    waiting, holding = [one("b", 20), one("a", 30)], [one("y", 100), one("z", 40)]
+    line = places(waiting, holding, Caps(sessions=2), {"claude": 90.0}, NOW)
+    assert [(place.session, place.position) for place in line] == [("a", 1), ("b", 2)]
+    assert line[0].starts_at == NOW, "one has held its slot longer than usual"
+    assert line[1].starts_at == NOW + timedelta(seconds=50)
+
+
+def test_an_estimate_counts_those_before() -> None:
+    waiting, holding = [one("b", 20), one("a", 30)], [one("z", 40)]
+    first, second = places(waiting, holding, Caps(sessions=1), {"claude": 90.0}, NOW)
+    assert first.starts_at == NOW + timedelta(seconds=50)
+    assert second.starts_at == NOW + timedelta(seconds=140)
+
+
+def test_without_a_past_there_is_no_estimate() -> None:
+    (place,) = places([one("a")], [one("z")], Caps(sessions=1), {}, NOW)
+    assert (place.position, place.starts_at) == (1, None)
+
+
+def test_a_slot_that_is_free_is_expected_at_once() -> None:
+    (place,) = places([one("a")], [], Caps(sessions=1), {}, NOW)
+    assert place.starts_at == NOW
+
+
+_contenders = st.lists(
+    st.builds(
+        one,
+        st.just(""),
+        st.integers(0, 20_000),
+        project=st.sampled_from("PQ"),
+        agent_type=st.sampled_from("TU"),
+        agent=st.sampled_from("MN"),
+        requester=st.sampled_from(["", "X", "Y"]),
+        priority=st.integers(-1, 1),
+        awaited=st.booleans(),
+    ),
+    max_size=12,
+).map(lambda many: [replace(each, session=f"s{i}") for i, each in enumerate(many)])
+_KINDS = ("project", "agent_type", "agent", "requester")
+#: One of no limited kind.
+_OTHER = one("other", project="Q", agent_type="U", agent="N", requester="")
+_few = st.integers(0, 3)
+_caps = st.builds(
+    Caps,
+    sessions=st.integers(3, 6),
+    reserved=st.integers(0, 2),
+    per_person=_few,
+    projects=st.fixed_dictionaries({"P": _few}),
+    agent_types=st.fixed_dictionaries({"T": _few}),
+    agents=st.fixed_dictionaries({"M": _few}),
+    session_mb=st.just(100),
+    reserve_mb=st.just(100),
+)
+_laws = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def crowds(busy: list[Contender], caps: Caps) -> dict[str, tuple[int, int]]:
+    """Of everything that is limited: how many are at work, and how many may."""
+
+    def of(field: str, name: str) -> int:
+        return sum(getattr(each, field) == name for each in busy)
+
+    unawaited = sum(not each.awaited for each in busy)
+    limits = {
+        "all": (len(busy), caps.sessions),
+        "unawaited": (unawaited, caps.sessions - caps.reserved),
+        "P": (of("project", "P"), caps.projects["P"]),
+        "T": (of("agent_type", "T"), caps.agent_types["T"]),
+        "M": (of("agent", "M"), caps.agents["M"]),
+        "X": (of("requester", "X"), caps.per_person),
+        "Y": (of("requester", "Y"), caps.per_person),
+    }
+    return {name: (count, most) for name, (count, most) in limits.items() if most}
+
+
+@_laws
+@given(waiting=_contenders, caps=_caps, free_mb=st.none() | st.integers(0, 900))
+def test_no_cap_is_ever_exceeded_and_everybody_is_answered(
+    waiting: list[Contender], caps: Caps, free_mb: int | None
+) -> None:
+    told = hand_out(waiting, [], caps, free_mb, NOW)
+    busy = [each for each in waiting if each.session in told.given]
+    assert all(count <= most for count, most in crowds(busy, caps).values())
+    assert free_mb is None or len(busy) <= max(0, (free_mb - 100) // 100)
+    assert {*told.given, *told.waits} == {each.session for each in waiting}
+    assert len(told.given) + len(told.waits) == len(waiting)
+    assert all(told.waits.values())
+
+
+@_laws
+@given(waiting=_contenders, holding=_contenders, caps=_caps, seed=st.integers())
+def test_the_order_in_which_they_are_listed_does_not_matter(
+    waiting: list[Contender], holding: list[Contender], caps: Caps, seed: int
+) -> None:
+    shuffle = random.Random(seed).sample
+    told = hand_out(waiting, holding, caps, 500, NOW)
+    other = shuffle(waiting, len(waiting)), shuffle(holding, len(holding))
+    assert hand_out(*other, caps, 500, NOW) == told
+
+
+@_laws
+@given(waiting=_contenders, holding=_contenders, caps=_caps)
+def test_nobody_gets_a_slot_after_all_once_all_are_handed_out(
+    waiting: list[Contender], holding: list[Contender], caps: Caps
+) -> None:
+    told = hand_out(waiting, holding, caps, None, NOW)
+    busy = [*holding, *(each for each in waiting if each.session in told.given)]
+    left = [each for each in waiting if each.session in told.waits]
+    assert hand_out(left, busy, caps, None, NOW).given == ()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(crowd=_contenders.filter(bool), caps=_caps, seed=st.integers(0, 99))
+def test_nobody_waits_for_ever_however_many_come_after(
+    crowd: list[Contender], caps: Caps, seed: int
+) -> None:
+    """Younger ones of every kind keep coming, each of which holds its slot for a while."""
+    chance = random.Random(seed)
+    last = replace(crowd[0], priority=-1, awaited=False)
+    waiting, busy, now = [last, *crowd[1:]], dict[Contender, int](), NOW
+    for hour in range(150):
+        told = hand_out(waiting, list(busy), caps, None, now)
+        if last.session in told.given:
+            return
+        started = [each for each in waiting if each.session in told.given]
+        waiting = [each for each in waiting if each.session in told.waits]
+        busy.update({each: chance.randint(1, 3) for each in started})
+        busy = {each: hours - 1 for each, hours in busy.items() if hours > 1}
+        now += timedelta(hours=1)
+        for number in range(3):
+            like = chance.choice(crowd)
+            kind = {name: getattr(chance.choice([like, _OTHER]), name) for name in _KINDS}
+            waiting.append(replace(like, session=f"{hour}-{number}", since=now, **kind))
+    raise AssertionError(f"{last} still waits")
