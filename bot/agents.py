@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.outbox import Check, Later, Outcome
+from bot.outbox import Check, Impossible, Later, Outcome
 from bot.prompts import Prompts
 from bot.sites import Sites
 from bot.store import Observed, Session
@@ -17,8 +17,9 @@ from bot.watch_agents import WatchAgents
 from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.facts import Agent, Work
-from lifecycle.status import Activity, Probe
+from lifecycle.status import Activity, Probe, Reason
 from runtimes.base import Gone, Launch, Send
+from runtimes.workspaces.worktree import Worktree
 
 #: How long a message may take to show up where the agent reads it, before it is tried again.
 _HEARD_SECONDS = 8.0
@@ -54,7 +55,8 @@ class Agents:
             self._sites.runtime.stop(self._sites.handle(session.id, earlier))
         mirror.refresh()
         workspace = self._sites.workspace(session.project, session.id, session.branch)
-        base = workspace.make(base_branch)
+        _refuse_lost_work(session, workspace)
+        base = workspace.make(base_branch, run=start.run - 1)
 
         files = self._sites.files(session.id, start.run, session.branch, workspace.path)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -170,6 +172,18 @@ def bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ..
     if not lines:
         return argv
     return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
+
+
+def _refuse_lost_work(session: Session, workspace: Worktree) -> None:
+    """A session that had commits does not begin anew as if there had never been any."""
+    had_commits = session.work.head not in ("", session.work.base)
+    if had_commits and not workspace.place.exists() and not workspace.known:
+        raise Impossible(
+            f"the branch {session.branch} is gone from GitHub, the workspace"
+            f" {workspace.place} is gone too, and the mirror {workspace.mirror.path} has"
+            f" preserved no work of {session.id}",
+            Reason.BRANCH_GONE,
+        )
 
 
 def _gone(agent: Agent) -> Agent:

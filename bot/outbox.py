@@ -43,9 +43,9 @@ class Later(Exception):
 class Impossible(Exception):
     """An action cannot be done, and trying again will not change that."""
 
-    def __init__(self, why: str, reason: Reason = Reason.ACTION_FAILED) -> None:
+    def __init__(self, why: str, reason: Reason | None = None) -> None:
         super().__init__(why)
-        self.reason = reason
+        self.reason = reason  #: None: that of any action of its kind.
 
 
 class Moot(Exception):
@@ -161,7 +161,7 @@ class Outbox:
         except Later as later:
             self._again(due, str(later), later.at)
         except Impossible as no:
-            self._give_up(due, no.reason, str(no))
+            self._give_up(due, no.reason or _reason(due), str(no))
         except Exception as error:
             log.exception("%s: failed", about)
             self._again(due, f"{type(error).__name__}: {error}", None)

@@ -22,6 +22,11 @@ ADVICE: Final = {
         "label on again.",
         True,
     ),
+    Reason.BRANCH_GONE: Advice(
+        "Push the branch to GitHub again and put the label on again, or open an issue for another "
+        "try.",
+        False,
+    ),
     Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it.", False),
     Reason.USAGE_LIMIT: Advice("Wait for the limit to reset, or raise it.", True),
     Reason.RUNTIME_LOST: Advice("Put the label on again; its branch and commits are kept.", True),

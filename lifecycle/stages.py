@@ -64,7 +64,7 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
         return Stage.TERMINATED, Evidence(Reason.LABEL_REMOVED, why)
     for key, failure in facts.failures.items():
         if key.startswith("start:"):
-            return Stage.ERRORED, Evidence(Reason.SPAWN_FAILED, failure.detail)
+            return Stage.ERRORED, Evidence(failure.reason, failure.detail)
     return _given_up(view) if view.talk is Talk.CRASHED else None
 
 

@@ -121,6 +121,7 @@ class Reason(StrEnum):
     ISSUE_LABELLED = "issue_labelled"
     PROVIDER_EXIT = "provider_exit"
     SPAWN_FAILED = "spawn_failed"
+    BRANCH_GONE = "branch_gone"
     AUTH_FAILED = "auth_failed"
     USAGE_LIMIT = "usage_limit"
     RUNTIME_LOST = "runtime_lost"

@@ -13,7 +13,11 @@ class Workspace(Protocol):
 
     @property
     def made(self) -> bool:
-        """Whether it is whole. One that is not has never been shown to a program."""
+        """Whether it is whole. One that is not was never shown to a program, or is spoiled."""
+        ...
+
+    def mend(self) -> None:
+        """Make a spoiled workspace readable; nothing where it is not spoiled."""
         ...
 
     def head(self) -> str | None:
@@ -21,7 +25,11 @@ class Workspace(Protocol):
         ...
 
     def commits(self) -> list[str]:
-        """Every commit a branch or HEAD of the session is at, read from files alone."""
+        """Every commit a branch, HEAD or a stash of the session is at, read from files alone."""
+        ...
+
+    def anchor(self) -> str:
+        """The commit its files are compared with: its branch's, or the newest that is known."""
         ...
 
     def view(self) -> AbstractContextManager[Path]:

@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -40,6 +41,16 @@ class Commit(Struct, frozen=True, kw_only=True):
     sha: str
     subject: str
     body: str = ""
+
+
+class Preserved(Struct, frozen=True, kw_only=True):
+    """Work that was kept when a workspace was removed."""
+
+    session: str
+    run: int
+    ref: str
+    sha: str  #: Its first parent is the branch's commit, its files are those of the checkout.
+    at: datetime  #: When it was kept.
 
 
 class Mirror:
@@ -132,30 +143,59 @@ class Mirror:
     def preserve(self, workspace: Workspace, run: int) -> str | None:
         """Keep what removing the workspace would lose, and return the commit that holds it.
 
-        That is: commits GitHub never had, on any local branch or none, and files changed or
-        untracked and not ignored. None: nothing would be lost.
+        That is: commits GitHub never had, on any local branch, stashed or on none, and files
+        changed or untracked and not ignored. None: nothing would be lost. What was kept of the
+        same run before is kept with it.
         """
+        workspace.mend()
         if not workspace.made:
             return None
+        ref = f"{_OURS}/preserved/{workspace.session}/{run}"
+        before = commit_at(self.path, ref)
         with workspace.view() as view:
-            head = workspace.head()
+            anchor = workspace.anchor()
             tips = [sha for sha in workspace.commits() if not self._published(sha)]
-            parents = list(dict.fromkeys([head, *tips] if head else tips))
+            parents = list(dict.fromkeys([anchor, *tips, *([before] if before else [])]))
             kept = workspace.commit_files(_FILES, parents)
             if kept is None and tips:
                 others = [word for parent in parents for word in ("-p", parent)]
                 tree = f"{parents[0]}^{{tree}}"
                 kept = git(view, "commit-tree", tree, *others, "-m", _FILES).strip()
             if kept is not None:
-                self._fetch_commit(view, kept, f"{_OURS}/preserved/{workspace.session}/{run}")
+                self._fetch_commit(view, kept, ref)
         return kept
+
+    def preserved(self, session: str = "") -> list[Preserved]:
+        """What was kept of one session, or of all, oldest run first."""
+        folder = f"{_OURS}/preserved/"
+        fields = "--format=%(refname) %(objectname) %(committerdate:unix)"
+        lines = git(self.path, "for-each-ref", fields, f"{folder}{session}").splitlines()
+        found = []
+        for ref, sha, at in (line.split(" ") for line in lines):
+            name, _, run = ref.removeprefix(folder).partition("/")
+            when = datetime.fromtimestamp(int(at), UTC)
+            found.append(Preserved(session=name, run=int(run), ref=ref, sha=sha, at=when))
+        return sorted(found, key=lambda kept: (kept.session, kept.run))
+
+    def size_of(self, kept: Preserved) -> int:
+        """How many bytes of objects nothing but this keeps."""
+        others = ("--not", "--branches", f"--glob={_OURS}/sessions", f"--glob={_OURS}/pushed")
+        rest = [other.ref for other in self.preserved() if other.ref != kept.ref]
+        return int(
+            git(self.path, "rev-list", "--objects", "--disk-usage", kept.sha, *others, *rest)
+        )
+
+    def forget(self, kept: Preserved) -> None:
+        """Let go of what was kept, unless something else was kept there meanwhile."""
+        git(self.path, "update-ref", "-d", kept.ref, kept.sha)
 
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
         """Where a session's work stands: its newest commit, and a commit with files on top of it.
 
         GitHub's branch counts; what was taken or preserved counts where it builds on that.
         """
-        preserved = self._last_preserved(session)
+        kept = self.preserved(session)
+        preserved = kept[-1].sha if kept else None
         below = git(self.path, "rev-parse", f"{preserved}^1").strip() if preserved else None
         start = self.head_of(branch)
         for sha in (commit_at(self.path, f"{_OURS}/sessions/{session}"), below):
@@ -228,13 +268,6 @@ class Mirror:
             return False
         refs = ("refs/heads", f"{_OURS}/pushed")
         return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
-
-    def _last_preserved(self, session: str) -> str | None:
-        folder = f"{_OURS}/preserved/{session}/"
-        lines = git(self.path, "for-each-ref", "--format=%(refname) %(objectname)", folder)
-        runs = [line.removeprefix(folder).split(" ") for line in lines.splitlines()]
-        newest = max(runs, key=lambda run: int(run[0]), default=None)
-        return newest[1] if newest else None
 
     def _drop_old_locks(self) -> bool:
         """Remove locks older than any git call of ours can be: those of a machine that crashed."""

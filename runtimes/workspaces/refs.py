@@ -53,12 +53,15 @@ def commit_at(repository: Path, ref: str) -> str | None:
 
 
 def commits(repository: Path, worktree: str) -> list[str]:
-    """Every commit a local branch or the worktree's own HEAD is at, without repetition."""
-    refs = [f"worktrees/{worktree}/HEAD"]
+    """Every commit a local branch, the worktree's own HEAD or a stash is at, each once."""
+    refs = [f"worktrees/{worktree}/HEAD", "refs/stash"]
     for folder, _, names in os.walk(repository / "refs" / "heads"):
         refs += [str(Path(folder, name).relative_to(repository)) for name in names]
     found = [_commit(_read(repository, ref, _REF_BYTES)) for ref in refs[:_BRANCHES]]
     found += [sha for ref, sha in _packed(repository).items() if ref.startswith("refs/heads/")]
+    # `refs/stash` is the last of several; its log has them all.
+    log = _read(repository, "logs/refs/stash", _PACKED_BYTES) or ""
+    found += [_commit(line.split(" ", 2)[1]) for line in log.splitlines() if line.count(" ") > 1]
     return [sha for sha in dict.fromkeys(found) if sha][:_BRANCHES]
 
 

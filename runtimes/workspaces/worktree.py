@@ -7,13 +7,17 @@ ever read: measured, one poisoned configuration runs code in whoever calls git o
     ROOT/SESSION/checkout         where the agent works (`path`)
     ROOT/SESSION/repository.git   its repository; `origin` is the mirror, for reading
     ROOT/SESSION/bot.git          the bot's view; `made` in it says that all three are whole
+    ROOT/SESSION/making           there while they are made: nothing in them is anybody's work
+    ROOT/.SESSION.gone            what is being removed
+
+What is there and neither whole nor being made was spoiled by somebody: its work is kept first.
 """
 
 import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
@@ -47,47 +51,73 @@ class Worktree:
         self.repository = self.place / "repository.git"
         self._view = self.place / "bot.git"
         self._marker = self._view / "made"
+        self._making = self.place / "making"
 
     @property
     def made(self) -> bool:
-        """Whether it is whole. One that is not has never been shown to a program."""
+        """Whether it is whole. One that is not was never shown to a program, or is spoiled."""
         return self._marker.is_file()
 
-    def make(self, base: str) -> str:
+    @property
+    def spoiled(self) -> bool:
+        """Whether it was made, and somebody removed what says so."""
+        return self.place.is_dir() and not self.made and not self._making.exists()
+
+    @property
+    def known(self) -> bool:
+        """Whether the mirror has work of this session: its branch, taken commits, or kept ones."""
+        return self.mirror.known_work(self.session, self.branch) is not None
+
+    def make(self, base: str, *, run: int = 0) -> str:
         """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
         Where work of this session is known already (pushed, fetched or preserved) it goes on from
-        there. Safe to repeat: what was made whole is left as it is, anything else is made again.
-        Returns the commit the work is based on.
+        there. Safe to repeat: what is whole is left as it is, anything else is made again, after
+        what was left of it is kept as the work of `run`. Returns the commit the work is based on.
         """
-        if self.made and self.head():
-            if self.path.is_dir():
-                return self._marker.read_text()
-            self.mirror.take(self)  # The checkout was removed; its commits are not lost with it.
         at = base if is_sha(base) else self.mirror.head_of(base)
         if at is None:
             remedy = "name a branch that exists on GitHub and has a commit"
             raise GitFailure("worktree add", str(self.place), f"no branch {base}", remedy)
+        self.mend()
+        if self.made and self.head() and self.path.is_dir():
+            known = self._marker.read_text()
+            return known or self._is_whole(self.mirror.merge_base(at, self.mirror.take(self)))
+        self.mirror.preserve(self, run)
         start, files = self.mirror.known_work(self.session, self.branch) or (at, None)
-        based_on = self.mirror.merge_base(at, start)
 
         self.remove()
         self._make_repository(start)
         self._make_view()
         if files:  # What was not committed when the workspace was removed is so again.
             self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
-        unsure = self._marker.with_suffix(".new")
-        unsure.write_text(based_on)
-        unsure.rename(self._marker)
-        return based_on
+        return self._is_whole(self.mirror.merge_base(at, start))
+
+    def mend(self) -> None:
+        """Make the bot's view of a spoiled workspace again, so that its work can be read."""
+        if self.spoiled:
+            _remove(self._view)
+            self._make_view()
+            self._is_whole("")
 
     def head(self) -> str | None:
         """The branch's commit, read from files alone; None where it cannot be told."""
         return commit_at(self.repository, f"refs/heads/{self.branch}")
 
     def commits(self) -> list[str]:
-        """Every commit a branch or HEAD of the session is at, read from files alone."""
+        """Every commit a branch, HEAD or a stash of the session is at, read from files alone."""
         return commits(self.repository, self.path.name)
+
+    def anchor(self) -> str:
+        """The commit its files are compared with: its branch's, or the newest that is known."""
+        found = self.head() or next(iter(self.commits()), None)
+        if found is None:
+            known = self.mirror.known_work(self.session, self.branch)
+            found = known[0] if known else self._marker.read_text()
+        if not found:
+            words = f"no readable branch {self.branch}"
+            raise GitFailure("status", str(self.repository), words, _BY_HAND)
+        return found
 
     def dirty(self) -> bool:
         """Whether something is not committed: changed, or untracked and not ignored.
@@ -99,14 +129,11 @@ class Worktree:
 
     def remove(self) -> None:
         """Remove everything of this workspace. What is gone already is fine."""
-        self._marker.unlink(missing_ok=True)  # First: what is half removed is not whole.
-        try:
-            shutil.rmtree(self.place)
-        except FileNotFoundError:
-            return
-        except PermissionError:
-            _make_writable(self.place)  # Tools write-protect folders, e.g. caches of modules.
-            shutil.rmtree(self.place)
+        gone = self.place.with_name(f".{self.session}.gone")
+        _remove(gone)
+        with suppress(FileNotFoundError):
+            self.place.rename(gone)  # At once: what is half removed would look spoiled.
+        _remove(gone)
 
     @contextmanager
     def view(self) -> Iterator[Path]:
@@ -123,22 +150,37 @@ class Worktree:
 
         The caller holds the view. The session's repository is not touched.
         """
-        if not os.path.lexists(self.path) or not self._status():
+        if not os.path.lexists(self.path) or not (status := self._status("all")):
             return None
         index = self._view / "index.files"
         shutil.copyfile(self._view / "index", index)
         env = {"GIT_INDEX_FILE": str(index)}
-        self._in_checkout("add", "--all", "--", ".", env=env)
+        nested = _nested(status)
+        paths = "".join(f"{path}\0" for path in (".", *(f":(exclude,literal){n}" for n in nested)))
+        from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        self._in_checkout("add", "--all", *from_stdin, env=env, stdin=paths)
+        if nested:
+            self._add_nested(nested, env)
         tree = git(self._view, "write-tree", env=env).strip()
         over = [word for parent in parents for word in ("-p", parent)]
         return git(self._view, "commit-tree", tree, *over, "-m", message).strip()
 
-    def _status(self) -> str:
+    def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
+        """Add the files of repositories the agent made inside: git would only note their commit."""
+        files = "".join(f"{file}\0" for folder in nested for file in _files(self.path, folder))
+        try:
+            ignored = self._in_checkout("check-ignore", "-z", "--stdin", env=env, stdin=files)
+        except GitFailure as failure:
+            if failure.code != 1:
+                raise
+            ignored = ""  # So it says that none is.
+        left_out = set(ignored.split("\0"))
+        kept = "".join(f"{file}\0" for file in files.split("\0") if file and file not in left_out)
+        self._in_checkout("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
+
+    def _status(self, untracked: str = "normal") -> str:
         """What differs from the branch's commit; nothing where nothing does."""
-        head = self.head() or next(iter(self.commits()), None)
-        if head is None:
-            words = f"no readable branch {self.branch}"
-            raise GitFailure("status", str(self.repository), words, _BY_HAND)
+        head = self.anchor()
         if (self._view / "HEAD").read_text().strip() != head:
             self._in_checkout("read-tree", "-i", "-m", head)  # The checkout is ahead of the index.
             git(self._view, "update-ref", "--no-deref", "HEAD", head)
@@ -147,21 +189,24 @@ class Worktree:
             "--porcelain",
             "-z",
             "--no-renames",
-            "--untracked-files=normal",
+            f"--untracked-files={untracked}",
             "--ignore-submodules=all",
         )
 
-    def _in_checkout(self, *args: str, env: Mapping[str, str] | None = None) -> str:
+    def _in_checkout(
+        self, *args: str, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> str:
         # A link in its place would make everything it leads to look like the agent's work.
         if self.path.is_symlink() or not self.path.is_dir():
             words = "the checkout was removed or replaced"
             raise GitFailure(args[0], str(self.path), words, _BY_HAND)
         env = {"GIT_WORK_TREE": str(self.path), **(env or {})}
-        return git(self._view, *args, env=env, seconds=NETWORK_SECONDS)
+        return git(self._view, *args, env=env, seconds=NETWORK_SECONDS, stdin=stdin)
 
     def _make_repository(self, start: str) -> None:
         """The session's own repository and checkout: its branch at `start`."""
         self.place.mkdir(parents=True, mode=0o700)
+        self._making.touch()
         init(self.repository, borrow=(self.mirror.path,))
         with (self.repository / "config").open("a") as config:
             config.write(
@@ -182,15 +227,50 @@ class Worktree:
     def _make_view(self) -> None:
         """The bot's repository: no settings but ours, the session's objects borrowed."""
         init(self._view, borrow=(self.repository, self.mirror.path))
-        # The fresh checkout's own, so that the first look need not read every file again.
-        index = self.repository / "worktrees" / self.path.name / "index"
-        shutil.copyfile(index, self._view / "index")
+        if self._making.exists():
+            # The fresh checkout's own, so that the first look need not read every file again.
+            index = self.repository / "worktrees" / self.path.name / "index"
+            shutil.copyfile(index, self._view / "index")
+
+    def _is_whole(self, based_on: str) -> str:
+        """Mark it as made; `based_on` is the commit the work is based on, empty where unknown."""
+        unsure = self._marker.with_suffix(".new")
+        unsure.write_text(based_on)
+        unsure.rename(self._marker)
+        self._making.unlink(missing_ok=True)
+        return based_on
 
 
 def _quoted(value: str) -> str:
     """A value as a file of git's configuration has it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def _nested(status: str) -> list[str]:
+    """Repositories inside the checkout: of what is untracked, all that is told as a folder."""
+    told = (entry[3:] for entry in status.split("\0") if entry.startswith("?? "))
+    return [path.removesuffix("/") for path in told if path.endswith("/")]
+
+
+def _files(root: Path, folder: str) -> Iterator[str]:
+    """Files and links below a folder, but what belongs to a repository itself."""
+    for place, folders, names in os.walk(root / folder):
+        if ".git" in folders:
+            folders.remove(".git")
+        for path in (Path(place, name) for name in (*folders, *names) if name != ".git"):
+            if path.is_symlink() or path.is_file():
+                yield str(path.relative_to(root))
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        _make_writable(folder)  # Tools write-protect folders, e.g. caches of modules.
+        shutil.rmtree(folder)
 
 
 def _make_writable(folder: Path) -> None:

@@ -1,0 +1,198 @@
+"""Nothing is ever destroyed: what a spoiled or an odd workspace held can be had again."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.workspaces.conftest import Git
+
+BRANCH = "mergewright/12-add-a-test"
+
+
+def held(mirror: Mirror, git: Git, run: int = 1) -> dict[str, str]:
+    """The files that were kept of a run."""
+    ref = f"refs/mergewright/preserved/widgets-12/{run}"
+    names = git(mirror.path, "ls-tree", "-r", "--name-only", ref).split()
+    return {name: git(mirror.path, "show", f"{ref}:{name}") for name in names}
+
+
+def test_what_was_stashed_is_preserved_also_below_the_last_stash(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    stashed = []
+    for text in ("one\n", "two\n"):
+        (worktree.path / "README").write_text(text)
+        git(worktree.path, "stash")
+        stashed.append(git(worktree.path, "rev-parse", "refs/stash"))
+    kept = mirror.preserve(worktree, 1)
+    assert kept
+    assert [mirror.is_ancestor(sha, kept) for sha in stashed] == [True, True]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_files_of_a_repository_made_inside_are_preserved_and_come_back(
+    worktree: Worktree,
+    workspace: Callable[[], Worktree],
+    mirror: Mirror,
+    git: Git,
+    committed: bool,
+) -> None:
+    inside = worktree.path / "tools" / "in side"
+    inside.mkdir(parents=True)
+    git(inside, "init", "--quiet", "--template=")
+    (inside / "a").write_text("a\n")
+    (inside / ".gitignore").write_text("heavy\n")
+    (inside / "heavy").mkdir()
+    (inside / "heavy" / "blob").write_text("built\n")
+    (inside / "noise.log").write_text("noise\n")
+    (inside / "link").symlink_to("a")
+    if committed:
+        git(inside, "add", ".")
+        git(inside, "commit", "--quiet", "-m", "Inside")
+    (worktree.path / "beside").write_text("beside\n")
+    assert mirror.preserve(worktree, 1)
+    worktree.remove()
+    again = workspace()
+    again.make("main")
+    found = again.path / "tools" / "in side"
+    assert (found / "a").read_text() == "a\n"
+    assert (found / "link").is_symlink()
+    assert {path.name for path in found.iterdir()} == {"a", ".gitignore", "link"}
+    assert (again.path / "beside").exists()
+
+
+@pytest.mark.parametrize(
+    "removed", [["bot.git/made"], ["bot.git"], ["bot.git", "checkout/.git"], ["repository.git"]]
+)
+def test_work_in_a_workspace_that_somebody_spoiled_is_preserved(
+    worktree: Worktree, mirror: Mirror, git: Git, removed: list[str]
+) -> None:
+    git.commit(worktree.path, "a", "1")
+    (worktree.path / "new").write_text("new\n")
+    for name in removed:
+        spoil(worktree, name)
+    assert mirror.preserve(worktree, 1)
+    assert held(mirror, git) == {
+        ".gitignore": "*.log",
+        "README": "widgets",
+        "a": "1",
+        "new": "new",
+    }
+
+
+@pytest.mark.parametrize("removed", ["bot.git/made", "bot.git", "repository.git"])
+def test_a_spoiled_workspace_is_made_again_with_its_work(
+    worktree: Worktree, workspace: Callable[[], Worktree], removed: str, git: Git
+) -> None:
+    git.commit(worktree.path, "a", "1")
+    (worktree.path / "new").write_text("new\n")
+    spoil(worktree, removed)
+    again = workspace()
+    again.make("main", run=1)
+    assert (again.path / "a").read_text() == "1"
+    assert (again.path / "new").read_text() == "new\n"
+    git(again.path, "status")
+
+
+def spoil(worktree: Worktree, name: str) -> None:
+    path = worktree.place / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def test_a_workspace_that_a_crash_left_half_made_has_nothing_to_preserve(
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror
+) -> None:
+    (worktree.place / "making").touch()
+    (worktree.place / "bot.git" / "made").unlink()
+    (worktree.path / "README").unlink()  # Not checked out yet.
+    assert not worktree.spoiled
+    assert mirror.preserve(worktree, 1) is None
+    again = workspace()
+    again.make("main")
+    assert (again.path / "README").exists()
+    assert not (again.place / "making").exists()
+
+
+def test_a_removal_that_was_killed_leaves_nothing_that_looks_like_work(
+    worktree: Worktree, workspace: Callable[[], Worktree], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(folder: Path) -> None:
+        if folder.exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            worktree.remove()
+    again = workspace()
+    assert not again.made
+    assert not again.spoiled
+    again.make("main")
+    again.remove()
+    assert list(again.place.parent.iterdir()) == []
+
+
+def test_preserving_again_adds_to_what_was_kept_of_the_same_run(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    (worktree.path / "new").write_text("one\n")
+    first = mirror.preserve(worktree, 1)
+    (worktree.path / "new").write_text("two\n")
+    second = mirror.preserve(worktree, 1)
+    assert first
+    assert second
+    assert mirror.is_ancestor(first, second)
+    assert held(mirror, git)["new"] == "two"
+
+
+def test_what_cannot_be_preserved_is_a_failure_and_not_a_loss(
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git: Git
+) -> None:
+    sha = git.commit(worktree.path, "a", "1")
+    shutil.rmtree(worktree.path)
+    (worktree.repository / "objects" / sha[:2] / sha[2:]).unlink()
+    with pytest.raises(GitFailure):
+        mirror.preserve(worktree, 1)
+    with pytest.raises(GitFailure):
+        workspace().make("main")
+    assert worktree.place.exists()
+
+
+def test_the_branch_may_be_gone_from_github_where_its_work_was_taken(
+    worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, github: Path, git: Git
+) -> None:
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    mirror.push(sha, BRANCH, "")
+    git(github, "branch", "-D", BRANCH)
+    shutil.rmtree(worktree.place)
+    mirror.refresh()
+    again = workspace()
+    again.make("main")
+    assert again.head() == sha
+
+
+def test_what_was_kept_is_listed_with_its_size_and_can_be_let_go(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    assert mirror.preserved() == []
+    kept = {}
+    for run in (1, 10, 9):
+        (worktree.path / "new").write_text(f"new in {run}\n")
+        kept[run] = mirror.preserve(worktree, run)
+    listed = mirror.preserved("widgets-12")
+    assert [kept.run for kept in listed] == [1, 9, 10]
+    assert {each.run: each.sha for each in listed} == kept
+    assert mirror.preserved("widgets-1") == []
+    assert 0 < mirror.size_of(listed[0]) < 1000
+    for each in listed:
+        mirror.forget(each)
+    assert mirror.preserved() == []
