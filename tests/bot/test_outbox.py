@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from bot.journal import log_step
-from bot.outbox import Check, Later, Outbox, Outcome, Tries
+from bot.outbox import Check, Impossible, Later, Outbox, Outcome, Tries
 from bot.store import Due, StoreFull
-from lifecycle.actions import Action, CloseIssue
+from lifecycle.actions import Action, CloseIssue, Prompt, Start
 from lifecycle.facts import Facts
+from lifecycle.status import Reason
 from tests.world.waiting import eventually
 
 CLOSE = CloseIssue(key="issue:close", number=12)
@@ -184,3 +185,22 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
         bench.room.clock.passes(1)
     assert bench.drains() == 1
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [(None, Reason.SPAWN_FAILED), (Reason.BRANCH_GONE, Reason.BRANCH_GONE)],
+)
+def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_all_starts(
+    bench: Bench, said: Reason | None, reason: Reason
+) -> None:
+    def refuses(due: Due, check: Check) -> Outcome:
+        raise Impossible("the branch is gone", said)
+
+    bench.drains()
+    bench.room.orders("widgets-12", Start(key="start:first:r2", run=2, prompt=Prompt(name="x")))
+    bench.doing = refuses
+    bench.drains()
+    failure = facts(bench).failures["start:first:r2"]
+    assert failure.reason is reason
+    assert failure.detail == "the branch is gone"

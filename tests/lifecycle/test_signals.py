@@ -168,7 +168,16 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
         Reason.LABEL_REMOVED,
         "the label was taken off the issue",
     ),
-    "start": (facts(failures={"start:first:r1": FAILURE}), Reason.SPAWN_FAILED, "no room left"),
+    "start": (
+        facts(failures={"start:first:r1": replace(FAILURE, reason=Reason.SPAWN_FAILED)}),
+        Reason.SPAWN_FAILED,
+        "no room left",
+    ),
+    "branch gone": (
+        facts(failures={"start:first:r2": replace(FAILURE, reason=Reason.BRANCH_GONE)}),
+        Reason.BRANCH_GONE,
+        "no room left",
+    ),
     "exit code": (
         crashed(3, 7),
         Reason.PROVIDER_EXIT,
