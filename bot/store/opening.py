@@ -44,6 +44,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return _opened(path, "ro", lambda connection, path: None)
 
 
+def open_guest(path: Path) -> sqlite3.Connection:
+    """A connection for a small write beside the one that writes. Raises `StoreUnusable`."""
+    return _opened(path, "rw", _prepare_guest)
+
+
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
     """Raise `StoreUnusable` unless the tables are the ones this version knows."""
     pending = migrations.pending(Database(connection, execute_plugins=False))
@@ -92,6 +97,14 @@ def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -65536")
     _migrate(connection, path)
+
+
+def _prepare_guest(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    # Moving the log into the file stays the business of the bot: before SQLite 3.51.3 two that do
+    # it at once can damage a database.
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

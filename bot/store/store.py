@@ -12,7 +12,7 @@ from bot.store.incidents import Incidents
 from bot.store.lease import Lease
 from bot.store.metadata import Metadata
 from bot.store.observe import Observing
-from bot.store.opening import check_version, open_writer
+from bot.store.opening import check_version, open_guest, open_writer
 from bot.store.outbox import Outbox
 from bot.store.rows import utc_now
 from bot.store.sessions import Sessions
@@ -57,10 +57,23 @@ class Store(
         """
         store = cls.__new__(cls)
         super(Store, store).__init__(path, None, utc_now)
-        try:
-            with store._read() as connection:
-                check_version(connection, path)
-        except StoreFailure:
-            store.close()
-            raise
+        store._check_version()
         return store
+
+    @classmethod
+    def beside(cls, path: Path) -> "Store":
+        """Open the file for what a person writes, beside a running bot or without one.
+
+        Raises `StoreUnusable` where it is missing or of another version.
+        """
+        store = cls.reading(path)
+        store._writer = Writer(open_guest(path), path)
+        return store
+
+    def _check_version(self) -> None:
+        try:
+            with self._read() as connection:
+                check_version(connection, self.path)
+        except StoreFailure:
+            self.close()
+            raise

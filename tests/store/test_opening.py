@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from sqlite_utils import Database
 
 from bot.store import Store, StoreClosed, StoreUnusable
 from bot.store.schema import migrations
-from lifecycle.facts import Spending
+from lifecycle.facts import Spending, Wish
 from tests.store.conftest import Room
 
 NOBODY = 65534
@@ -75,7 +76,9 @@ def test_many_may_open_a_new_file_at_once(path: Path) -> None:
             opened.result()
 
 
-@pytest.mark.parametrize("opening", [Store, Store.reading], ids=["serve", "read"])
+@pytest.mark.parametrize(
+    "opening", [Store, Store.reading, Store.beside], ids=["serve", "read", "ask"]
+)
 class TestRefused:
     def test_a_file_that_is_no_database(self, path: Path, opening: Callable[[Path], Store]) -> None:
         path.write_text("Dear diary, " * 1000)
@@ -132,6 +135,31 @@ def test_reading_beside_a_running_bot_sees_what_it_commits(
         reading.refuse_wish("comment:1", "no")
     assert reading.writable() is False
     reading.close()
+
+
+def test_a_person_writes_beside_a_running_bot_that_leads(
+    room: Room, store: Store, path: Path
+) -> None:
+    epoch = store.lead("the bot", room.now, 60)
+    assert epoch is not None
+    store.fence("the bot", epoch)
+    session = room.session(12)
+    wish = Wish(key="cli:1", kind="stop", actor="cli:ada", at=room.now)
+    with closing(Store.beside(path)) as guest:
+        assert guest.ask(session, wish)
+        assert not guest.ask(session, wish)
+    assert store.facts(session).wishes == (wish,)
+    assert store.due_visits(room.now) == [session]
+
+
+def test_a_person_who_writes_leaves_the_tables_of_an_older_version_alone(path: Path) -> None:
+    old = sqlite3.connect(path, isolation_level=None)
+    migrations.apply(Database(old), stop_before="whole_lifecycle")
+    old.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreUnusable, match="older version"):
+        Store.beside(path)
+    assert path.read_bytes() == before
 
 
 def test_reading_without_a_running_bot_works(path: Path) -> None:
