@@ -65,4 +65,6 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
     issue_usd: float = 0.0  #: Over all its lives.
     day_usd: float = 25.0  #: Of a repository, each UTC day.
     budget_warning: float = 0.8  #: The part of a budget at which people are told.
+    #: How long a session that ended without a merge keeps its workspace.
+    workspace_days: float = 14.0
     pushes_per_hour: int = 10  #: Of one session.

@@ -1,12 +1,15 @@
 """What is done about the program: started, started again, stopped, given back."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.backoff import delay
 from lifecycle.messages import Judged
 from lifecycle.signals import Talk
+
+_DAY_SECONDS: Final = 86_400.0
 
 
 def start(judged: Judged) -> Iterator[do.Action]:
@@ -48,6 +51,14 @@ def stop(judged: Judged) -> Iterator[do.Action]:
     run = judged.view.facts.run
     if run:
         yield do.Stop(key=keys.of_run("stop", run), run=run)
+
+
+def give_back(judged: Judged) -> Iterator[do.Action]:
+    """What ended without a merge keeps its workspace for a while; then it is released too."""
+    view, facts = judged.view, judged.view.facts
+    since = facts.ended.at if facts.ended else view.now
+    if facts.run and view.passed(since, view.policy.workspace_days * _DAY_SECONDS):
+        yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)
 
 
 def release(judged: Judged) -> Iterator[do.Action]:

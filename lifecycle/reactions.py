@@ -11,7 +11,7 @@ from lifecycle import actions as do
 from lifecycle.landing import land, open_pull, publish, tidy
 from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
 from lifecycle.people import acknowledge, announce, reply, tell_people, tell_the_end
-from lifecycle.programs import release, restart, start, stop
+from lifecycle.programs import give_back, release, restart, start, stop
 from lifecycle.signals import (
     Ci,
     Output,
@@ -91,6 +91,7 @@ REACTIONS: Final = (
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
     Reaction("release", frozenset({S.MERGED}), always, release),
     Reaction("stop", STOPPED, always, stop),
+    Reaction("give_back", STOPPED, always, give_back),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),
 )
 

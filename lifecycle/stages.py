@@ -91,12 +91,13 @@ def _crash(view: View) -> Evidence:
 def hold_of(view: View, stage: Stage) -> Hold:
     """Whether a session that is over still holds its runtime and workspace.
 
-    A merge gives the workspace back too, also where the program was stopped before. What could not
-    be done and was given up holds nothing any more: people are shown it as such.
+    A merge gives the workspace back at once, also where the program was stopped before; any other
+    end only after a while. What could not be done and was given up holds nothing any more: people
+    are shown it as such.
     """
     facts, past = view.facts, view.past
     done, kind = (past.released, "release:") if stage is Stage.MERGED else (past.stopped, "stop:")
-    if any(key.startswith(kind) for key in facts.pending):
+    if any(key.startswith((kind, "release:")) for key in facts.pending):
         return Hold.RELEASING
     given_up = any(key.startswith(kind) for key in facts.failures)
     return Hold.RELEASED if done or given_up or facts.run == 0 else Hold.HELD

@@ -199,4 +199,11 @@ WHOLE_LIFECYCLE = (
         text TEXT NOT NULL
     ) STRICT""",
     "CREATE UNIQUE INDEX incidents_open ON incidents (key) WHERE cleared_at IS NULL",
+    # Sessions that are not over, hold a slot, or wait for an action. One whose workspace is to be
+    # released in some days is due then, and does not live for that.
+    "DROP VIEW live",
+    """CREATE VIEW live AS
+        SELECT id FROM sessions WHERE ended IS NULL
+        UNION SELECT id FROM sessions WHERE slot = 1
+        UNION SELECT session FROM outbox WHERE state = 'due'""",
 )

@@ -99,7 +99,7 @@ def test_once_over_it_gives_everything_back_and_says_no_more_to_the_agent(
     for step in after:
         if step not in _NEEDS_A_PULL or life.facts.pulls:
             WORLD[step](life)
-    life.waits(400)
+    life.waits(15 * 86_400)
     assert life.heard() == heard
     assert life.decision.status in TERMINAL - {Status.CLEANUP}
     assert not life.facts.slot

@@ -47,7 +47,8 @@ def test_what_follows_goes_out_in_this_order() -> None:
     assert [row.name for row in REACTIONS] == [
         *("start", "announce", "acknowledge", "restart", "publish", "open_pull"),
         *("remind", "repair", "address_review", "resolve_conflict", "reply", "tell_people"),
-        *("land", "tidy", "release", "stop", "tell_the_end"),
+        *("land", "tidy", "release", "stop", "give_back"),
+        "tell_the_end",
     ]
 
 

@@ -216,6 +216,10 @@ HOLDS: dict[str, tuple[Facts, Hold]] = {
     "stopped and running": (facts(wishes=STOP), Hold.HELD),
     "being stopped": (facts(wishes=STOP, pending=frozenset({"stop:r1"})), Hold.RELEASING),
     "stopped": (facts(wishes=STOP, done=done("stop:r1")), Hold.RELEASED),
+    "stopped, and given back after a while": (
+        facts(wishes=STOP, done=done("stop:r1"), pending=frozenset({"release:r1"})),
+        Hold.RELEASING,
+    ),
     "a stop given up": (facts(wishes=STOP, failures={"stop:r1": FAILURE}), Hold.RELEASED),
     "another action given up": (facts(wishes=STOP, failures={"push:x": FAILURE}), Hold.HELD),
     "another action under way": (facts(wishes=STOP, pending=frozenset({"push:x"})), Hold.HELD),

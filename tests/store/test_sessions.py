@@ -87,8 +87,15 @@ def test_an_ended_session_lives_on_until_nothing_is_left_to_do(room: Room, store
     room.decides(name, stop, ended=ended(room), status="killed", recheck_at=None)
     assert [row.id for row in store.live()] == [name]
     store.mark_done(store.due_actions(room.now)[0].seq, "", room.now)
-    assert [row.id for row in store.live()] == [name], "a visit is due"
-    room.decides(name, ended=ended(room), status="killed", recheck_at=None)
+    assert store.live() == [], "also where a visit is due: its workspace is released in some days"
+
+
+def test_an_ended_session_lives_on_while_it_holds_a_slot(room: Room, store: Store) -> None:
+    name = room.session(12)
+    store.take_slots(1)
+    room.decides(name, ended=ended(room), status="merged")
+    assert [row.id for row in store.live()] == [name]
+    room.decides(name, ended=ended(room), status="merged", frees_slot=True)
     assert store.live() == []
 
 

@@ -1,0 +1,35 @@
+"""Retention: what ended without a merge keeps its workspace for a while, and then no longer."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lifecycle import actions as do
+from lifecycle.facts import Agent, Ended, Facts
+from lifecycle.status import Reason, Status
+from tests.lifecycle.asking import asked, decision
+from tests.lifecycle.universe import NOW, done, facts
+
+
+@pytest.mark.parametrize("status", [Status.KILLED, Status.TERMINATED, Status.ERRORED, Status.DONE])
+def test_what_ended_without_a_merge_keeps_its_workspace_for_two_weeks(status: Status) -> None:
+    def over(days: float, **given: Any) -> Facts:
+        at = NOW - timedelta(days=days)
+        end = Ended(status=status, reason=Reason.PR_CLOSED, because="it was so", at=at)
+        return facts(ended=end, done=given.pop("done", done("stop:r1")), **given)
+
+    def released(given: Facts, **policy: Any) -> list[do.Action]:
+        return [action for action in asked(given, **policy) if isinstance(action, do.Release)]
+
+    assert released(over(13.9)) == []
+    assert decision(over(13.9)).recheck_at == NOW + timedelta(days=0.1)
+    assert released(over(14)) == [do.Release(key="release:r1", run=1)]
+    assert released(over(3), workspace_days=3.0) == released(over(14))
+    assert released(over(99, run=0, done={}, agent=Agent())) == []
+    releasing = decision(over(14, pending=frozenset({"release:r1"})))
+    assert releasing.status is Status.CLEANUP
+    assert releasing.ended is not None
+    again = decision(over(14, done=done("stop:r1", "release:r1")))
+    assert again.status is status
+    assert not again.holds_slot
