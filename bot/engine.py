@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bot.clock import Clock
 from bot.journal import Journal, Step
-from bot.store import Fenced, Recorded, Store
+from bot.store import Fenced, Judgement, Recorded, Store
 from lifecycle.actions import Action, Start
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Facts
@@ -59,7 +59,7 @@ class Engine:
             facts = self._store.facts(session)
             now = self._clock()
             decision = decide(facts, self._policy, now)
-            added = self._store.record(claim, recorded(facts, decision), now)
+            added = self._store.record(claim, recorded(facts, self._policy, decision), now)
         except Fenced:
             log.warning("%s: the claim was lost during the visit; nothing was written", session)
             return False
@@ -87,7 +87,7 @@ class Engine:
         return any(wanted.key == action.key for wanted in decision.actions)
 
 
-def recorded(facts: Facts, decision: Decision) -> Recorded:
+def recorded(facts: Facts, policy: Policy, decision: Decision) -> Recorded:
     """A decision as it is written down."""
     runs = [action.run for action in decision.actions if isinstance(action, Start)]
     return Recorded(
@@ -101,4 +101,5 @@ def recorded(facts: Facts, decision: Decision) -> Recorded:
         ended=decision.ended,
         frees_slot=not decision.holds_slot,
         wants_slot=decision.status is Status.QUEUED and not facts.slot,
+        judgement=Judgement(facts=facts, policy=policy, decision=decision),
     )

@@ -11,6 +11,7 @@ from bot.store.errors import (
 )
 from bot.store.freezes import Freeze
 from bot.store.incidents import Incident
+from bot.store.judgements import Kept
 from bot.store.lease import this_process
 from bot.store.store import Store
 from bot.store.values import (
@@ -21,6 +22,8 @@ from bot.store.values import (
     Due,
     DueTouch,
     HistoryRow,
+    Judgement,
+    Kind,
     Live,
     NewSession,
     NewWish,
@@ -43,6 +46,9 @@ __all__ = [
     "Freeze",
     "HistoryRow",
     "Incident",
+    "Judgement",
+    "Kept",
+    "Kind",
     "Live",
     "NewSession",
     "NewWish",

@@ -6,7 +6,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from bot.store.base import Base
+from bot.store.history import add_history
 from bot.store.rows import moment
+from bot.store.values import Kind
 from lifecycle.facts import Frozen
 
 FREEZES = "SELECT scope, actor, at FROM freezes ORDER BY scope"
@@ -32,14 +34,14 @@ class Freezes(Base):
     def freeze(self, scope: str, by: str) -> bool:
         """Stop every effect of a scope (see `Freeze`); False where it is stopped already."""
         now = self.clock()
-        return self._changed(_FREEZE, (scope, by, now.timestamp()), scope, now)
+        return self._changed(_FREEZE, (scope, by, now.timestamp()), scope, by, Kind.FREEZE, now)
 
-    def unfreeze(self, scope: str) -> bool:
+    def unfreeze(self, scope: str, by: str) -> bool:
         """Let effects of a scope out again; False where it was not frozen.
 
         What another scope holds stays held.
         """
-        return self._changed(_THAW, (scope,), scope, self.clock())
+        return self._changed(_THAW, (scope,), scope, by, Kind.UNFREEZE, self.clock())
 
     def freezes(self) -> list[Freeze]:
         """Every freeze that stands."""
@@ -50,13 +52,21 @@ class Freezes(Base):
             ]
 
     def _changed(
-        self, statement: str, values: tuple[str | float, ...], scope: str, now: datetime
+        self,
+        statement: str,
+        values: tuple[str | float, ...],
+        scope: str,
+        by: str,
+        kind: Kind,
+        now: datetime,
     ) -> bool:
         def work(connection: sqlite3.Connection) -> list[str] | None:
             if not connection.execute(statement, values).rowcount:
                 return None
-            woken = connection.execute(_WAKE, {"scope": scope, "now": now.timestamp()})
-            return [row["id"] for row in woken.fetchall()]
+            woken = connection.execute(_WAKE, {"scope": scope, "now": now.timestamp()}).fetchall()
+            for row in woken:
+                add_history(connection, row["id"], kind, by, {"scope": scope}, now)
+            return [row["id"] for row in woken]
 
         woken = self.write(work)
         self._announce(woken or ())

@@ -8,12 +8,16 @@ from typing import Any
 import msgspec
 
 from bot.store.base import Base
-from bot.store.rows import Row, decoded, encoded, moment, readable
-from bot.store.values import HistoryRow
+from bot.store.rows import Row, bad_row, decoded, encoded, moment, readable
+from bot.store.values import HistoryRow, Kind
+from lifecycle.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 HISTORY = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+
+#: Who did what nobody asked for by name.
+BOT = NAME
 
 _data: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
@@ -24,10 +28,10 @@ class History(Base):
     def history(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """The last `limit` things that happened to a session, newest first."""
         with self._read() as connection:
-            return list(readable(_row, connection.execute(HISTORY, (session, limit))))
+            return list(readable(history_row, connection.execute(HISTORY, (session, limit))))
 
     def note(
-        self, session: str, kind: str, actor: str, data: Mapping[str, Any], now: datetime
+        self, session: str, kind: Kind, actor: str, data: Mapping[str, Any], now: datetime
     ) -> None:
         """Write down something that happened to a session."""
         self.write(lambda connection: add_history(connection, session, kind, actor, data, now))
@@ -37,21 +41,27 @@ class History(Base):
 def add_history(
     connection: sqlite3.Connection,
     session: str,
-    kind: str,
+    kind: Kind,
     actor: str,
     data: Mapping[str, Any],
     now: datetime,
-) -> None:
-    """Add a row inside a transaction."""
-    connection.execute(_ADD, (session, now.timestamp(), kind, actor, encoded(data)))
+) -> int:
+    """Add a row inside a transaction; its number."""
+    values = (session, now.timestamp(), kind, actor, encoded(data))
+    return connection.execute(_ADD, values).lastrowid or 0
 
 
-def _row(row: Row) -> HistoryRow:
+def history_row(row: Row) -> HistoryRow:
+    """A whole row of `history`. Raises `BadRow`."""
+    try:
+        kind = Kind(row["kind"])
+    except ValueError as error:
+        raise bad_row("history", row["seq"], "kind", error) from error
     return HistoryRow(
         seq=row["seq"],
         session=row["session"],
         at=moment(row["at"]),
-        kind=row["kind"],
+        kind=kind,
         actor=row["actor"],
         data=decoded(_data, row, "history", "seq", "data"),
     )

@@ -1,17 +1,19 @@
 """What observers saw, written down only where it is news."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from bot.store.base import Base
-from bot.store.decode import agent_of, pulls_of
+from bot.store.changes import agent_changes, issue_changes, pull_changes, work_changes
+from bot.store.decode import agent_of, issue_of, pulls_of, work_of
+from bot.store.history import add_history
 from bot.store.rows import Row, encoded
 from bot.store.sessions import wake
 from bot.store.usage import account
-from bot.store.values import Observed
+from bot.store.values import Kind, Observed
 from lifecycle.facts import Pull
 
 COLUMNS = ("agent", "work", "pulls", "issue")
@@ -105,8 +107,33 @@ def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
         _index_pulls(connection, seen.session, seen.pulls or ())
         if differing.keys() == {"pulls"} and _unread(seen.pulls or ()) == _unread(pulls_of(row)):
             return False
+    _tell(connection, seen, row, differing, now)
     wake(connection, seen.session, now)
     return True
+
+
+def _tell(
+    connection: sqlite3.Connection,
+    seen: Observed,
+    row: Row,
+    differing: Mapping[str, str],
+    now: datetime,
+) -> None:
+    """What changed is history: of the agent and its work, and of what GitHub shows."""
+    of_agent: list[str] = []
+    of_github: list[str] = []
+    if seen.agent is not None and "agent" in differing:
+        of_agent += agent_changes(agent_of(row), seen.agent)
+    if seen.work is not None and "work" in differing:
+        of_agent += work_changes(work_of(row), seen.work)
+    if seen.issue is not None and "issue" in differing:
+        of_github += issue_changes(issue_of(row), seen.issue)
+    if seen.pulls is not None and "pulls" in differing:
+        of_github += pull_changes(pulls_of(row), seen.pulls)
+    for actor, changes in (("agent", of_agent), ("github", of_github)):
+        if changes:
+            data = {"changes": changes}
+            add_history(connection, seen.session, Kind.OBSERVED, actor, data, now)
 
 
 def _unread(pulls: Sequence[Pull]) -> list[Pull]:

@@ -1,17 +1,18 @@
 """Actions written down and not yet done; each is done at least once and marked once."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from bot.store.base import Base
+from bot.store.history import BOT, add_history
 from bot.store.observe import add_observations
 from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
 from bot.store.sessions import wake
 from bot.store.touches import add_touches
-from bot.store.values import DeadLetter, Due, Observed, Ordered, Touch
+from bot.store.values import DeadLetter, Due, Kind, Observed, Ordered, Touch
 from lifecycle.actions import Action
 from lifecycle.status import Reason
 
@@ -31,15 +32,17 @@ DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, erro
 ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error
     FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 _DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
-    WHERE seq = ? AND state = 'due' RETURNING session"""
+    WHERE seq = ? AND state = 'due' RETURNING session, key"""
 _RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
     WHERE seq = ? AND state = 'due' RETURNING session"""
 _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
-    attempts = attempts + 1 WHERE seq = ? AND state = 'due' RETURNING session"""
+    attempts = attempts + 1 WHERE seq = ? AND state = 'due' RETURNING session, key"""
 _REVIVE = """UPDATE outbox SET state = 'due', reason = '', error = '', done_at = NULL,
-    attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session"""
+    attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session, key"""
 
-_WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session"
+_WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
+
+_Data = Mapping[str, str]
 
 _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
@@ -71,46 +74,37 @@ class Outbox(Base):
         """
 
         def work(connection: sqlite3.Connection) -> list[str]:
-            sessions = _marked(connection, _DONE, (result, now.timestamp(), seq))
-            if sessions:
+            marked = connection.execute(_DONE, (result, now.timestamp(), seq)).fetchall()
+            if marked:
                 add_touches(connection, touches, now)
                 if observed is not None:
                     add_observations(connection, [observed], now)
-            return _woken(connection, sessions, now)
+            return _told(connection, marked, Kind.DONE, {"result": result}, now)
 
         self._announce(self.write(work))
 
     def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
         """It failed and is to be tried again at `next_at`."""
         values = (error, next_at.timestamp(), seq)
-        self._announce(self.write(lambda connection: _marked(connection, _RETRY, values)))
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            return [row["session"] for row in connection.execute(_RETRY, values).fetchall()]
+
+        self._announce(self.write(work))
 
     def mark_dead(self, seq: int, reason: Reason, error: str, now: datetime) -> None:
         """It failed for good: shown to people, and its session is visited."""
         values = (reason, error, now.timestamp(), seq)
-        self._announce(
-            self.write(
-                lambda connection: _woken(connection, _marked(connection, _DEAD, values), now)
-            )
-        )
+        self._change(_DEAD, values, Kind.GIVEN_UP, {"reason": reason, "error": error}, now)
 
     def withdraw(self, seq: int, now: datetime) -> None:
         """Take back an action that was not done, as if it never was; it may be asked for again."""
-        self._announce(
-            self.write(
-                lambda connection: _woken(connection, _marked(connection, _WITHDRAW, (seq,)), now)
-            )
-        )
+        self._change(_WITHDRAW, (seq,), Kind.TAKEN_BACK, {}, now)
 
     def revive(self, seq: int) -> None:
         """A person asks to try a dead one again, at once."""
         now = self.clock()
-        values = (now.timestamp(), seq)
-        self._announce(
-            self.write(
-                lambda connection: _woken(connection, _marked(connection, _REVIVE, values), now)
-            )
-        )
+        self._change(_REVIVE, (now.timestamp(), seq), Kind.REVIVED, {}, now)
 
     def dead_letters(self) -> list[DeadLetter]:
         """The actions that were given up, oldest first."""
@@ -121,6 +115,21 @@ class Outbox(Base):
         """The actions last written down for a session, newest first."""
         with self._read() as connection:
             return [_ordered(row) for row in connection.execute(ORDERED, (session, limit))]
+
+    def _change(
+        self,
+        statement: str,
+        values: tuple[str | float | int, ...],
+        kind: Kind,
+        data: _Data,
+        now: datetime,
+    ) -> None:
+        def work(connection: sqlite3.Connection) -> list[str]:
+            return _told(
+                connection, connection.execute(statement, values).fetchall(), kind, data, now
+            )
+
+        self._announce(self.write(work))
 
 
 def add_actions(
@@ -138,16 +147,14 @@ def add_actions(
     ]
 
 
-def _marked(
-    connection: sqlite3.Connection, statement: str, values: tuple[str | float | int, ...]
+def _told(
+    connection: sqlite3.Connection, rows: Sequence[Row], kind: Kind, data: _Data, now: datetime
 ) -> list[str]:
-    return [row["session"] for row in connection.execute(statement, values).fetchall()]
-
-
-def _woken(connection: sqlite3.Connection, sessions: list[str], now: datetime) -> list[str]:
-    for session in sessions:
-        wake(connection, session, now)
-    return sessions
+    """Inside a transaction: what became of actions is history, and their sessions are visited."""
+    for row in rows:
+        add_history(connection, row["session"], kind, BOT, {"action": row["key"], **data}, now)
+        wake(connection, row["session"], now)
+    return [row["session"] for row in rows]
 
 
 def _due(row: Row) -> Due:

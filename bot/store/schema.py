@@ -206,4 +206,14 @@ WHOLE_LIFECYCLE = (
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due'""",
+    # What a decision of the history was made from; `bot.store.judgements` says how it is kept.
+    """CREATE TABLE policies (
+        hash TEXT PRIMARY KEY,
+        policy TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE judgements (
+        history INTEGER PRIMARY KEY REFERENCES history (seq) ON DELETE CASCADE,
+        policy TEXT NOT NULL REFERENCES policies (hash),
+        judged BLOB NOT NULL
+    ) STRICT""",
 )

@@ -6,10 +6,11 @@ from datetime import datetime
 
 from bot.store.base import Base
 from bot.store.decode import live_of, session_of, wish_of
+from bot.store.history import BOT, add_history
 from bot.store.metadata import metadata_of
 from bot.store.rows import Row, by_session, encoded, readable
 from bot.store.usage import OF_SESSIONS as USAGE
-from bot.store.values import Live, NewSession, Session
+from bot.store.values import Kind, Live, NewSession, Session
 from lifecycle.facts import Agent, Work
 
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
@@ -58,7 +59,15 @@ class Sessions(Base):
             "work": encoded(Work()),
             "issue": encoded(new.issue),
         }
-        created = self.write(lambda connection: connection.execute(_CREATE, values).rowcount == 1)
+        told = {"issue": new.issue.number, "title": new.issue.title, "agent": new.agent_type}
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_CREATE, values).rowcount:
+                return False
+            add_history(connection, new.id, Kind.CREATED, new.requester, told, new.created)
+            return True
+
+        created = self.write(work)
         if created:
             self._announce([new.id])
         return created
@@ -107,6 +116,7 @@ class Sessions(Base):
             taken = [row["id"] for row in connection.execute(QUEUED, (limit,)).fetchall()]
             for session in taken:
                 connection.execute(_TAKE_SLOT, (session,))
+                add_history(connection, session, Kind.SLOT, BOT, {}, now)
                 wake(connection, session, now)
             return taken
 

@@ -9,6 +9,7 @@ from bot.store.errors import StoreFailure
 from bot.store.freezes import Freezes
 from bot.store.history import History
 from bot.store.incidents import Incidents
+from bot.store.judgements import Judgements
 from bot.store.lease import Lease
 from bot.store.metadata import Metadata
 from bot.store.observe import Observing
@@ -31,6 +32,7 @@ class Store(
     Visits,
     Outbox,
     History,
+    Judgements,
     Freezes,
     Metadata,
     Incidents,

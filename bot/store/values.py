@@ -8,7 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from lifecycle.actions import Action
-from lifecycle.facts import Agent, Ended, Issue, Pull, Spending, Wish, Work
+from lifecycle.decide import Decision
+from lifecycle.facts import Agent, Ended, Facts, Issue, Pull, Spending, Wish, Work
+from lifecycle.policy import Policy
 from lifecycle.status import Activity
 
 
@@ -155,6 +157,14 @@ class Claim(Struct, frozen=True, kw_only=True):
     version: int  #: The session's version when it was claimed.
 
 
+class Judgement(Struct, frozen=True, kw_only=True):
+    """A decision with all that it was made from, but for the time: that is its history row's."""
+
+    facts: Facts
+    policy: Policy
+    decision: Decision
+
+
 class Recorded(Struct, frozen=True, kw_only=True):
     """A decision, as it is written down."""
 
@@ -168,6 +178,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     ended: Ended | None = None
     frees_slot: bool = False
     wants_slot: bool = False  #: Whether it has something to run and no slot.
+    judgement: Judgement | None = None  #: What it was made from, kept where it is news.
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -208,12 +219,28 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
     at: datetime
 
 
+class Kind(StrEnum):
+    """What can happen to a session: every kind of row its history has."""
+
+    CREATED = "created"
+    WISH = "wish"  #: A person asked for something.
+    OBSERVED = "observed"  #: The agent, its program, its work, the issue or a pull request changed.
+    SLOT = "slot"  #: It was given a place to run a program.
+    DECISION = "decision"
+    DONE = "done"  #: An action was carried out; likewise below.
+    GIVEN_UP = "given_up"
+    TAKEN_BACK = "taken_back"
+    REVIVED = "revived"  #: A person asked to try one again that was given up.
+    FREEZE = "freeze"
+    UNFREEZE = "unfreeze"
+
+
 class HistoryRow(Struct, frozen=True, kw_only=True):
-    """One thing that happened to a session."""
+    """One thing that happened to a session, with who did it and by what that is known."""
 
     seq: int
     session: str
     at: datetime
-    kind: str
-    actor: str
+    kind: Kind
+    actor: str  #: A person's login, `agent`, `github`, or the bot's own name.
     data: Mapping[str, Any]

@@ -5,11 +5,12 @@ from datetime import datetime
 
 from bot.store.base import Base
 from bot.store.errors import BadRow, Fenced, StoreFailure
-from bot.store.history import add_history
+from bot.store.history import BOT, add_history
+from bot.store.judgements import add_judgement
 from bot.store.loading import load
 from bot.store.outbox import add_actions
 from bot.store.rows import Row, encoded, seconds
-from bot.store.values import Claim, Recorded
+from bot.store.values import Claim, Kind, Recorded
 from lifecycle.facts import Facts
 
 DUE_VISITS = """SELECT id FROM sessions
@@ -143,5 +144,7 @@ def _write_decision(
     connection.execute(_DECIDED, values)
     if news:
         data = {**said, "blockers": decision.blockers, "actions": new}
-        add_history(connection, row["id"], "decision", "", data, now)
+        written = add_history(connection, row["id"], Kind.DECISION, BOT, data, now)
+        if decision.judgement is not None:
+            add_judgement(connection, written, decision.judgement)
     return True

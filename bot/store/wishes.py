@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from bot.store.base import Base
+from bot.store.history import add_history
 from bot.store.rows import Row, moment
 from bot.store.sessions import wake
-from bot.store.values import NewWish
+from bot.store.values import Kind, NewWish
 from lifecycle.facts import Wish
 
 _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, comment)
@@ -15,11 +16,8 @@ _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, co
 NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
     WHERE state = 'new' ORDER BY at, rowid"""
 _GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
-    WHERE key = ? AND state = 'new'"""
-_ASK = """INSERT INTO wishes
-        (key, repository, number, kind, actor, at, text, head, state, session)
-    SELECT :key, repository, number, :kind, :actor, :at, :text, :head, 'granted', id
-    FROM sessions WHERE id = :session ON CONFLICT (key) DO NOTHING"""
+from bot.store.values import Kind, NewWish
+from lifecycle.facts import Wish
 _REFUSE = "UPDATE wishes SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
 
 
@@ -43,12 +41,13 @@ class Wishes(Base):
         """
 
         def work(connection: sqlite3.Connection) -> bool:
-            granted = (
-                connection.execute(_GRANT, (session, head, now.timestamp(), key)).rowcount == 1
-            )
-            if granted:
-                wake(connection, session, now)
-            return granted
+            granted = connection.execute(_GRANT, (session, head, now.timestamp(), key)).fetchone()
+            if granted is None:
+                return False
+            told = {"kind": granted["kind"], "text": granted["text"], "key": key}
+            add_history(connection, session, Kind.WISH, granted["actor"], told, now)
+            wake(connection, session, now)
+            return True
 
         if self.write(work):
             self._announce([session])

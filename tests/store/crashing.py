@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.store import Delivery, NewSession, NewWish, Observed, Recorded, Store, Touch
+from bot.store import Delivery, Kind, NewSession, NewWish, Observed, Recorded, Store, Touch
 from lifecycle.actions import CloseIssue, Prompt, Start
 from lifecycle.facts import Agent, Issue, Pull
 from lifecycle.status import Activity, Reason
@@ -73,7 +73,7 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.revive(2),
         lambda: store.observe([pulls], NOW),
         lambda: store.settle_touch(store.due_touches(NOW, ("issue:",))[0]),
-        lambda: store.note("widgets-12", "push", "ada", {}, NOW),
+        lambda: store.note("widgets-12", Kind.OBSERVED, "ada", {}, NOW),
         lambda: store.prune(NOW.replace(year=2031), 1),
     ]
 

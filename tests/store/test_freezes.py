@@ -26,7 +26,7 @@ def test_a_freeze_is_a_fact_and_a_reason_for_a_visit(
     assert store.facts(name).frozen == Frozen(scope=said, by="ada", at=room.now)
     assert store.freezes() == [Freeze(scope=scope, by="ada", at=room.now)]
     room.decides(name, recheck_at=None)
-    assert store.unfreeze(scope)
+    assert store.unfreeze(scope, "ada")
     assert store.due_visits(room.now) == [name]
     assert store.facts(name).frozen is None
 
@@ -47,7 +47,7 @@ def test_the_widest_freeze_is_told_and_each_is_lifted_alone(store: Store, name: 
         frozen = store.facts(name).frozen
         assert frozen is not None
         assert frozen.scope == said
-        store.unfreeze(scope)
+        store.unfreeze(scope, "ada")
     frozen = store.facts(name).frozen
     assert frozen is not None
     assert frozen.scope == "session"
@@ -60,7 +60,7 @@ def test_freezing_twice_is_the_freeze_of_the_first(room: Room, store: Store, nam
     assert not store.freeze("", "bob")
     assert store.due_visits(room.now) == []
     assert store.freezes()[0].by == "ada"
-    assert not store.unfreeze("project:widgets")
+    assert not store.unfreeze("project:widgets", "ada")
 
 
 def test_listeners_hear_of_a_freeze(store: Store, name: str) -> None:

@@ -11,6 +11,7 @@ from bot.store import (
     freezes,
     history,
     incidents,
+    judgements,
     loading,
     metadata,
     observe,
@@ -23,8 +24,8 @@ from bot.store import (
 )
 
 ROOMS = (
-    *(deliveries, freezes, history, incidents, loading, metadata, observe),
-    *(outbox, sessions, touches, usage, visits, wishes),
+    *(deliveries, freezes, history, incidents, judgements, loading),
+    *(metadata, observe, outbox, sessions, touches, usage, visits, wishes),
 )
 STATEMENTS = {
     f"{room.__name__.rpartition('.')[2]}.{name}": statement
@@ -35,7 +36,8 @@ STATEMENTS = {
 # The list of all sessions is meant to read all of them.
 MEANT = {"sessions.ALL"}
 TABLES = (
-    "deliveries|touches|sessions|session_pulls|wishes|outbox|history|usage|metadata|first|earlier"
+    "deliveries|touches|sessions|session_pulls|wishes|outbox|history|judgements|usage|metadata"
+    "|first|earlier"
 )
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.store import Fenced, Observed, Store, StoreFailure
+from bot.store import Fenced, HistoryRow, Kind, Observed, Store, StoreFailure
 from bot.store.freezes import standing
 from lifecycle.actions import Comment, Prompt, Start, Stop
 from lifecycle.facts import Agent, Done, Ended, Failure, Frozen
@@ -22,6 +22,10 @@ HELLO = Comment(key="hello", number=12, topic="hello")
 @pytest.fixture
 def name(room: Room) -> str:
     return room.session(12)
+
+
+def decisions(store: Store, name: str) -> list[HistoryRow]:
+    return [row for row in store.history(name) if row.kind is Kind.DECISION]
 
 
 def test_nobody_claims_what_another_holds(room: Room, store: Store, name: str) -> None:
@@ -76,7 +80,7 @@ def test_a_late_decision_is_refused_whole(room: Room, store: Store, name: str) -
     with pytest.raises(Fenced, match="widgets-12"):
         store.record(late, decision(START), room.now)
     assert store.due_actions(room.now) == []
-    assert store.history(name) == []
+    assert decisions(store, name) == []
     assert store.facts(name).run == 0
 
 
@@ -132,7 +136,7 @@ def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store,
     room.clock.passes(60)
     assert room.decides(name, HELLO) == []
     assert room.decides(name) == []
-    (row,) = store.history(name)
+    (row,) = decisions(store, name)
     assert row.data == {
         "status": "working",
         "reason": "agent_at_work",
@@ -149,7 +153,7 @@ def test_a_new_run_alone_is_written_and_is_no_history(room: Room, store: Store, 
     room.decides(name, run=1)
     room.decides(name, run=2)
     assert store.facts(name).run == 2
-    assert len(store.history(name)) == 1
+    assert len(decisions(store, name)) == 1
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def test_every_change_of_a_decision_is_history(
 ) -> None:
     room.decides(name)
     room.decides(name, **change)
-    assert len(store.history(name)) == 2
+    assert len(decisions(store, name)) == 2
 
 
 def test_the_time_of_a_status_is_kept_while_it_stays(room: Room, store: Store, name: str) -> None:
@@ -244,16 +248,16 @@ def test_facts_of_nobody_are_an_error_that_names_them(store: Store) -> None:
 
 def test_notes_and_decisions_are_told_newest_first(room: Room, store: Store, name: str) -> None:
     room.decides(name)
-    store.note(name, "push", "ada", {"head": "cafe"}, room.clock.passes(1))
-    newest, oldest = store.history(name)
+    store.note(name, Kind.OBSERVED, "ada", {"head": "cafe"}, room.clock.passes(1))
+    newest, oldest, _ = store.history(name)
     assert (newest.kind, newest.actor, newest.data, newest.at) == (
-        "push",
+        Kind.OBSERVED,
         "ada",
         {"head": "cafe"},
         room.now,
     )
     assert oldest.kind == "decision"
-    assert [row.kind for row in store.history(name, limit=1)] == ["push"]
+    assert [row.kind for row in store.history(name, limit=1)] == [Kind.OBSERVED]
 
 
 def test_a_claim_of_a_second_store_holds_against_the_first(

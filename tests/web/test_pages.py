@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import Session
+from bot.store import Kind, Session
 from bot.web.health import Health
 from bot.web.rows import GROUPS
 from lifecycle.actions import Comment, React
@@ -112,7 +112,7 @@ def test_an_unknown_session_is_not_found(site: Site) -> None:
 
 def test_a_decision_without_words_is_no_trouble(site: Site) -> None:
     session = site.session(1)
-    site.store.note(session, "wish", "mara", {"kind": "stop"}, datetime.now(UTC))
+    site.store.note(session, Kind.WISH, "mara", {"kind": "stop"}, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
     assert "Kind: stop" in page

@@ -1,0 +1,78 @@
+"""What every decision of the history was made from, so that it can be made again.
+
+The facts and the decision are kept as compressed JSON, one or two kilobytes a decision; the policy,
+which hardly ever changes, once by its hash.
+"""
+
+import hashlib
+import sqlite3
+import zlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bot.store.base import Base
+from bot.store.history import history_row
+from bot.store.rows import Row, bad_row, decoded, encoded, readable
+from bot.store.values import HistoryRow, Judgement
+from lifecycle.facts import Facts
+from lifecycle.policy import Policy
+
+_ADD_POLICY = "INSERT INTO policies (hash, policy) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_ADD = "INSERT INTO judgements (history, policy, judged) VALUES (?, ?, ?)"
+JUDGEMENTS = """SELECT seq, session, at, kind, actor, data, judged, policies.policy
+    FROM history JOIN judgements ON judgements.history = seq
+    JOIN policies ON policies.hash = judgements.policy
+    WHERE session = ? ORDER BY seq"""
+
+
+class _Judged(Struct, frozen=True, kw_only=True):
+    """The column `judged`, before it is compressed."""
+
+    facts: Facts
+    decision: dict[str, Any]
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """A decision of the history with what it was made from."""
+
+    row: HistoryRow
+    facts: Facts
+    policy: Policy
+    decision: dict[str, Any]  #: As it was decided then, in plain JSON.
+
+
+_judged = msgspec.json.Decoder(_Judged)
+_policy = msgspec.json.Decoder(Policy)
+
+
+class Judgements(Base):
+    """The tables of judgements and policies."""
+
+    def judgements(self, session: str) -> list[Kept]:
+        """Every decision of a session that is still kept, oldest first."""
+        with self._read() as connection:
+            return list(readable(_kept, connection.execute(JUDGEMENTS, (session,))))
+
+
+def add_judgement(connection: sqlite3.Connection, history: int, judgement: Judgement) -> None:
+    """Keep, inside a transaction, what a row of the history was decided from."""
+    policy = encoded(judgement.policy)
+    hashed = hashlib.sha256(policy.encode()).hexdigest()
+    connection.execute(_ADD_POLICY, (hashed, policy))
+    judged = {"facts": judgement.facts, "decision": judgement.decision}
+    connection.execute(_ADD, (history, hashed, zlib.compress(encoded(judged).encode())))
+
+
+def _kept(row: Row) -> Kept:
+    try:
+        judged = _judged.decode(zlib.decompress(row["judged"]))
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise bad_row("judgements", row["seq"], "judged", error) from error
+    return Kept(
+        row=history_row(row),
+        facts=judged.facts,
+        policy=decoded(_policy, row, "policies", "seq", "policy"),
+        decision=judged.decision,
+    )
