@@ -16,8 +16,12 @@ _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, co
 NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
     WHERE state = 'new' ORDER BY at, rowid"""
 _GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
-from bot.store.values import Kind, NewWish
-from lifecycle.facts import Wish
+    WHERE key = ? AND state = 'new' RETURNING key, kind, actor, text"""
+_ASK = """INSERT INTO wishes
+        (key, repository, number, kind, actor, at, text, head, state, session)
+    SELECT :key, repository, number, :kind, :actor, :at, :text, :head, 'granted', id
+    FROM sessions WHERE id = :session ON CONFLICT (key) DO NOTHING
+    RETURNING key, kind, actor, text"""
 _REFUSE = "UPDATE wishes SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
 
 
@@ -42,12 +46,7 @@ class Wishes(Base):
 
         def work(connection: sqlite3.Connection) -> bool:
             granted = connection.execute(_GRANT, (session, head, now.timestamp(), key)).fetchone()
-            if granted is None:
-                return False
-            told = {"kind": granted["kind"], "text": granted["text"], "key": key}
-            add_history(connection, session, Kind.WISH, granted["actor"], told, now)
-            wake(connection, session, now)
-            return True
+            return _told(connection, session, granted, now)
 
         if self.write(work):
             self._announce([session])
@@ -68,10 +67,7 @@ class Wishes(Base):
         }
 
         def work(connection: sqlite3.Connection) -> bool:
-            new = connection.execute(_ASK, values).rowcount == 1
-            if new:
-                wake(connection, session, wish.at)
-            return new
+            return _told(connection, session, connection.execute(_ASK, values).fetchone(), wish.at)
 
         new = self.write(work)
         if new:
@@ -92,6 +88,16 @@ def add_wishes(connection: sqlite3.Connection, wishes: Iterable[NewWish]) -> Non
             for w in wishes
         ],
     )
+
+
+def _told(connection: sqlite3.Connection, session: str, new: Row | None, now: datetime) -> bool:
+    """Inside a transaction: a wish of a session, if it is new, is history, and is visited."""
+    if new is None:
+        return False
+    data = {name: new[name] for name in ("kind", "text", "key")}
+    add_history(connection, session, Kind.WISH, new["actor"], data, now)
+    wake(connection, session, now)
+    return True
 
 
 def _wish(row: Row) -> NewWish:

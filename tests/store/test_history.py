@@ -1,6 +1,7 @@
 """What happened to a session is written down by kind and actor, and with what it was decided by."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_a_wish_that_was_granted_is_told_once_with_who_wished(
 
 
 AGENT = Agent(run=1, activity=Activity.ACTIVE, runtime=Probe.ALIVE, program=Probe.ALIVE)
-SEEN = {
+SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
     "its activity": (
         {"agent": Agent(run=1, activity=Activity.WAITING_INPUT, question="May I?")},
         ["agent waiting_input: May I?", "runtime/program alive/alive -> unknown/unknown"],
@@ -108,7 +109,7 @@ SEEN = {
 def test_what_was_observed_is_told_in_lines(room: Room, store: Store, name: str, what: str) -> None:
     seen, lines = SEEN[what]
     store.observe([Observed(session=name, agent=AGENT)], room.now)
-    store.observe([Observed(session=name, **seen)], room.now)  # type: ignore[arg-type]
+    store.observe([Observed(session=name, **seen)], room.now)
     actor = "agent" if {"agent", "work"} & seen.keys() else "github"
     assert told(store, name) == (Kind.OBSERVED, actor, {"changes": lines})
 
