@@ -5,6 +5,8 @@ Every arm is safe to repeat, because a crash between doing and marking repeats i
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from bot import words
 from bot.agents import Agents
 from bot.clock import Clock
@@ -12,9 +14,10 @@ from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
 from bot.outbox import Check, Impossible, Later, Outcome
 from bot.sites import Sites
-from bot.store import Due, Session, Store, Touch
+from bot.store import Due, Observed, Session, Store, Touch
 from lifecycle import actions
 from lifecycle.status import PullState, Reason
+from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import PushRefused
@@ -92,6 +95,14 @@ class Act:
                 return self._agents.release(session, run)
             case actions.Publish(head=head):
                 return self._publish(session, head, check)
+            case actions.TakeIn(head=head, into=into):
+                return self._take_in(session, head, into, check)
+            case actions.UpdateBranch(number=number, head=head):
+                self._github.write.update_branch(session.repository, number, head)
+                return Outcome(touches=(_pull(session, number),))
+            case actions.Rerun(number=number, runs=runs):
+                self._github.write.rerun(session.repository, runs)
+                return Outcome(touches=(_pull(session, number),))
             case actions.OpenPull(head=head, draft=draft):
                 return self._open_pull(session, head, draft, check)
             case actions.MergePull() as merge:
@@ -135,6 +146,27 @@ class Act:
                 raise
             mirror.push(head, session.branch, expected=there)
         return Outcome(result=head, touches=(_branch(session),))
+
+    def _take_in(self, session: Session, head: str, into: str, check: Check) -> Outcome:
+        """Bring what others pushed into the workspace; what clashes is left to the agent."""
+        mirror = self._sites.mirror(session.project)
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        if not workspace.made:
+            return Outcome(result="there is no workspace; the next one begins with it")
+        mirror.refresh()
+        if mirror.take(workspace) != into:
+            raise Later("the agent has moved its branch on")
+        if not mirror.contains(head):
+            self._store.touch([_branch(session)], self._clock())
+            raise Later(f"{head} is not on GitHub any more")
+        joined = mirror.join(session.id, session.branch, into, head)
+        if joined is None:
+            return Outcome(result=CLASH)
+        check()
+        workspace.move(into, joined)
+        work = replace(session.work, head=joined, dirty=False)
+        seen = Observed(session=session.id, run=session.run, work=work)
+        return Outcome(result=joined, observed=seen)
 
     def _last_pushed(self, session: str) -> str:
         """The commit GitHub's branch is at by our own account; empty: it must not exist."""

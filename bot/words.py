@@ -18,6 +18,10 @@ TOPICS: Final[Mapping[str, str]] = {
     ),
     "attention": "Session `{session}` needs a person: {because}.\n\n{remedy}",
     "ended": "Session `{session}` has ended as **{status}**: {because}.\n\n{remedy}",
+    "yielded": (
+        "{sha} was pushed by a person: the agent leaves this branch alone until it is asked for "
+        "something here, or somebody writes `/mergewright resume`."
+    ),
     "done_in": "Done in {sha}.",
     "help": "{text}",
     "no_session": (

@@ -44,6 +44,33 @@ class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
     head: str
 
 
+class TakeIn(Struct, frozen=True, kw_only=True, tag="take_in"):
+    """Bring the commits others put on the session's branch into its workspace.
+
+    Its result is `conflict` where they do not go together with the agent's own by themselves.
+    """
+
+    key: str
+    head: str  #: GitHub's commit.
+    into: str  #: The workspace's.
+
+
+class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
+    """Have GitHub merge the base into a pull request's branch, if it is still at the head."""
+
+    key: str
+    number: int
+    head: str
+
+
+class Rerun(Struct, frozen=True, kw_only=True, tag="rerun"):
+    """Have failed or cancelled checks run once more."""
+
+    key: str
+    number: int
+    runs: tuple[int, ...]  #: Numbers of check runs.
+
+
 class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
     """Open the pull request of the pushed branch."""
 
@@ -121,6 +148,9 @@ Action = (
     Start
     | Tell
     | Publish
+    | TakeIn
+    | UpdateBranch
+    | Rerun
     | OpenPull
     | Comment
     | React

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from lifecycle.signals import Ci, PullStage, Signals, When, ci, merge, pull, review
+from lifecycle.signals import Ci, PullStage, Signals, When, ci, merge, pull, review, stacked
 from lifecycle.status import Merge, Review
 
 
@@ -16,8 +16,9 @@ class Blocker(NamedTuple):
 
 BLOCKERS: Final = (
     Blocker("ci_failing", ci(Ci.FAILING, Ci.SETTLING), "checks fail: {failed}"),
-    Blocker("ci_pending", ci(Ci.PENDING, Ci.SETTLING), "checks have not finished"),
-    Blocker("not_settled", ci(Ci.HELD), "checks wait for a person: {held}"),
+    Blocker("ci_pending", ci(Ci.PENDING, Ci.SETTLING), "{pending}"),
+    Blocker("ci_failing", ci(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
+    Blocker("not_settled", ci(Ci.UNSETTLED), "it was pushed a moment ago and has no check yet"),
     Blocker(
         "changes_requested",
         review(Review.CHANGES_REQUESTED),
@@ -27,6 +28,7 @@ BLOCKERS: Final = (
     Blocker("conflict", merge(Merge.CONFLICT), "it conflicts with its base"),
     Blocker("behind", merge(Merge.BEHIND), "its base has moved on"),
     Blocker("draft", pull(PullStage.DRAFT), "it is a draft"),
+    Blocker("stacked", stacked, "it stands on #{parent}, which is not merged"),
     Blocker("protected", merge(Merge.PROTECTED), "a rule of the branch holds it"),
     Blocker("unknown", merge(Merge.UNKNOWN), "GitHub has not worked out the merge"),
 )

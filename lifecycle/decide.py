@@ -12,7 +12,7 @@ from lifecycle.lives import this_life
 from lifecycle.messages import Judged
 from lifecycle.policy import Mode, Policy
 from lifecycle.reactions import ANSWERS
-from lifecycle.reading import read
+from lifecycle.reading import foremost, of_pull, read
 from lifecycle.rules import rule_for
 from lifecycle.signals import Hold, Signals
 from lifecycle.status import TERMINAL, Reason, Status
@@ -35,7 +35,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
-    view = View(this_life(facts), policy, now)
+    view = foremost(View(this_life(facts), policy, now))
     signals, evidence = read(view)
     rule = rule_for(signals)
     standing = blockers_for(signals)
@@ -73,10 +73,20 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
     """
     facts = judged.view.facts
     found: dict[str, Action] = {}
+    each = _each(judged)
     for row in ANSWERS[judged.status]:
-        if row.when(judged.signals):
-            for action in row.then(judged):
-                known = action.key in facts.done or action.key in facts.pending
-                if not known and action.key not in facts.failures:
-                    found.setdefault(action.key, action)
+        for one in each if row.each else (judged,):
+            if row.when(one.signals):
+                for action in row.then(one):
+                    known = action.key in facts.done or action.key in facts.pending
+                    if not known and action.key not in facts.failures:
+                        found.setdefault(action.key, action)
     return tuple(found.values())
+
+
+def _each(judged: Judged) -> tuple[Judged, ...]:
+    """The same judgement, looked at from each open pull request."""
+    views = judged.view.each
+    if len(views) == 1:
+        return (judged,)
+    return tuple(judged._replace(view=v, signals=of_pull(v, judged.signals)) for v in views)

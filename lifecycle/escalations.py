@@ -3,7 +3,7 @@
 from typing import Final
 
 from lifecycle import keys
-from lifecycle.facts import Check
+from lifecycle.evidence import names
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Reason
@@ -35,11 +35,22 @@ def merge_refused(view: View) -> Escalation | None:
     return _given_up(view, f"merge:{view.pull.head}") if view.pull else None
 
 
+def branch_refused(view: View) -> Escalation | None:
+    """The commits of others could not be brought into the workspace."""
+    return _given_up(view, f"take:{view.pull.head}") if view.foreign and view.pull else None
+
+
 def message_lost(view: View) -> Escalation | None:
     """A message that still matters could not be delivered to this run."""
     if not view.facts.failures:
         return None
-    causes = (view.ci_cause, view.review_cause, view.conflict_cause, view.dirty_cause)
+    causes = (
+        view.ci_cause,
+        view.review_cause,
+        view.conflict_cause,
+        view.branch_cause if view.foreign else "",
+        view.dirty_cause,
+    )
     lost = (_given_up(view, keys.of_run(cause, view.facts.run)) for cause in causes if cause)
     return next(filter(None, lost), None)
 
@@ -55,9 +66,9 @@ def repairs_exhausted(view: View) -> Escalation | None:
     if not cause or not spent(cause, view.repairs, view.policy.ci_repairs):
         return None
     return Escalation(
-        f"repairs:{view.facts.work.head}",
+        cause.replace("tell:ci:", "repairs:", 1).rpartition(":")[0],
         Reason.REPAIRS_EXHAUSTED,
-        f"checks still fail after {len(view.repairs)} repairs: {_names(view.failed_checks)}",
+        f"checks still fail after {len(view.repairs)} repairs: {names(view.own_failures)}",
     )
 
 
@@ -70,7 +81,19 @@ def repair_in_vain(view: View) -> Escalation | None:
     return Escalation(
         cause.replace("tell:", "unrepaired:", 1),
         Reason.REPAIRS_EXHAUSTED,
-        f"the agent was told of {_names(view.failed_checks)} and ended its turn without a commit",
+        f"the agent was told of {names(view.own_failures)} and ended its turn without a commit",
+    )
+
+
+def red_on_base(view: View) -> Escalation | None:
+    """All that fails is red on the base branch too, so that it is not the agent's to mend."""
+    failed, pull = view.failed_checks, view.pull
+    if pull is None or not failed or view.own_failures or view.pending_checks:
+        return None
+    return Escalation(
+        f"base:{pull.head}:{keys.fingerprint(check.id for check in failed)}",
+        Reason.BASE_RED,
+        f"checks fail that are red on {pull.base_branch} too: {names(failed)}",
     )
 
 
@@ -79,24 +102,20 @@ def checks_held(view: View) -> Escalation | None:
     held, pull = view.held_checks, view.pull
     if not held or pull is None or view.failed_checks or view.pending_checks:
         return None
-    if pull.head_since is None:
+    if pull.head_since is None or view.rerunning:
         return None
     if not view.passed(pull.head_since, view.policy.settle_seconds):
         return None
     return Escalation(
         f"held:{pull.head}:{keys.fingerprint(check.id for check in held)}",
         Reason.CHECKS_HELD,
-        f"checks were cancelled or wait for a person: {_names(held)}",
+        f"checks were cancelled or wait for a person: {names(held)}",
     )
-
-
-def _names(checks: list[Check]) -> str:
-    return ", ".join(check.name for check in checks)
 
 
 def rounds_exhausted(view: View) -> Escalation | None:
     """Reviewers still ask for more after all the rounds the agent has, and none approves."""
-    if not view.unheard or (view.approved and not view.objectors):
+    if not view.review_cause or (view.approved and not view.objectors):
         return None
     if not spent(view.review_cause, view.rounds, view.policy.review_rounds):
         return None
@@ -109,7 +128,7 @@ def rounds_exhausted(view: View) -> Escalation | None:
 
 def review_in_vain(view: View) -> Escalation | None:
     """Requested changes stand, the agent was told and rests, and nothing came of it."""
-    if not view.open_threads and not view.objectors:
+    if view.yielded or not (view.open_threads or view.objectors):
         return None
     heard = [(told.at, cause) for cause in view.rounds if (told := view.past.heard(cause))]
     at, cause = max(heard, default=(view.now, ""))
@@ -177,10 +196,12 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
     push_refused,
     pull_refused,
+    branch_refused,
     merge_refused,
     message_lost,
     repairs_exhausted,
     repair_in_vain,
+    red_on_base,
     checks_held,
     rounds_exhausted,
     review_in_vain,
@@ -190,10 +211,11 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
 )
 
 
-def first(rows: tuple[Row, ...], view: View) -> Escalation | None:
-    """The first cause that stands."""
+def first(rows: tuple[Row, ...], views: tuple[View, ...]) -> Escalation | None:
+    """The first cause that stands in any of the views."""
     for row in rows:
-        found = row(view)
-        if found is not None:
-            return found
+        for view in views:
+            found = row(view)
+            if found is not None:
+                return found
     return None

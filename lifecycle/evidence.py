@@ -1,10 +1,11 @@
 """The names a sentence of the tables may use, each looked up only when a sentence needs it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from lifecycle.facts import Check
 from lifecycle.view import View
 
 
@@ -13,10 +14,31 @@ def short(sha: str) -> str:
     return sha[:7]
 
 
+def names(checks: Sequence[Check]) -> str:
+    """What people call these checks."""
+    return ", ".join(check.name for check in checks)
+
+
 def _asked(view: View) -> str:
     people = set(view.objectors)
     people |= {thread.remarks[-1].author for thread in view.open_threads}
     return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
+
+
+def _pending(view: View) -> str:
+    if view.pending_checks:
+        return f"checks have not finished: {names(view.pending_checks)}"
+    if view.pull is not None and not view.pull.checks_complete:
+        return "not all checks could be read"
+    return "checks are expected, and none has reported"
+
+
+def _failed(view: View) -> str:
+    """The failed checks; what is not the agent's doing is named as such."""
+    return ", ".join(
+        f"{check.name} (red on the base too)" if check.red_on_base else check.name
+        for check in view.failed_checks
+    )
 
 
 NAMES: Final[Mapping[str, Callable[[View], str]]] = {
@@ -24,8 +46,10 @@ NAMES: Final[Mapping[str, Callable[[View], str]]] = {
     "activity": lambda view: view.facts.agent.evidence or view.facts.agent.activity.value,
     "number": lambda view: str(view.pull.number) if view.pull else "",
     "head": lambda view: short(view.pull.head) if view.pull else "",
-    "failed": lambda view: ", ".join(check.name for check in view.failed_checks),
-    "held": lambda view: ", ".join(check.name for check in view.held_checks),
+    "failed": _failed,
+    "held": lambda view: names(view.held_checks),
+    "parent": lambda view: str(view.parent.number) if view.parent else "",
+    "pending": _pending,
     "asked": _asked,
 }
 

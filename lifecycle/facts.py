@@ -164,6 +164,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
     remark: Remark | None = None  #: Its body, where it has one.
 
 
+class Push(Struct, frozen=True, kw_only=True):
+    """That a branch was moved to a commit."""
+
+    sha: str
+    at: datetime  #: When it was first seen there.
+
+
 class Pull(Struct, frozen=True, kw_only=True):
     """A pull request of this session, as last read whole."""
 
@@ -175,6 +182,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     branch: str = ""  #: The branch its commits are on.
     head: str = ""
     head_by: Mover = Mover.BOT  #: Who moved the branch there.
+    person: Push | None = None  #: The newest commit that a person brought there.
     #: Earlier heads whose approval this one keeps: only the base was merged into them since.
     carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.

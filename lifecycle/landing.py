@@ -3,14 +3,44 @@
 from collections.abc import Iterator
 
 from lifecycle import actions as do
-from lifecycle.messages import Judged
+from lifecycle.messages import Judged, message
 from lifecycle.policy import Mode
 
 
 def publish(judged: Judged) -> Iterator[do.Action]:
-    """Commits go to GitHub at the end of a turn."""
-    head = judged.view.facts.work.head
-    yield do.Publish(key=f"push:{head}", head=head)
+    """Commits go to GitHub at the end of a turn, so many in an hour."""
+    head, policy = judged.view.facts.work.head, judged.view.policy
+    earlier = sorted(judged.view.past.pushes.values(), reverse=True)[policy.pushes_per_hour - 1 :]
+    if not earlier or judged.view.passed(earlier[0], 3600):
+        yield do.Publish(key=f"push:{head}", head=head)
+
+
+def take_in(judged: Judged) -> Iterator[do.Action]:
+    """What others put on the branch comes into the workspace; what clashes goes to the agent."""
+    view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
+    if pull is None or not view.foreign:
+        return
+    key = f"take:{pull.head}"
+    if key in view.facts.done:
+        values = {"head": pull.head, "pull": str(pull.number)}
+        yield from message(judged, view.branch_cause, do.Prompt(name="merge_branch", values=values))
+    elif work.dirty is False:
+        yield do.TakeIn(key=key, head=pull.head, into=work.head)
+
+
+def update(judged: Judged) -> Iterator[do.Action]:
+    """GitHub is asked to bring the base in, before an agent is bothered with it."""
+    view, pull = judged.view, judged.view.pull
+    if pull is not None and view.current:
+        yield do.UpdateBranch(key=view.update_key, number=pull.number, head=pull.head)
+
+
+def rerun(judged: Judged) -> Iterator[do.Action]:
+    """What was cancelled or fails at random gets one more run on a head."""
+    view, pull = judged.view, judged.view.pull
+    if pull is not None and not view.pending_checks and view.rerunning:
+        runs = tuple(check.run_id for check in view.doubtful_checks if check.run_id is not None)
+        yield do.Rerun(key=f"rerun:{pull.head}", number=pull.number, runs=runs)
 
 
 def open_pull(judged: Judged) -> Iterator[do.Action]:

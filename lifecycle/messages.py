@@ -59,10 +59,14 @@ def repair(judged: Judged) -> Iterator[do.Action]:
     if not spent(cause, view.repairs, view.policy.ci_repairs):
         prompt = do.Prompt(
             name="fix_ci",
-            values={"head": pull.head, "pull": str(pull.number)},
+            values={
+                "head": pull.head,
+                "pull": str(pull.number),
+                "red_on_base": ", ".join(c.name for c in view.failed_checks if c.red_on_base),
+            },
             items=tuple(
                 {"name": check.name, "url": check.url, "log": check.log}
-                for check in view.failed_checks
+                for check in view.own_failures
             ),
         )
         yield from message(judged, cause, prompt)
@@ -97,7 +101,7 @@ def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
                 "text": "\n\n".join(
                     f"@{remark.author}: {remark.body}"
                     for remark in thread.remarks
-                    if remark.allowed or remark.own
+                    if remark.own or view.counts(remark)
                 ),
             }
     for remark in view.unheard:

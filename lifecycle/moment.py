@@ -22,7 +22,7 @@ class Moment:
         self.facts = facts
         self.policy = policy
         self.now = now
-        self.recheck_at: datetime | None = None
+        self._due: list[datetime] = []
         self.past = Past(facts.done)
         #: When this run was last given something to do; None: it was not started.
         self.given = self.past.given(facts.run)
@@ -34,9 +34,13 @@ class Moment:
         due = since + timedelta(seconds=seconds)
         if self.now >= due:
             return True
-        if self.recheck_at is None or due < self.recheck_at:
-            self.recheck_at = due
+        self._due.append(due)
         return False
+
+    @property
+    def recheck_at(self) -> datetime | None:
+        """The first instant at which an answer given so far will change; None: never."""
+        return min(self._due, default=None)
 
     def wish(self, kind: str) -> Wish | None:
         """The newest wish of a kind."""

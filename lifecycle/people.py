@@ -38,6 +38,18 @@ def reply(judged: Judged) -> Iterator[do.Action]:
             )
 
 
+def stand_back(judged: Judged) -> Iterator[do.Action]:
+    """Who pushed to the agent's branch is told once that it leaves the branch to them."""
+    pull = judged.view.pull
+    if pull is not None and pull.person is not None and judged.view.yielded:
+        yield do.Comment(
+            key=f"comment:yielded:{pull.person.sha}",
+            number=pull.number,
+            topic="yielded",
+            values={"sha": pull.person.sha},
+        )
+
+
 def acknowledge(judged: Judged) -> Iterator[do.Action]:
     """Every command is seen to have arrived; `help` is answered."""
     for wish in judged.view.facts.wishes:

@@ -38,6 +38,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
     close_issue: bool = True
     require_review: bool = True  #: An approval is needed to merge, whatever GitHub requires.
     threads_block: bool = True  #: Unresolved threads of people count as changes requested.
+    bots: tuple[str, ...] = ()  #: Bots whose threads and comments count like those of people.
     ci_repairs: int = 3  #: Messages about failed checks until they were green once.
     conflict_repairs: int = 3  #: Messages about a conflict with one and the same base.
     review_rounds: int = 10  #: Messages about reviews until a person is told.

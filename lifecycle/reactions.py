@@ -8,10 +8,18 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
-from lifecycle.landing import land, open_pull, publish, tidy
+from lifecycle.landing import land, open_pull, publish, rerun, take_in, tidy, update
 from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
-from lifecycle.people import acknowledge, announce, reply, tell_people, tell_the_end
+from lifecycle.people import (
+    acknowledge,
+    announce,
+    reply,
+    stand_back,
+    tell_people,
+    tell_the_end,
+)
 from lifecycle.programs import give_back, release, restart, start, stop
+from lifecycle.rules import has_pull, ready
 from lifecycle.signals import (
     Ci,
     Output,
@@ -40,21 +48,13 @@ class Reaction(NamedTuple):
     statuses: frozenset[Status]
     when: When
     then: Callable[[Judged], Iterator[do.Action]]
+    each: bool = False  #: Whether it is asked of each open pull request.
 
 
-UNDER_WAY: Final = frozenset(
-    {
-        S.WORKING,
-        S.PR_OPEN,
-        S.CI_FAILED,
-        S.REVIEW_PENDING,
-        S.CHANGES_REQUESTED,
-        S.APPROVED,
-        S.MERGEABLE,
-        S.NEEDS_INPUT,
-        S.STUCK,
-    }
+ON_PULL: Final = frozenset(
+    {S.PR_OPEN, S.CI_FAILED, S.REVIEW_PENDING, S.CHANGES_REQUESTED, S.APPROVED, S.MERGEABLE}
 )
+UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
 
@@ -69,6 +69,8 @@ can_publish = both(at_rest, output(Output.UNPUSHED))
 can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push: what is said now is about what people see.
 can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
+#: What GitHub may mend by an update; the agent, where it cannot.
+stale = merge(Merge.CONFLICT, Merge.BEHIND)
 #: `cleanup` alone does not say so: a session that was stopped reads as it too.
 merged = stage(Stage.MERGED)
 
@@ -80,14 +82,16 @@ REACTIONS: Final = (
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
-    Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair),
-    Reaction("address_review", UNDER_WAY, can_hear, address_review),
-    Reaction(
-        "resolve_conflict", UNDER_WAY, both(can_hear, merge(Merge.CONFLICT)), resolve_conflict
-    ),
-    Reaction("reply", UNDER_WAY, always, reply),
+    Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), take_in, each=True),
+    Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),
+    Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),
+    Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True),
+    Reaction("update", UNDER_WAY, both(can_hear, merge(Merge.BEHIND)), update, each=True),
+    Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
+    Reaction("reply", UNDER_WAY, has_pull, reply, each=True),
+    Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True),
     Reaction("tell_people", frozenset({S.NEEDS_INPUT, S.STUCK}), always, tell_people),
-    Reaction("land", frozenset({S.MERGEABLE}), always, land),
+    Reaction("land", ON_PULL, ready, land, each=True),
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
     Reaction("release", frozenset({S.MERGED}), always, release),
     Reaction("stop", STOPPED, always, stop),

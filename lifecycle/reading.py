@@ -1,7 +1,10 @@
 """The reduction of facts to signals: where thresholds and evidence are weighed."""
 
+from msgspec.structs import replace
+
 from lifecycle.escalations import ESCALATIONS, first
 from lifecycle.facts import Pull
+from lifecycle.rules import RULES, rule_for
 from lifecycle.signals import (
     OVER,
     Attention,
@@ -13,8 +16,16 @@ from lifecycle.signals import (
 )
 from lifecycle.stages import Evidence, hold_of, stage_of
 from lifecycle.stalls import STALLS, Escalation
-from lifecycle.status import CheckState, Review
+from lifecycle.status import CheckState, Reason, Review
 from lifecycle.view import View
+
+
+def foremost(view: View) -> View:
+    """Of several open pull requests the view of the one that an earlier rule reads."""
+    if len(view.each) == 1:
+        return view
+    running = Signals(stage=Stage.RUNNING)
+    return min(view.each, key=lambda one: RULES.index(rule_for(of_pull(one, running))))
 
 
 def read(view: View) -> tuple[Signals, Evidence]:
@@ -27,34 +38,41 @@ def read(view: View) -> tuple[Signals, Evidence]:
     attention, found = _attention(view)
     if found is not None:
         evidence = Evidence(found.reason, found.because, found.key)
+    elif view.pull is not None:
+        evidence = Evidence(Reason.PERSON_PUSHED if view.yielded else Reason.PULL_REQUEST)
+    signals = Signals(stage=stage, talk=view.talk, attention=attention, output=_output(view))
+    return of_pull(view, signals), evidence
+
+
+def of_pull(view: View, signals: Signals) -> Signals:
+    """The same signals with what the pull request of this view says."""
     pull = view.pull
     if pull is None:
-        signals = Signals(stage=stage, talk=view.talk, attention=attention, output=_output(view))
-        return signals, evidence
-    signals = Signals(
-        stage=stage,
-        talk=view.talk,
-        attention=attention,
-        output=_output(view),
+        return signals
+    return replace(
+        signals,
         pull=PullStage.DRAFT if pull.draft else PullStage.OPEN,
+        stacked=view.parent is not None,
         ci=_ci(view, pull),
         review=_review(view, pull),
         merge=pull.merge,
     )
-    return signals, evidence
 
 
 def _attention(view: View) -> tuple[Attention, Escalation | None]:
     """Whether people have to look, and at what."""
-    found = first(ESCALATIONS, view)
+    found = first(ESCALATIONS, view.each)
     if found is not None:
         return Attention.ESCALATED, found
-    found = first(STALLS, view)
+    found = first(STALLS, view.each[:1])
     return (Attention.STUCK if found else Attention.NONE), found
 
 
 def _output(view: View) -> Output:
     """What there is of the agent's work, compared with what was pushed."""
+    if any(one.foreign for one in view.each):
+        # Before anything is pushed; but not into files that are not committed.
+        return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
     if view.unpushed:
         return Output.UNPUSHED
     if view.facts.work.dirty:
@@ -75,7 +93,7 @@ def _ci(view: View, pull: Pull) -> Ci:
     if pull.checks_expected or pull.head_since is None:
         return Ci.PENDING
     settled = view.passed(pull.head_since, view.policy.settle_seconds)
-    return Ci.NONE if settled else Ci.PENDING
+    return Ci.NONE if settled else Ci.UNSETTLED
 
 
 def _review(view: View, pull: Pull) -> Review:

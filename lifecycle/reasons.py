@@ -43,6 +43,10 @@ ADVICE: Final = {
     Reason.CHECKS_HELD: Advice(
         "Run the checks again on GitHub, or approve what asks for it there.", False
     ),
+    Reason.BASE_RED: Advice(
+        "Mend the base branch and bring it in with GitHub's button, or tell the agent to mend it.",
+        False,
+    ),
     Reason.PROBE_FAILURE: Advice("Run `mergewright doctor` and look at its terminal.", True),
     Reason.PUSH_REFUSED: Advice(
         "Mend what GitHub names, then write `/mergewright retry`; the commits are kept.", False

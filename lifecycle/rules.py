@@ -10,6 +10,7 @@ from lifecycle.signals import (
     Signals,
     Stage,
     When,
+    alone,
     attention,
     both,
     ci,
@@ -38,7 +39,7 @@ is_open = pull(PullStage.OPEN)
 red = ci(Ci.FAILING, Ci.SETTLING)
 green = ci(Ci.PASSING, Ci.NONE)
 reviewed = review(Review.APPROVED, Review.NONE)
-ready = both(is_open, green, reviewed, merge(Merge.CLEAN))
+ready = both(is_open, alone, green, reviewed, merge(Merge.CLEAN))
 
 RULES: Final = (
     # It is over: nothing the agent or GitHub does changes that, but a merge or a restore.
@@ -93,49 +94,42 @@ RULES: Final = (
         red,
         "a check that counts failed on the head",
         "checks failed on {head}: {failed}",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.CHANGES_REQUESTED,
         review(Review.CHANGES_REQUESTED),
         "a reviewer asked for changes, or threads are unresolved",
         "changes were requested: {asked}",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.PR_OPEN,
         pull(PullStage.DRAFT),
         "the pull request is a draft",
         "pull request #{number} is a draft",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.MERGEABLE,
         ready,
         "nothing stands in the way",
         "{head} is green, reviewed and clean to merge",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.APPROVED,
-        review(Review.APPROVED),
+        both(alone, review(Review.APPROVED)),
         "approved, and something else stands in the way",
         "approved; in the way: {blockers}",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.REVIEW_PENDING,
         both(review(Review.PENDING), green),
         "a review is required or requested and has not come",
         "waits for a review of {head}",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.PR_OPEN,
         has_pull,
         "a pull request is open and not settled",
         "pull request #{number} is open; in the way: {blockers}",
-        Reason.PULL_REQUEST,
     ),
     Rule(
         Status.WORKING,

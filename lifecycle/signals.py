@@ -65,6 +65,7 @@ class Output(StrEnum):
     UNPUSHED = "unpushed"
     PUSHED = "pushed"
     DIRTY = "dirty"  #: All commits are pushed, and something is not committed.
+    FOREIGN = "foreign"  #: GitHub's branch has commits of others that the workspace lacks.
 
 
 class PullStage(StrEnum):
@@ -82,6 +83,7 @@ class Ci(StrEnum):
     SETTLING = "settling"  #: Some counted check failed and others still run.
     HELD = "held"  #: Cancelled, stale, or waiting for an action of a person.
     PENDING = "pending"
+    UNSETTLED = "unsettled"  #: No checks yet, so soon after the push that some may come.
     PASSING = "passing"
     NONE = "none"  #: No checks, long enough after the push, and none are expected.
 
@@ -95,6 +97,7 @@ class Signals(Struct, frozen=True, kw_only=True):
     attention: Attention = Attention.NONE
     output: Output = Output.NOTHING
     pull: PullStage = PullStage.NONE
+    stacked: bool = False  #: Whether its base is the branch of another one that is open.
     ci: Ci = Ci.NONE
     review: Review = Review.NONE
     merge: Merge = Merge.UNKNOWN
@@ -128,6 +131,14 @@ def output(*words: Output) -> When:
 
 def pull(*words: PullStage) -> When:
     return lambda s: s.pull in words
+
+
+def stacked(s: Signals) -> bool:
+    return s.stacked
+
+
+def alone(s: Signals) -> bool:
+    return not s.stacked
 
 
 def ci(*words: Ci) -> When:

@@ -134,6 +134,7 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     REPAIRS_EXHAUSTED = "repairs_exhausted"
     CHECKS_HELD = "checks_held"
+    BASE_RED = "base_red"
     PROBE_FAILURE = "probe_failure"
     PUSH_REFUSED = "push_refused"
     ACTION_FAILED = "action_failed"

@@ -1,11 +1,12 @@
 """What the facts say when they are read together: the questions rules and reactions ask."""
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from datetime import datetime
 from typing import Final
 
 from lifecycle import keys
-from lifecycle.facts import Facts, Pull, Remark, Thread
+from lifecycle.facts import Check, Facts, Pull, Remark, Thread
 from lifecycle.moment import Moment
 from lifecycle.names import addresses_bot
 from lifecycle.policy import Policy
@@ -15,36 +16,50 @@ from lifecycle.talk import talk_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _AT_REST: Final = (Talk.QUIET, Talk.ENDED)
-_FAILED, _PENDING = CheckState.FAILED, CheckState.PENDING
-_HELD: Final = (CheckState.CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
-_CONFLICT: Final = Merge.CONFLICT
+_FAILED, _PENDING, _CANCELLED = CheckState.FAILED, CheckState.PENDING, CheckState.CANCELLED
+_HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
+_CONFLICT, _BEHIND, _OPEN = Merge.CONFLICT, Merge.BEHIND, PullState.OPEN
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 _REMINDER: Final = "tell:dirty:"
+#: What a taking in comes to where the commits of others and the agent's own do not go together.
+CLASH: Final = "conflict"
+#: Wishes by which a person gives a branch they pushed to back to the agent.
+_GIVES_BACK: Final = ("resume", "restart", "tell", "answer")
 
 
 class View(Moment):
-    """Facts under a policy at an instant, read once when it is made. Lives for one decision."""
+    """Facts under a policy at an instant, with one pull request in the middle.
+
+    Lives for one decision. Where several are open there is a view of each, of the same instant.
+    """
 
     def __init__(self, facts: Facts, policy: Policy, now: datetime) -> None:
         super().__init__(facts, policy, now)
-        #: The pull request that matters: the newest open one, else merged one, else the newest.
-        self.pull = max(facts.pulls, key=_weight, default=None)
         self._read_agent()
-        self._read_checks()
-        self._read_review()
+        #: Views of all open pull requests; this one alone where there is none or one.
+        self.each: tuple[View, ...] = (self,)
+        #: The pull request that matters: an open one, else the newest merged, else the newest.
+        self.pull: Pull | None = max(facts.pulls, key=_weight, default=None)
+        pulls = [pull for pull in facts.pulls if pull.state is _OPEN]
+        if len(pulls) > 1:
+            self.each = tuple(copy(self) for _ in pulls)
+            for one, pull in zip(self.each, pulls, strict=True):
+                one.each, one.pull = self.each, pull
+        for one in self.each:
+            one._read_checks()
+            one._read_review()
+            one._read_branch()
 
     # -- the agent and its work ------------------------------------------------------------------
 
     def _read_agent(self) -> None:
-        work = self.facts.work
+        work, pushes = self.facts.work, self.past.pushes
         self.talk = talk_of(self)
         #: Whether the agent is done with everything it was told: its turn or its program ended.
         self.at_rest = self.talk in _AT_REST
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        self.pushed = work.head in self.past.pushes
+        self.pushed = work.head in pushes or any(p.head == work.head for p in self.facts.pulls)
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
-        #: Whether the pull request, as read, shows what is in the workspace.
-        self.current = self.pull is not None and self.pull.head == work.head
 
     def in_vain(self, told: datetime) -> bool:
         """Whether the agent came to rest without a commit after it was told something."""
@@ -63,12 +78,15 @@ class View(Moment):
     def _in_a_row(self, runs: Mapping[int, datetime]) -> int:
         """How many of these there were since the session last came further, whatever they pushed.
 
-        It comes further with a pull request, with green checks, and with a new request to it.
+        It comes further with a pull request, with green checks, with a person's push, and with a
+        new request to it.
         """
         opened = self.facts.done.get(f"pull:{self.facts.branch}")
         marks = list(self._requests.values())
         marks += [opened.at] if opened else []
-        marks += [self.pull.green_since] if self.pull and self.pull.green_since else []
+        for pull in self.facts.pulls:
+            marks += [pull.green_since] if pull.green_since else []
+            marks += [pull.person.at] if pull.person else []
         since = max(marks, default=None)
         return sum(since is None or at > since for at in runs.values())
 
@@ -86,7 +104,7 @@ class View(Moment):
         self.counted_checks = [check for check in checks if check.required] or list(checks)
         self.failed_checks = [c for c in self.counted_checks if c.state is _FAILED]
         self.pending_checks = [c for c in self.counted_checks if c.state is _PENDING]
-        #: Those that only people can move.
+        #: Those that only people can move, or another run.
         self.held_checks = [c for c in self.counted_checks if c.state in _HELD]
 
     def _read_review(self) -> None:
@@ -95,7 +113,7 @@ class View(Moment):
         verdicts, threads = (pull.verdicts, pull.threads) if pull else ((), ())
         #: Threads that wait for an answer. A commit that changes the line makes one outdated: it
         #: does not stand in the way any more, and is heard and answered all the same.
-        self.threads = [thread for thread in threads if _waits(thread)]
+        self.threads = [thread for thread in threads if self._waits(thread)]
         self.open_threads = [thread for thread in self.threads if not thread.outdated]
         #: Who asks for changes in a review, and may.
         self.objectors = [each.author for each in verdicts if each.allowed and not each.approved]
@@ -103,7 +121,7 @@ class View(Moment):
         self.approved = pull is not None and any(
             verdict.approved
             and verdict.allowed
-            and verdict.sha == pull.head
+            and (verdict.sha == pull.head or verdict.sha in pull.carried)
             and verdict.author != self.facts.requester
             for verdict in verdicts
         )
@@ -111,7 +129,7 @@ class View(Moment):
         self.unheard = [
             remark
             for remark in self._remarks()
-            if self.past.heard(f"heard:{remark.id}") is None and _counts(remark)
+            if self.past.heard(f"heard:{remark.id}") is None and self.counts(remark)
         ]
 
     def _remarks(self) -> Iterator[Remark]:
@@ -125,27 +143,125 @@ class View(Moment):
                 yield verdict.remark
         yield from self.pull.comments
 
+    def _waits(self, thread: Thread) -> bool:
+        """Whether a thread is unresolved, and somebody but us has the last word."""
+        if thread.resolved or not thread.remarks or thread.remarks[-1].own:
+            return False
+        return any(self.counts(remark) for remark in thread.remarks)
+
+    def counts(self, remark: Remark) -> bool:
+        """Whether a remark is for the agent: of someone who may, and not said to the bot."""
+        if remark.own or not remark.allowed:
+            return False
+        if remark.bot and remark.author not in self.policy.bots:
+            return False
+        return not addresses_bot(remark.body)
+
+    @property
+    def parent(self) -> Pull | None:
+        """The open pull request on whose branch this one stands."""
+        if self.pull is None or len(self.each) == 1:
+            return None
+        base = self.pull.base_branch
+        others = (one.pull for one in self.each if one.pull and one.pull is not self.pull)
+        return next((pull for pull in others if pull.branch and pull.branch == base), None)
+
+    def _read_branch(self) -> None:
+        """Where the branch on GitHub is, seen from the workspace."""
+        pull, work = self.pull, self.facts.work
+        mine = pull is not None and pull.branch in ("", self.facts.branch)
+        #: Whether the pull request, as read, shows what is in the workspace.
+        self.current = pull is not None and (not mine or pull.head == work.head)
+        #: Whether GitHub's branch has commits of others that are still to be brought in.
+        self.foreign = (
+            not self.current
+            and pull is not None
+            and pull.state is _OPEN
+            and pull.head not in self.past.pushes
+            and bool(work.head)
+            and not self._taken_in(pull)
+        )
+        #: Whether the agent leaves the branch to the person who pushed to it last.
+        self.yielded = pull is not None and pull.person is not None and not self._given_back(pull)
+
+    def _taken_in(self, pull: Pull) -> bool:
+        """Whether its head was brought into the workspace, or the agent was told to do it."""
+        taken = self.facts.done.get(f"take:{pull.head}")
+        if taken is None:
+            return False
+        return taken.result != CLASH or self.past.heard(self.branch_cause) is not None
+
+    def _given_back(self, pull: Pull) -> bool:
+        """Whether somebody asked the agent for something after a person's push."""
+        if pull.person is None:
+            return True
+        at = pull.person.at
+        second = at.replace(microsecond=0)  # GitHub's times are whole seconds.
+        return (
+            any(wish.kind in _GIVES_BACK and wish.at >= at for wish in self.facts.wishes)
+            or any(remark.at >= second for remark in self.unheard)
+            or bool(self.past.told("tell:review:", at))
+        )
+
+    # -- runs of checks that prove nothing yet -----------------------------------------------------
+
+    @property
+    def own_failures(self) -> list[Check]:
+        """Failed checks that are the agent's to mend: those that pass on the base."""
+        return [check for check in self.failed_checks if not check.red_on_base]
+
+    @property
+    def doubtful_checks(self) -> list[Check]:
+        """Checks that another run may turn green, where nothing else failed."""
+        failed = self.own_failures
+        if not all(check.flaky for check in failed):
+            return []
+        cancelled = [check for check in self.held_checks if check.state is _CANCELLED]
+        return [check for check in (*failed, *cancelled) if check.run_id is not None]
+
+    @property
+    def rerunning(self) -> bool:
+        """Whether another run of doubtful checks is still to be ordered, or to be seen."""
+        if self.pull is None or not self.doubtful_checks:
+            return False
+        key = f"rerun:{self.pull.head}"
+        ordered = self.facts.done.get(key)
+        if ordered is not None:
+            return not self.passed(ordered.at, self.policy.settle_seconds)
+        return key not in self.facts.failures
+
     # -- causes for a message: each a key without its run, empty while it does not stand -----------
 
     @property
     def ci_cause(self) -> str:
         """This head with this set of failed checks, once nothing runs any more."""
-        if not self.failed_checks or self.pending_checks or not self.current:
+        if not self.failed_checks or self.pending_checks or self.yielded or not self.current:
             return ""
-        failed = keys.fingerprint(check.id for check in self.failed_checks)
-        return f"tell:ci:{self.facts.work.head}:{failed}"
+        failed = self.own_failures
+        if self.pull is None or not failed or self.rerunning:
+            return ""
+        return f"tell:ci:{self.pull.head}:{keys.fingerprint(check.id for check in failed)}"
 
     @property
     def conflict_cause(self) -> str:
-        """This head in conflict with this base."""
-        if self.pull is None or self.pull.merge is not _CONFLICT or not self.current:
+        """This head in conflict with this base, or behind it and not to be updated by GitHub."""
+        pull = self.pull
+        if pull is None or self.yielded or not self.current:
             return ""
-        return f"tell:conflict:{self.pull.base}:{self.pull.head}"
+        behind = pull.merge is _BEHIND and self.update_key in self.facts.failures
+        if pull.merge is not _CONFLICT and not behind:
+            return ""
+        return f"tell:conflict:{pull.base}:{pull.head}"
+
+    @property
+    def branch_cause(self) -> str:
+        """A commit of others that does not go together with the agent's own."""
+        return f"tell:branch:{self.pull.head}" if self.pull else ""
 
     @property
     def review_cause(self) -> str:
         """What people asked for and the agent was not told."""
-        if not self.unheard:
+        if not self.unheard or self.yielded:
             return ""
         return f"tell:review:{keys.fingerprint(remark.id for remark in self.unheard)}"
 
@@ -157,19 +273,32 @@ class View(Moment):
         return f"{_REMINDER}{len(self._requests) + len(self.past.broke_off)}"
 
     @property
+    def update_key(self) -> str:
+        """The key of bringing the base into this head."""
+        return f"update:{self.pull.base}:{self.pull.head}" if self.pull else ""
+
+    # -- tries, counted until a person pushes ------------------------------------------------------
+
+    def _since_person(self, since: datetime | None = None) -> datetime | None:
+        person = self.pull.person if self.pull else None
+        return max(filter(None, (since, person.at if person else None)), default=None)
+
+    @property
     def repairs(self) -> dict[str, datetime]:
         """What was told of failed checks since they were last green, whatever the commit or run."""
-        return self.past.told("tell:ci:", self.pull.green_since if self.pull else None)
+        green = self.pull.green_since if self.pull else None
+        return self.past.told("tell:ci:", self._since_person(green))
 
     @property
     def merges(self) -> dict[str, datetime]:
         """What was told of a conflict with this very base."""
-        return self.past.told(f"tell:conflict:{self.pull.base if self.pull else ''}:")
+        base = self.pull.base if self.pull else ""
+        return self.past.told(f"tell:conflict:{base}:", self._since_person())
 
     @property
     def rounds(self) -> dict[str, datetime]:
         """What was told of reviews and comments."""
-        return self.past.told("tell:review:")
+        return self.past.told("tell:review:", self._since_person())
 
 
 def spent(cause: str, tries: dict[str, datetime], most: int) -> bool:
@@ -179,15 +308,3 @@ def spent(cause: str, tries: dict[str, datetime], most: int) -> bool:
 
 def _weight(pull: Pull) -> tuple[int, int]:
     return _WEIGHT.index(pull.state), pull.number
-
-
-def _counts(remark: Remark) -> bool:
-    """Whether a remark is for the agent: of a person who may write, and not said to the bot."""
-    return remark.allowed and not remark.own and not remark.bot and not addresses_bot(remark.body)
-
-
-def _waits(thread: Thread) -> bool:
-    """Whether a thread is unresolved, and somebody but us has the last word."""
-    if thread.resolved or not thread.remarks or thread.remarks[-1].own:
-        return False
-    return any(_counts(remark) for remark in thread.remarks)

@@ -1,16 +1,17 @@
 """All the bot writes to GitHub. Every writer may be repeated: what is done already is found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import Login, ReplyData
+from bot.github.shapes import App, Login, ReplyData
 from lifecycle.policy import MergeMethod
 
 KEY = "mergewright:key="
+ACTIONS = "github-actions"
 #: What merging answers when the pull request is not (any more) what was judged.
 NOT_MERGEABLE = {405, 409}
 
@@ -46,6 +47,19 @@ class PullAnswer(Struct, frozen=True):
     base: Side
     merged: bool = False
     merge_commit_sha: str | None = None
+
+
+class Run(Struct, frozen=True):
+    """GET check-runs/ID."""
+
+    app: App | None
+
+
+class Job(Struct, frozen=True):
+    """GET actions/jobs/ID: a job of GitHub Actions has the number of its check run."""
+
+    run_id: int
+    run_attempt: int = 1
 
 
 class Merged(Struct, frozen=True):
@@ -165,6 +179,37 @@ class Writes:
             if refusal.status in NOT_MERGEABLE:
                 raise Conflicted(str(refusal), refusal.status) from refusal
             raise
+
+    def update_branch(self, repo: str, number: int, head: str) -> None:
+        """Have GitHub merge the base into the branch of a pull request that is at `head`.
+
+        Raises `Conflicted` where the branch has moved, `Refused` where it cannot be merged.
+        """
+        try:
+            expected = {"expected_head_sha": head}
+            self._calls.do(repo, "PUT", f"pulls/{number}/update-branch", expected)
+        except Refused as refusal:
+            if "expected head sha" in str(refusal):
+                raise Conflicted(str(refusal), refusal.status) from refusal
+            if "no new commits" not in str(refusal):
+                raise
+
+    def rerun(self, repo: str, runs: Iterable[int]) -> None:
+        """Have failed and cancelled check runs run once more, unless they were run again before.
+
+        Of GitHub Actions all such jobs of a workflow's run go together.
+        """
+        jobs: set[int] = set()
+        for run in runs:
+            app = self._calls.get(repo, f"check-runs/{run}", Run).app
+            if app is None or app.slug != ACTIONS:
+                self._calls.do(repo, "POST", f"check-runs/{run}/rerequest")
+                continue
+            job = self._calls.get(repo, f"actions/jobs/{run}", Job)
+            if job.run_attempt == 1:
+                jobs.add(job.run_id)
+        for number in sorted(jobs):
+            self._calls.do(repo, "POST", f"actions/runs/{number}/rerun-failed-jobs")
 
     def close_issue(self, repo: str, number: int) -> None:
         """Close an issue as completed. One that is closed keeps the reason it was closed for."""

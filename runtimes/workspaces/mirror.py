@@ -1,7 +1,7 @@
 """The bot's private repository of one project: the only place it fetches into and pushes from.
 
 refs/heads/*                             GitHub's branches, as last fetched
-refs/mergewright/sessions/SESSION        a session's commits, as last taken
+refs/mergewright/sessions/SESSION        a session's commits, as last taken or joined with others'
 refs/mergewright/pushed/BRANCH           what was last pushed to a branch, whatever became of it
 refs/mergewright/preserved/SESSION/RUN   work that removing a workspace would have lost
 """
@@ -23,6 +23,7 @@ from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 
 _OURS = "refs/mergewright"
 _FILES = "Keep files that were not committed"
+_UPDATES = 20  #: More updates of a branch in a row than this are not looked through.
 _COMMITS = 250  #: Of a branch, no more commits than this are told of.
 
 
@@ -202,6 +203,59 @@ class Mirror:
             if sha and (start is None or self.is_ancestor(start, sha)):
                 start = sha
         return None if start is None else (start, preserved if start == below else None)
+
+    def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
+        """The commit that has both a session's work and what others put on its branch.
+
+        Where the session has nothing that GitHub never had, theirs is taken as it is, whatever it
+        threw away. None: they do not go together by themselves.
+        """
+        if self.is_ancestor(theirs, ours):
+            return ours
+        joined: str | None = theirs
+        if not self.is_ancestor(ours, theirs) and not self._published(ours):
+            joined = self._merge(branch, ours, theirs)
+        if joined is not None:
+            git(self.path, "update-ref", f"{_OURS}/sessions/{session}", joined)
+        return joined
+
+    def is_update(self, old: str, new: str, base: str) -> bool:
+        """Whether all that came between two commits is the base branch, merged as git merges it.
+
+        A merge in which somebody changed anything by hand is none.
+        """
+        tip = self.head_of(base)
+        for _ in range(_UPDATES):
+            if new == old:
+                return True
+            parents = git(self.path, "rev-parse", f"{_sha(new)}^@").split()
+            if tip is None or len(parents) != 2 or not self.is_ancestor(parents[1], tip):
+                return False
+            tree = git(self.path, "rev-parse", f"{_sha(new)}^{{tree}}").strip()
+            if self._merged_tree(*parents) != tree:
+                return False
+            new = parents[0]
+        return False
+
+    def _merge(self, branch: str, ours: str, theirs: str) -> str | None:
+        """A merge of two commits; None where it has conflicts, or theirs threw our pushes away."""
+        pushed = commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
+        if pushed is not None and not self.is_ancestor(pushed, theirs):
+            return None
+        tree = self._merged_tree(ours, theirs)
+        if tree is None:
+            return None
+        message = f"Merge what was pushed to {branch}"
+        return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
+
+    def _merged_tree(self, ours: str, theirs: str) -> str | None:
+        """The files of both; None where they conflict."""
+        try:
+            return git(self.path, "merge-tree", "--write-tree", _sha(ours), _sha(theirs)).strip()
+        except GitFailure as failure:
+            if failure.code == 1:
+                return None
+            raise
 
     def push(self, sha: str, branch: str, expected: str) -> None:
         """Bring GitHub's branch from `expected` (empty: no such branch) to `sha`, or not at all.

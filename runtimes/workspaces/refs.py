@@ -1,4 +1,4 @@
-"""Reads the refs of a repository an agent may write to, as plain files, without running git.
+"""The refs of a repository an agent may write to, as plain files, without running git there.
 
 Whatever an agent put there (a link, a pipe, a huge file, another format), the answer is a commit's
 name or nothing, and nothing outside the repository is opened.
@@ -63,6 +63,25 @@ def commits(repository: Path, worktree: str) -> list[str]:
     log = _read(repository, "logs/refs/stash", _PACKED_BYTES) or ""
     found += [_commit(line.split(" ", 2)[1]) for line in log.splitlines() if line.count(" ") > 1]
     return [sha for sha in dict.fromkeys(found) if sha][:_BRANCHES]
+
+
+def on(repository: Path, worktree: str) -> str | None:
+    """The ref a worktree has checked out; None where it is at a commit or cannot be told."""
+    text = (_read(repository, f"worktrees/{worktree}/HEAD", _REF_BYTES) or "").strip()
+    return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+
+
+def put(repository: Path, name: str, data: bytes) -> None:
+    """Write one of the repository's files anew, through no link. Raises `OSError`."""
+    path = repository / name
+    here = Path(os.path.realpath(repository.parent), repository.name)
+    if Path(os.path.realpath(path.parent)) != (here / name).parent:
+        raise OSError(f"{path.parent} is not the folder it should be: look at it by hand")
+    fresh = repository.parent / "put"
+    fresh.unlink(missing_ok=True)
+    fresh.write_bytes(data)
+    path.parent.mkdir(parents=True, exist_ok=True)  # Git drops folders whose refs it packed.
+    fresh.replace(path)
 
 
 def _packed(repository: Path) -> dict[str, str]:

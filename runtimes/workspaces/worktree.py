@@ -22,7 +22,15 @@ from pathlib import Path
 
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.refs import check_branch, check_session, commit_at, commits, is_sha
+from runtimes.workspaces.refs import (
+    check_branch,
+    check_session,
+    commit_at,
+    commits,
+    is_sha,
+    on,
+    put,
+)
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
 _BY_HAND = "look at the session's workspace by hand"
@@ -126,6 +134,36 @@ class Worktree:
         """
         with self.view():
             return bool(self._status())
+
+    def move(self, old: str, new: str) -> None:
+        """Bring branch and files from one commit to another; for an agent at rest.
+
+        Safe to repeat. Raises `GitFailure` where the branch is not at `old` on its own branch, or
+        something is not committed. The commit is to be in the mirror.
+        """
+        with self.view():
+            if self.head() == new:
+                return
+            self._check_movable(old)
+            moving = self._view / "moving"
+            if not moving.is_file() or moving.read_text() != f"{old} {new}":
+                if self._status():
+                    remedy = "have the agent commit it, or throw it away by hand"
+                    words = "there are files that are not committed"
+                    raise GitFailure("read-tree", str(self.path), words, remedy)
+                moving.write_text(f"{old} {new}")
+            self._in_checkout("read-tree", "--reset", "-u", new)
+            git(self._view, "update-ref", "--no-deref", "HEAD", new)
+            index = f"worktrees/{self.path.name}/index"
+            put(self.repository, index, (self._view / "index").read_bytes())
+            put(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
+            moving.unlink()
+
+    def _check_movable(self, old: str) -> None:
+        on_branch = on(self.repository, self.path.name) == f"refs/heads/{self.branch}"
+        if self.head() != old or not on_branch:
+            words = f"{self.branch} is not checked out, or not at {old}"
+            raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
 
     def remove(self) -> None:
         """Remove everything of this workspace. What is gone already is fine."""

@@ -297,7 +297,9 @@ QUIET: dict[str, Facts] = {
 
 @pytest.mark.parametrize("given", QUIET.values(), ids=QUIET.keys())
 def test_nobody_has_to_look(given: Facts) -> None:
-    assert attention(given) == (Attention.NONE, Evidence())
+    word, evidence = attention(given)
+    assert word is Attention.NONE
+    assert (evidence.why, evidence.cause) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -368,9 +370,15 @@ def test_the_sentence_carries_its_evidence(given: Facts, why: str) -> None:
 
 def test_the_causes_are_weighed_in_this_order() -> None:
     assert [row.__name__ for row in ESCALATIONS] == [
-        *("question", "push_refused", "pull_refused", "merge_refused", "message_lost"),
-        *("repairs_exhausted", "repair_in_vain", "checks_held", "rounds_exhausted"),
-        *("review_in_vain", "conflict_in_vain", "left_uncommitted", "nothing_to_show"),
+        *("question", "push_refused", "pull_refused", "branch_refused", "merge_refused"),
+        *("message_lost", "repairs_exhausted", "repair_in_vain", "red_on_base", "checks_held"),
+        *(
+            "rounds_exhausted",
+            "review_in_vain",
+            "conflict_in_vain",
+            "left_uncommitted",
+            "nothing_to_show",
+        ),
     ]
 
 

@@ -69,7 +69,7 @@ def test_red_checks_go_to_the_agent_with_their_logs() -> None:
         run=1,
         prompt=do.Prompt(
             name="fix_ci",
-            values={"head": HEAD, "pull": "34"},
+            values={"head": HEAD, "pull": "34", "red_on_base": ""},
             items=(
                 {"name": "unit", "url": "https://ci/1", "log": "boom"},
                 {"name": "lint", "url": "", "log": ""},
@@ -242,7 +242,6 @@ def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
     assert keys(of({"merge": Merge.CONFLICT}, done=told)) == []
     assert keys(of({"merge": Merge.CONFLICT}, agent=AT_WORK)) == []
     assert keys(of({"merge": Merge.CONFLICT}, work=COMMIT, done=done(f"push:{NEXT}"))) == []
-    assert keys(of({"merge": Merge.BEHIND})) == []
     tries = done(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(2)))
     assert len(keys(of({"merge": Merge.CONFLICT}, done=tries))) == 1
     assert keys(of({"merge": Merge.CONFLICT}, done=tries), conflict_repairs=2) == [

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
-from lifecycle.reading import read
+from lifecycle.reading import foremost, read
 from lifecycle.signals import Ci, PullStage, Signals
-from lifecycle.status import CheckState, Merge, Review
+from lifecycle.status import CheckState, Merge, PullState, Review
 from lifecycle.view import View
 from tests.lifecycle.universe import (
     NEXT,
@@ -31,7 +31,7 @@ C = CheckState
 
 
 def signals(given: Facts, **policy: Any) -> Signals:
-    return read(View(given, Policy(**policy), NOW))[0]
+    return read(foremost(View(given, Policy(**policy), NOW)))[0]
 
 
 REQUIRED = check(C.PASSED, "required", required=True)
@@ -62,7 +62,7 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
     ),
     "all skipped": ({"checks": (check(C.SKIPPED),)}, Ci.NONE),
     "none": ({"checks": ()}, Ci.NONE),
-    "none, just pushed": ({"checks": (), "head_since": ago(59)}, Ci.PENDING),
+    "none, just pushed": ({"checks": (), "head_since": ago(59)}, Ci.UNSETTLED),
     "none, long enough after the push": ({"checks": (), "head_since": ago(60)}, Ci.NONE),
     "none, nobody knows since when": ({"checks": (), "head_since": None}, Ci.PENDING),
     "none, though some are expected": ({"checks": (), "checks_expected": True}, Ci.PENDING),
@@ -164,11 +164,12 @@ def test_where_policy_says_so_threads_do_not_stand_in_the_way() -> None:
         ((), PullStage.NONE),
         ((pull(),), PullStage.OPEN),
         ((pull(draft=True),), PullStage.DRAFT),
-        ((pull(draft=True), replace(pull(), number=35)), PullStage.OPEN),
-        ((replace(pull(), number=35), pull(draft=True)), PullStage.OPEN),
+        ((pull(draft=True), pull(number=35)), PullStage.DRAFT),
+        ((pull(number=35), pull(draft=True)), PullStage.DRAFT),
+        ((pull(), pull(number=35, draft=True, state=PullState.CLOSED)), PullStage.OPEN),
     ],
 )
-def test_the_newest_open_pull_request_is_the_one_that_is_judged(
+def test_of_several_pull_requests_the_worst_open_one_is_judged(
     given: Any, expected: PullStage
 ) -> None:
     assert signals(published(pulls=given)).pull is expected

@@ -46,9 +46,9 @@ from tests.lifecycle.universe import (
 def test_what_follows_goes_out_in_this_order() -> None:
     assert [row.name for row in REACTIONS] == [
         *("start", "announce", "acknowledge", "restart", "publish", "open_pull"),
-        *("remind", "repair", "address_review", "resolve_conflict", "reply", "tell_people"),
-        *("land", "tidy", "release", "stop", "give_back"),
-        "tell_the_end",
+        *("remind", "take_in", "rerun", "repair", "address_review", "update", "resolve_conflict"),
+        *("reply", "stand_back", "tell_people", "land", "tidy", "release", "stop"),
+        *("give_back", "tell_the_end"),
     ]
 
 

@@ -125,8 +125,8 @@ def test_a_draft_is_never_ready() -> None:
 
 def test_the_blockers_are_the_documented_ones_in_their_order() -> None:
     assert [row.name for row in BLOCKERS] == [
-        *("ci_failing", "ci_pending", "not_settled", "changes_requested", "review_required"),
-        *("conflict", "behind", "draft", "protected", "unknown"),
+        *("ci_failing", "ci_pending", "ci_failing", "not_settled", "changes_requested"),
+        *("review_required", "conflict", "behind", "draft", "stacked", "protected", "unknown"),
     ]
 
 
@@ -136,7 +136,9 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
     "red checks": (opened(ci=Ci.FAILING), ["ci_failing"]),
     "red checks, others run": (opened(ci=Ci.SETTLING), ["ci_failing", "ci_pending"]),
     "checks run": (opened(ci=Ci.PENDING), ["ci_pending"]),
-    "checks wait for a person": (opened(ci=Ci.HELD), ["not_settled"]),
+    "checks wait for a person": (opened(ci=Ci.HELD), ["ci_failing"]),
+    "no checks yet": (opened(ci=Ci.UNSETTLED), ["not_settled"]),
+    "one below it": (opened(stacked=True), ["stacked"]),
     "changes requested": (opened(review=Review.CHANGES_REQUESTED), ["changes_requested"]),
     "no review yet": (opened(review=Review.PENDING), ["review_required"]),
     "a conflict": (opened(merge=Merge.CONFLICT), ["conflict"]),
@@ -175,9 +177,9 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     ),
     "held": (
         published(pulls=(pull(checks=(check(CheckState.STALE),), head_since=NOW),)),
-        "pull request #34 is open; in the way: not_settled, review_required",
+        "pull request #34 is open; in the way: ci_failing, review_required",
         (
-            "not_settled: checks wait for a person: unit",
+            "ci_failing: checks were cancelled or wait for a person: unit",
             "review_required: a review is needed",
         ),
     ),
@@ -206,7 +208,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "approved": (
         published(pulls=(pull(verdicts=(approval(),), checks=(check(P),)),)),
         "approved; in the way: ci_pending",
-        ("ci_pending: checks have not finished",),
+        ("ci_pending: checks have not finished: unit",),
     ),
     "a review is waited for": (
         published(),

@@ -86,4 +86,6 @@ FINE: dict[str, Facts] = {
 
 @pytest.mark.parametrize("given", FINE.values(), ids=FINE.keys())
 def test_it_is_not_stuck(given: Facts) -> None:
-    assert attention(given) == (Attention.NONE, Evidence())
+    word, evidence = attention(given)
+    assert word is Attention.NONE
+    assert (evidence.why, evidence.cause) == ("", "")

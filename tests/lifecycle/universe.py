@@ -66,10 +66,10 @@ def every_signal() -> Iterator[Signals]:
     for talk, attention, output in itertools.product(Talk, Attention, Output):
         running = Signals(stage=Stage.RUNNING, talk=talk, attention=attention, output=output)
         yield running
-        for pull, ci, review, merge in itertools.product(
-            (PullStage.DRAFT, PullStage.OPEN), Ci, Review, Merge
+        for pull, stacked, ci, review, merge in itertools.product(
+            (PullStage.DRAFT, PullStage.OPEN), (False, True), Ci, Review, Merge
         ):
-            yield replace(running, pull=pull, ci=ci, review=review, merge=merge)
+            yield replace(running, pull=pull, stacked=stacked, ci=ci, review=review, merge=merge)
 
 
 def check(state: CheckState = CheckState.PASSED, name: str = "unit", **given: Any) -> Check:
@@ -96,6 +96,7 @@ def objection(**given: Any) -> Verdict:
 def pull(**given: Any) -> Pull:
     """An open pull request at HEAD, green, clean, and not reviewed."""
     given = {
+        "number": 34,
         "head": HEAD,
         "base": BASE,
         "base_branch": "main",
@@ -105,7 +106,7 @@ def pull(**given: Any) -> Pull:
         "read_at": ago(1),
         **given,
     }
-    return Pull(number=34, **given)
+    return Pull(**given)
 
 
 def agent(activity: Activity = Activity.READY, seconds_ago: float = 120, **given: Any) -> Agent:
