@@ -10,6 +10,7 @@ from tests.house.source import ROOMS, Module, modules
 PURE = {
     "collections",
     "collections.abc",
+    "copy",
     "datetime",
     "enum",
     "functools",
