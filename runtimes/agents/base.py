@@ -119,6 +119,8 @@ def ended(seen: Seen, agent: Agent) -> Agent | None:
     end = seen.exit
     if end is None:
         how = "its program is gone"
+    elif end.lost:
+        how = f"its program did not end by itself: {end.lost}"
     elif end.signal is not None:
         how = f"its program was ended by signal {end.signal}"
     else:
@@ -130,6 +132,8 @@ def ended(seen: Seen, agent: Agent) -> Agent | None:
         evidence=how,
         question="",
         error="",
+        limit_until=None,
+        calling=False,
         exit=end,
     )
 

@@ -11,20 +11,27 @@ A line of its output that begins with `mergewright: ` says what it does:
     ready [SUMMARY]    its turn is over
     waiting QUESTION   a person has to answer
     blocked ERROR      it cannot go on by itself
+    limited UNTIL WHY  a usage limit stops it until then: 2026-11-21T15:00:00Z
     received KEY       it read the message with this key, and works at it
+    calling TEXT       it works, and runs something that may be silent for long
+    usage JSON         what it used in this run so far: {"input": 9, "output": 9, "cost_usd": 0.1}
 
-The last of them counts, while the program lives. One that never prints any is taken to
-work while it prints, and to be ready once it has been silent for 30 seconds.
+The last of them counts, while the program lives; `usage` is counted beside the others. One that
+never prints any is taken to work while it prints, and to be ready once it has been silent for
+30 seconds. Other output says nothing: it does not end a question.
 """
 
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent
+from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from lifecycle.text import plain
 from runtimes.agents.base import (
@@ -40,14 +47,19 @@ from runtimes.agents.base import (
 from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)
+_Count = Annotated[int, Meta(ge=0)]
 _TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
-_SAYS = re.compile(r"mergewright: (active|ready|waiting|blocked|received)\b *(.*)")
+_SAYS = re.compile(
+    r"mergewright: (active|ready|waiting|blocked|limited|received|calling|usage)\b *(.*)"
+)
 _WORDS = {
     "active": Activity.ACTIVE,
     "ready": Activity.READY,
     "waiting": Activity.WAITING_INPUT,
     "blocked": Activity.BLOCKED,
+    "limited": Activity.BLOCKED,
     "received": Activity.ACTIVE,
+    "calling": Activity.ACTIVE,
 }
 
 
@@ -148,10 +160,17 @@ class ShellReader:
         for line in self._lines.new():
             for part in line.split("\r"):
                 if says := _SAYS.fullmatch(plain(part).rstrip()):
-                    self._said = self._understood(says[1], says[2][:_TEXT], printed)
+                    self._hear(says[1], says[2][:_TEXT], printed)
+
+    def _hear(self, word: str, text: str, at: datetime) -> None:
+        if word == "usage":
+            self._said = replace(self._said, usage=_used(text) or self._said.usage)
+        else:
+            self._said = self._understood(word, text, at)
 
     def _understood(self, word: str, text: str, at: datetime) -> Agent:
         activity = _WORDS[word]
+        until, text = _limit(text) if word == "limited" else (None, text)
         same = activity is self._said.activity is Activity.ACTIVE
         return Agent(
             run=self._files.run,
@@ -160,9 +179,41 @@ class ShellReader:
             evidence=f"it said `{word}`: {text}"[:200],
             question=text if activity is Activity.WAITING_INPUT else "",
             error=text if activity is Activity.BLOCKED else "",
+            limit_until=until,
+            calling=word == "calling",
+            usage=self._said.usage,
             summary=text if activity is Activity.READY else self._said.summary,
             native_id=self._files.session,
         )
+
+
+class _Used(Struct, frozen=True):
+    """What a `usage` line says."""
+
+    input: _Count = 0
+    output: _Count = 0
+    cache_read: _Count = 0
+    cache_write: _Count = 0
+    reasoning: _Count = 0
+    cost_usd: Annotated[float, Meta(ge=0)] | None = None
+
+
+def _used(text: str) -> Usage | None:
+    """What was used; None where the line does not say it."""
+    try:
+        return Usage(**structs.asdict(msgspec.json.decode(text, type=_Used)))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _limit(text: str) -> tuple[datetime | None, str]:
+    """Until when a limit stands, and what is said of it; all of it, where no time is named."""
+    word, _, why = text.partition(" ")
+    try:
+        until = msgspec.convert(word, Annotated[datetime, Meta(tz=True)])
+    except msgspec.ValidationError:
+        return None, text
+    return until, why
 
 
 def _filled(word: str, names: Mapping[str, str]) -> str:

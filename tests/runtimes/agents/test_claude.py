@@ -2,9 +2,7 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,7 @@ from lifecycle.status import Activity
 from runtimes.agents.base import AgentType, Command, Reader, RunFiles
 from runtimes.agents.claude import Claude
 from runtimes.base import Seen
-
-KIND = AgentType(program="claude", model="opus", args=("--verbose",))
-NOW = datetime.now(UTC)
+from tests.runtimes.agents.claudes import KIND, NOW, hook, status, transcript
 
 
 @pytest.fixture
@@ -30,46 +26,6 @@ def reader(files: RunFiles, command: Command) -> Reader:
 
 def option(command: Command, name: str) -> str:
     return command.argv[command.argv.index(name) + 1]
-
-
-def status(
-    files: RunFiles,
-    command: Command,
-    word: str,
-    *,
-    start: str | None = None,
-    ago: float = 10.0,
-    **more: object,
-) -> Path:
-    """What the program writes of itself; this very process stands for it."""
-    here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    said = {"pid": os.getpid(), "sessionId": command.native_id, "procStart": start or here}
-    at = (NOW - timedelta(seconds=ago)).timestamp() * 1000
-    path.write_text(json.dumps({**said, "status": word, "statusUpdatedAt": at, **more}))
-    return path
-
-
-def hook(
-    files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: str
-) -> subprocess.CompletedProcess[str]:
-    """A hook is called, by the command line that was prepared."""
-    settings = json.loads((files.dir / "claude-settings.json").read_text())
-    line = settings["hooks"][event][0]["hooks"][0]["command"]
-    line = line.replace('"run":2', f'"run":{run}')
-    said = {"session_id": command.native_id, "hook_event_name": event, **payload}
-    return subprocess.run(["sh", "-c", line], input=json.dumps(said) + "\n", text=True,
-                          capture_output=True)  # fmt: skip
-
-
-def transcript(files: RunFiles, command: Command, *records: Mapping[str, object]) -> Path:
-    path = files.home / ".claude" / "projects" / "-work" / f"{command.native_id}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        for record in records:
-            file.write(json.dumps({"timestamp": datetime.now(UTC).isoformat(), **record}) + "\n")
-    return path
 
 
 def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
@@ -242,32 +198,30 @@ def test_an_error_of_an_earlier_run_is_not_this_runs(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_call_that_runs_is_progress_and_silence_is_none(
+def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
     status(files, command, "busy", ago=900)
     later = NOW + timedelta(hours=1)
-    assert reader.read(alive, None, later).seen == later
+    agent = reader.read(alive, None, later)
+    assert agent.calling
+    assert agent.seen
+    assert agent.seen < later - timedelta(minutes=30)
     result = {"type": "tool_result", "tool_use_id": "t1"}
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
-    seen = reader.read(alive, None, later).seen
-    assert seen
-    assert seen < later - timedelta(minutes=30)
+    assert not reader.read(alive, None, later).calling
 
 
-def test_a_call_that_was_interrupted_is_no_progress_of_the_next_turn(
+def test_a_call_that_was_interrupted_is_none_of_the_next_turn(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
     transcript(files, command, {"type": "user", "message": {"content": "something else"}})
     status(files, command, "busy", ago=900)
-    later = NOW + timedelta(hours=1)
-    seen = reader.read(alive, None, later).seen
-    assert seen
-    assert seen < later
+    assert not reader.read(alive, None, NOW + timedelta(hours=1)).calling
 
 
 def test_its_end_outweighs_what_its_files_say(

@@ -26,7 +26,7 @@ NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOC
 class Moment(msgspec.Struct, forbid_unknown_fields=True):
     written: datetime
     now: datetime
-    expects: dict[str, str]
+    expects: dict[str, str | bool]
 
 
 def lay(case: Path, files: RunFiles) -> Moment:

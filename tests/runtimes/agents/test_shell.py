@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lifecycle.facts import Usage
 from lifecycle.status import Activity, Probe
 from runtimes.agents.base import AgentType, Reader, RunFiles
 from runtimes.agents.shell import Shell
 from runtimes.base import Seen
 
+AT_THREE = datetime(2026, 11, 21, 15, tzinfo=UTC)
 KIND = AgentType(program="shell", command=("./agent", "--prompt={prompt}"), args=("{resume}",))
 
 
@@ -69,6 +71,18 @@ def test_only_named_variables_of_the_server_are_passed_on(
         ("mergewright: waiting Which one?", Activity.WAITING_INPUT, "question", "Which one?"),
         ("mergewright: blocked No disk.", Activity.BLOCKED, "error", "No disk."),
         ("mergewright: received mw-1", Activity.ACTIVE, "error", ""),
+        ("mergewright: calling make test", Activity.ACTIVE, "calling", True),
+        ("mergewright: active", Activity.ACTIVE, "calling", False),
+        ("mergewright: limited 2026-11-21T15:00:00Z No.", Activity.BLOCKED, "error", "No."),
+        ("mergewright: limited 2026-11-21T15:00:00Z", Activity.BLOCKED, "limit_until", AT_THREE),
+        (
+            "mergewright: limited 2026-11-21T16:00:00+01:00 x",
+            Activity.BLOCKED,
+            "limit_until",
+            AT_THREE,
+        ),
+        ("mergewright: limited soon, I hope", Activity.BLOCKED, "error", "soon, I hope"),
+        ("mergewright: limited 2026-11-21T15:00:00 No.", Activity.BLOCKED, "limit_until", None),
         ("mergewright: ready", Activity.READY, "summary", ""),
         ("\x1b[32mmergewright: ready\x1b[0m", Activity.READY, "summary", ""),
         ("50 %\r100 %\rmergewright: ready\r", Activity.READY, "summary", ""),
@@ -82,7 +96,7 @@ def test_a_line_of_its_own_says_what_it_does(
     line: str,
     activity: Activity,
     field: str,
-    text: str,
+    text: object,
 ) -> None:
     prints(files, f"noise\n{line}\n")
     agent = reader.read(alive, None, now)
@@ -110,6 +124,36 @@ def test_the_last_line_counts_and_half_a_line_does_not(
     assert agent.activity is Activity.WAITING_INPUT
     assert agent.question == "Really?"
     assert agent.summary == "done"
+
+
+def test_usage_is_counted_beside_what_it_does_and_the_last_word_of_it_counts(
+    reader: Reader, files: RunFiles, alive: Seen, dead: Seen, now: datetime
+) -> None:
+    assert reader.read(alive, None, now).usage == Usage()
+    prints(files, 'mergewright: usage {"input": 5, "output": 2}\nmergewright: waiting Which?\n')
+    prints(files, 'mergewright: usage {"input": 9, "output": 4, "cost_usd": 0.25, "other": 1}\n')
+    agent = reader.read(alive, None, now)
+    assert agent.activity is Activity.WAITING_INPUT
+    assert agent.usage == Usage(input=9, output=4, cost_usd=0.25)
+    for broken in ("", "{", "[]", '{"input": -1}', '{"cost_usd": "x"}', "[" * 1999):
+        prints(files, f"mergewright: usage {broken}\n")
+    prints(files, "mergewright: ready\n")
+    assert reader.read(alive, None, now).usage == agent.usage
+    assert reader.read(dead, None, now).usage == agent.usage
+
+
+@pytest.mark.parametrize(
+    ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("limited", Activity.BLOCKED)]
+)
+def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
+    reader: Reader, files: RunFiles, alive: Seen, now: datetime, word: str, activity: Activity
+) -> None:
+    prints(files, f"mergewright: {word} something\n")
+    prints(files, 'a line\nmergewright: usage {"input": 5}\nand half a')
+    assert reader.read(alive, None, now).activity is activity
+    prints(files, "\nmergewright: received mw-1\n")  # A turn begins.
+    agent = reader.read(alive, None, now)
+    assert (agent.activity, agent.question, agent.error) == (Activity.ACTIVE, "", "")
 
 
 def test_a_turn_keeps_its_beginning_while_it_goes_on(

@@ -1,0 +1,229 @@
+"""Reads one run of Claude Code from the files it leaves behind."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent, Usage
+from lifecycle.status import Activity
+from runtimes.agents import claude_files as its
+from runtimes.agents.base import Lines, RunFiles, ended, holds
+from runtimes.base import Seen
+
+_TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
+#: It says `idle` a moment before the error that ended the turn is written down.
+_SETTLE = timedelta(seconds=0.5)
+#: Its word for a usage limit among its errors.
+_LIMITED = "rate_limit"
+
+
+class ClaudeReader:
+    """What is known of a run so far. A look costs what is new."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._started = its.began(files)
+        self._native = ""
+        self._spool = Lines(files.spool)
+        self._path: Path | None = None
+        self._transcript: Lines | None = None
+        self._recorded: datetime | None = None
+        self._begun = False  #: Whether a prompt of this run was submitted.
+        self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
+        self._answers: dict[str, its.Tokens] = {}  #: What each answer of the model used.
+        self._spent = Usage()  #: What all of them used together.
+        self._question = ""
+        self._error = ""
+        self._limited = False  #: Whether the error is a usage limit.
+        self._summary = ""
+        self._last = Agent(run=files.run)
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """The activity by its status file, with the words of its hooks; see `Reader.read`."""
+        native = self._conversation()
+        status = self._status(native)  # First: what led to a status is written before it.
+        self._read_hooks()
+        self._read_transcript()
+        agent = replace(
+            self._last,
+            runtime=seen.runtime,
+            program=seen.program,
+            native_id=native,
+            summary=self._summary,
+            seen=self._recorded,
+            usage=self._usage(),
+        )
+        if end := ended(seen, agent):
+            return end
+        if status is not None:
+            agent = self._last = self._judged(agent, status, now)
+        return agent
+
+    def received(self, key: str) -> bool:
+        """Whether the key is in a submitted prompt, or in the conversation."""
+        path = self._find_transcript()
+        return holds(self._files.spool, key) or (path is not None and holds(path, key))
+
+    def _conversation(self) -> str:
+        self._native = self._native or its.text(its.conversation(self._files))
+        return self._native
+
+    def _status(self, native: str) -> its.Status | None:
+        """What the living program with this conversation says of itself."""
+        for path in (its.folder(self._files) / "sessions").glob("*.json"):
+            status = its.understood(its.text(path), its.Status)
+            if status is not None and status.session_id == native and its.lives(status):
+                return status
+        return None
+
+    def _judged(self, agent: Agent, status: its.Status, now: datetime) -> Agent:
+        since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
+        agent = replace(
+            agent,
+            since=since,
+            evidence=f"its status file says {status.status} {status.waiting_for}".rstrip(),
+            question="",
+            error="",
+            limit_until=None,
+            calling=False,
+        )
+        match status.status:
+            case "busy":
+                seen = max(since, self._recorded or since)
+                calling = bool(self._calls)
+                return replace(agent, activity=Activity.ACTIVE, seen=seen, calling=calling)
+            case "waiting":
+                question = self._question or f"It waits: {status.waiting_for}."
+                return replace(agent, activity=Activity.WAITING_INPUT, question=question)
+            case "idle" if self._begun and now - since >= _SETTLE:
+                if not self._error:
+                    return replace(agent, activity=Activity.READY)
+                until = self._limit() if self._limited else None
+                blocked = Activity.BLOCKED
+                return replace(agent, activity=blocked, error=self._error, limit_until=until)
+        return self._last
+
+    def _read_hooks(self) -> None:
+        for line in self._spool.new():
+            said = its.understood(line, its.Hook)
+            if said is None or said.run != self._files.run:
+                continue
+            hook = said.hook
+            match hook.hook_event_name:
+                case "UserPromptSubmit":
+                    self._begun = True
+                    self._goes_on()
+                case "PermissionRequest":
+                    self._question = _question(hook)[:_TEXT]
+                case "Stop":
+                    self._summary = hook.last_assistant_message[:_TEXT]
+                    self._goes_on()
+                case "StopFailure":
+                    self._fails(hook.last_assistant_message or hook.error, hook.error)
+
+    def _find_transcript(self) -> Path | None:
+        self._path = self._path or its.transcript(self._files, self._conversation())
+        return self._path
+
+    def _read_transcript(self) -> None:
+        path = self._find_transcript()
+        if path is None:
+            return
+        if self._transcript is None:
+            self._transcript = Lines(path)
+        for line in self._transcript.new():
+            record = its.understood(line, its.Record)
+            if record is None or record.timestamp is None or record.timestamp < self._started:
+                continue
+            self._recorded = record.timestamp
+            if record.message is not None:
+                self._note(record, record.message)
+
+    def _note(self, record: its.Record, message: its.Message) -> None:
+        """Which calls run, what was used, and which error ended a turn."""
+        content = message.content
+        if message.usage is not None:
+            self._spend(message.id, message.usage)
+        if record.is_api_error_message:
+            self._fails(content if isinstance(content, str) else _texts(content), record.error)
+        elif record.type == "user" and isinstance(content, str):
+            self._begun = True
+            self._calls.clear()
+            self._goes_on()
+        for block in content if isinstance(content, list) else ():
+            if block.get("type") == "tool_use":
+                self._calls.add(str(block.get("id")))
+            elif block.get("type") == "tool_result":
+                self._calls.discard(str(block.get("tool_use_id")))
+
+    def _goes_on(self) -> None:
+        """A turn began or ended well: no error stands any more."""
+        self._error, self._limited = "", False
+
+    def _fails(self, text: str, word: object) -> None:
+        self._error, self._limited = text[:_TEXT], word == _LIMITED
+
+    def _spend(self, answer: str, now: its.Tokens) -> None:
+        """An answer is written down part by part, each time with all it has used."""
+        before = self._answers.get(answer, its.Tokens())
+        self._answers[answer] = now
+        write, read = now.cache_creation_input_tokens, now.cache_read_input_tokens
+        self._spent = Usage(
+            input=self._spent.input + now.input_tokens - before.input_tokens,
+            output=self._spent.output + now.output_tokens - before.output_tokens,
+            cache_write=self._spent.cache_write + write - before.cache_creation_input_tokens,
+            cache_read=self._spent.cache_read + read - before.cache_read_input_tokens,
+        )
+
+    def _usage(self) -> Usage:
+        """Tokens by its answers in this run; costs by what those of the conversation grew."""
+        first = its.understood(its.text(its.first_line(self._files)), its.Line)
+        last = its.understood(its.text(its.last_line(self._files)), its.Line)
+        if first is None or last is None:
+            return self._spent
+        cost = last.cost.total_cost_usd - first.cost.total_cost_usd
+        return replace(self._spent, cost_usd=round(max(0.0, cost), 6))
+
+    def _limit(self) -> datetime | None:
+        """When the limit that is used up most resets, if the program was told of any."""
+        line = its.understood(its.text(its.last_line(self._files)), its.Line)
+        windows = line.rate_limits.values() if line else ()
+        fullest = max(
+            windows, key=lambda each: (each.used_percentage, each.resets_at), default=None
+        )
+        return datetime.fromtimestamp(fullest.resets_at, UTC) if fullest else None
+
+
+def _texts(content: Sequence[Mapping[str, object]]) -> str:
+    return " ".join(str(block["text"]) for block in content if "text" in block)
+
+
+class _Option(Struct, frozen=True):
+    label: str
+
+
+class _Ask(Struct, frozen=True):
+    """One question of the tool that asks people."""
+
+    question: str
+    options: tuple[_Option, ...] = ()
+
+
+def _question(hook: its.Payload) -> str:
+    """What it asks leave for, or asks, in words for people."""
+    given = hook.tool_input
+    if hook.tool_name == "ExitPlanMode":
+        return f"It asks to go on with this plan: {given.get('plan', '')}".rstrip(": ")
+    if hook.tool_name == "AskUserQuestion":
+        with suppress(msgspec.ValidationError):
+            return " ".join(
+                f"{ask.question} ({' / '.join(option.label for option in ask.options)})"
+                for ask in msgspec.convert(given.get("questions"), list[_Ask])
+            )
+    what = given.get("command") or given.get("file_path") or given.get("url") or ""
+    return f"It asks for permission to use {hook.tool_name}: {what}".rstrip(": ")

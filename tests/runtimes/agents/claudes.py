@@ -1,0 +1,53 @@
+"""A Claude Code that does nothing but write what the real one would."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from runtimes.agents.base import AgentType, Command, RunFiles
+
+KIND = AgentType(program="claude", model="opus", args=("--verbose",))
+NOW = datetime.now(UTC)
+
+
+def status(
+    files: RunFiles,
+    command: Command,
+    word: str,
+    *,
+    start: str | None = None,
+    ago: float = 10.0,
+    **more: object,
+) -> Path:
+    """What the program writes of itself; this very process stands for it."""
+    here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    said = {"pid": os.getpid(), "sessionId": command.native_id, "procStart": start or here}
+    at = (NOW - timedelta(seconds=ago)).timestamp() * 1000
+    path.write_text(json.dumps({**said, "status": word, "statusUpdatedAt": at, **more}))
+    return path
+
+
+def hook(
+    files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: str
+) -> subprocess.CompletedProcess[str]:
+    """A hook is called, by the command line that was prepared."""
+    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    line = settings["hooks"][event][0]["hooks"][0]["command"]
+    line = line.replace('"run":2', f'"run":{run}')
+    said = {"session_id": command.native_id, "hook_event_name": event, **payload}
+    return subprocess.run(["sh", "-c", line], input=json.dumps(said) + "\n", text=True,
+                          capture_output=True)  # fmt: skip
+
+
+def transcript(files: RunFiles, command: Command, *records: Mapping[str, object]) -> Path:
+    path = files.home / ".claude" / "projects" / "-work" / f"{command.native_id}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        for record in records:
+            file.write(json.dumps({"timestamp": datetime.now(UTC).isoformat(), **record}) + "\n")
+    return path

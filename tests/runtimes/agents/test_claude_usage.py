@@ -1,0 +1,114 @@
+"""Claude Code: what it used, when its limits reset, and what does not end its waiting."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents.base import Command, Reader, RunFiles
+from runtimes.agents.claude import Claude
+from runtimes.base import Seen
+from tests.runtimes.agents.claudes import KIND, NOW, status, transcript
+
+
+@pytest.fixture
+def command(files: RunFiles) -> Command:
+    return Claude(KIND).prepare(files, "Do it.", "")
+
+
+@pytest.fixture
+def reader(files: RunFiles, command: Command) -> Reader:
+    return Claude(KIND).reader(files)
+
+
+def answer(id: str, output: int) -> Mapping[str, object]:
+    used = {"input_tokens": 1200, "output_tokens": output, "cache_read_input_tokens": 800}
+    used["cache_creation_input_tokens"] = 100
+    return {"type": "assistant", "message": {"id": id, "content": [], "usage": used}}
+
+
+def status_line(files: RunFiles, **said: object) -> None:
+    """The program shows its status line, by the command that was prepared."""
+    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    shown = subprocess.run(["sh", "-c", settings["statusLine"]["command"]], input=json.dumps(said),
+                           text=True, capture_output=True)  # fmt: skip
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
+
+
+def test_tokens_are_counted_once_an_answer_and_only_those_of_this_run(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    earlier = {**answer("m0", 500), "timestamp": "2026-01-01T00:00:00Z"}
+    transcript(files, command, earlier, answer("m1", 1), answer("m1", 42), answer("m2", 42))
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.input, usage.output, usage.cache_read, usage.cache_write) == (2400, 84, 1600, 200)
+    assert usage.cost_usd is None
+    transcript(files, command, answer("m3", 8))
+    assert reader.read(alive, None, NOW).usage.output == 92
+    assert Claude(KIND).reader(files).read(alive, None, NOW).usage.output == 92
+
+
+def test_a_run_costs_what_its_conversation_has_cost_since_it_began(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen, dead: Seen
+) -> None:
+    status_line(files, cost={"total_cost_usd": 0.0126})  # By the runs before, at its start.
+    assert reader.read(alive, None, NOW).usage.cost_usd == 0
+    status_line(files, cost={"total_cost_usd": 0.0189})
+    status_line(files, cost={"total_cost_usd": 0.0252})
+    assert reader.read(alive, None, NOW).usage.cost_usd == 0.0126
+    assert reader.read(dead, None, NOW).usage.cost_usd == 0.0126
+
+
+def test_a_status_line_that_cannot_be_understood_costs_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    status_line(files, cost={"total_cost_usd": -1})
+    assert reader.read(alive, None, NOW).usage.cost_usd is None
+
+
+def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    text = [{"type": "text", "text": "You've hit your session limit · resets 3pm"}]
+    error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
+    transcript(files, command, {"type": "user", "message": {"content": "go"}})
+    transcript(files, command, {**error, "error": "rate_limit"})
+    status(files, command, "idle")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
+    resets = {"five_hour": 1795258800, "seven_day": 1795600000}
+    used = {"five_hour": 100, "seven_day": 41.2}
+    limits = {each: {"used_percentage": used[each], "resets_at": resets[each]} for each in resets}
+    status_line(files, rate_limits=limits)
+    agent = reader.read(alive, None, NOW)
+    assert agent.limit_until == datetime.fromtimestamp(resets["five_hour"], UTC)
+    transcript(files, command, {**error, "error": "server_error"})
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
+    transcript(files, command, {"type": "user", "message": {"content": "go on"}})
+    assert reader.read(alive, None, NOW).limit_until is None
+
+
+@pytest.mark.parametrize(
+    ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("idle", Activity.BLOCKED)]
+)
+def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen, word: str, activity: Activity
+) -> None:
+    call = {"type": "tool_use", "id": "t1"}
+    result = {"type": "tool_result", "tool_use_id": "t1"}
+    transcript(files, command, {"type": "user", "message": {"content": "go"}})
+    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
+    error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": "500"}}
+    transcript(files, command, *([error] if word == "idle" else []))
+    path = status(files, command, word)
+    assert reader.read(alive, None, NOW).activity is activity
+    path.unlink()  # A source that fails changes nothing, and neither do other sources.
+    transcript(files, command, {"type": "user", "message": {"content": [result]}})
+    transcript(files, command, answer("m1", 1))
+    assert reader.read(alive, None, NOW).activity is activity
+    status(files, command, "busy")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
