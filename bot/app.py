@@ -125,7 +125,7 @@ class App:
         self.wishes = Wishes(
             self.store, self.github, people, self.watch_issues, clock, self._may_speak
         )
-        self.engine = Engine(self.store, policy, self._owner, clock, journal, self._doing.kick)
+        self.engine = Engine(self.store, policy, clock, journal, self._doing.kick)
         agents = Agents(self.github, self.sites, Prompts(), self.watch_agents, clock)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(

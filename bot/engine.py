@@ -1,13 +1,14 @@
 """The visit: facts, one judgement, one record."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from bot.clock import Clock
 from bot.journal import Journal, Step
-from bot.store import Fenced, Judgement, Recorded, Store
+from bot.store import BadRow, Fenced, Judgement, Recorded, Store, Visit
 from lifecycle.actions import Action, Start
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Facts
@@ -17,8 +18,10 @@ from lifecycle.status import Status
 
 log = logging.getLogger(__name__)
 
-#: How long a claim lasts. A visit takes milliseconds; this is for one that hangs.
-_CLAIM_SECONDS = 30.0
+#: So many sessions are read together and written down in one commit.
+_GROUP = 100
+#: When a session that could not be judged is tried again.
+_AGAIN = timedelta(seconds=30)
 
 
 class Engine:
@@ -28,14 +31,12 @@ class Engine:
         self,
         store: Store,
         policy: Policy,
-        owner: str,
         clock: Clock,
         journal: Journal,
         on_actions: Callable[[], None],
     ) -> None:
         self._store = store
         self._policy = policy
-        self._owner = owner
         self._clock = clock
         self._journal = journal
         self._on_actions = on_actions
@@ -43,38 +44,66 @@ class Engine:
     def visit_due(self) -> int:
         """Visit everything that is due, longest overdue first. Returns how many were visited."""
         visited = 0
-        while due := self._store.due_visits(self._clock(), limit=100):
-            settled = [self.visit(session) for session in due]
-            visited += len(settled)
-            if not any(settled):
+        while due := self._store.due_visits(self._clock(), _GROUP):
+            settled = self.visit(due)
+            visited += settled
+            if not settled:
                 break
         return visited
 
-    def visit(self, session: str) -> bool:
-        """One pass over one session. False where somebody else has it, or it cannot be judged."""
-        claim = self._store.claim(session, self._owner, self._clock(), _CLAIM_SECONDS)
-        if claim is None:
-            return False
-        try:
-            facts = self._store.facts(session)
-            now = self._clock()
-            decision = decide(facts, self._policy, now)
-            added = self._store.record(claim, recorded(facts, self._policy, decision), now)
-        except Fenced:
-            log.warning("%s: the claim was lost during the visit; nothing was written", session)
-            return False
-        except Exception:
-            # One session that cannot be judged must not keep the others from being judged. It is
-            # not released: its claim runs out, and it is tried again then.
-            log.exception("%s: the visit failed", session)
-            return False
+    def visit(self, sessions: Sequence[str]) -> int:
+        """One pass over each of these sessions; how many were judged, or put off.
+
+        What is as it was writes nothing. One that changed meanwhile stays due.
+        """
+        visits = self._store.visits(sessions)
+        now = self._clock()
+        news: list[tuple[Visit, Recorded]] = []
+        failed: list[str] = []
+        for visit in visits:
+            try:
+                said = self._judged(visit, now)
+            except Exception:
+                # One session that cannot be judged must not keep the others from being judged.
+                log.exception("%s: it could not be judged", visit.session)
+                failed.append(visit.session)
+            else:
+                if replace(said, judgement=None) != visit.before:
+                    news.append((visit, said))
+        changed = self._write_down(news, failed, now)
+        if failed:
+            self._store.postpone(failed, now + _AGAIN)
+        return len(visits) - changed
+
+    def _judged(self, visit: Visit, now: datetime) -> Recorded:
+        if isinstance(visit.facts, BadRow):
+            raise visit.facts
+        return recorded(visit.facts, self._policy, decide(visit.facts, self._policy, now))
+
+    def _write_down(
+        self, news: Sequence[tuple[Visit, Recorded]], failed: list[str], now: datetime
+    ) -> int:
+        """Record what is new, and add to `failed` what could not be; how many changed meanwhile."""
+        changed = 0
+        written = self._store.record(news, now) if news else ()
+        for (visit, said), future in zip(news, written, strict=True):
+            try:
+                added = future.result()
+            except Fenced as fenced:
+                log.info("%s", fenced)
+                changed += 1
+            except Exception:
+                log.exception("%s: its decision could not be written down", visit.session)
+                failed.append(visit.session)
+            else:
+                self._told(visit.session, said, added)
+        return changed
+
+    def _told(self, session: str, said: Recorded, added: Sequence[str]) -> None:
         if added:
-            log.info(
-                "%s: %s: %s -> %s", session, decision.status, decision.because, ", ".join(added)
-            )
+            log.info("%s: %s: %s -> %s", session, said.status, said.because, ", ".join(added))
             self._journal(Step.RECORDED, f"{session} {' '.join(added)}")
             self._on_actions()
-        return True
 
     def still_wanted(self, facts: Facts, action: Action) -> bool:
         """Whether an action written down earlier is still right, judged by what is known now."""
@@ -99,7 +128,7 @@ def recorded(facts: Facts, policy: Policy, decision: Decision) -> Recorded:
         recheck_at=decision.recheck_at,
         run=max([facts.run, *runs]),
         ended=decision.ended,
-        frees_slot=not decision.holds_slot,
+        frees_slot=facts.slot and not decision.holds_slot,
         wants_slot=decision.status is Status.QUEUED and not facts.slot,
         judgement=Judgement(facts=facts, policy=policy, decision=decision),
     )

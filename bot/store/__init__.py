@@ -16,7 +16,6 @@ from bot.store.lease import this_process
 from bot.store.store import Store
 from bot.store.values import (
     Accepted,
-    Claim,
     DeadLetter,
     Delivery,
     Due,
@@ -32,12 +31,12 @@ from bot.store.values import (
     Recorded,
     Session,
     Touch,
+    Visit,
 )
 
 __all__ = [
     "Accepted",
     "BadRow",
-    "Claim",
     "DeadLetter",
     "Delivery",
     "Due",
@@ -63,5 +62,6 @@ __all__ = [
     "StoreFull",
     "StoreUnusable",
     "Touch",
+    "Visit",
     "this_process",
 ]

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+#: Long against an action, short against the lease: of another leader a commit would know.
+_JUST_NOW_SECONDS = 1.0
 _TRIAL = "INSERT INTO trial (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
 
 
@@ -43,7 +45,14 @@ class Base:
         return self._submit(work).result()
 
     def writable(self) -> bool:
-        """Whether writes succeed now: a small one is made, down to the disk."""
+        """Whether writes succeed now: a small one is made, down to the disk.
+
+        Unless one has just succeeded, which says the same.
+        """
+        if self._closed.is_set() or self._writer is None:
+            return False
+        if self._writer.committed_within(_JUST_NOW_SECONDS):
+            return True
         values = (self.clock().timestamp(),)
         try:
             self.write(lambda connection: connection.execute(_TRIAL, values))
@@ -62,9 +71,15 @@ class Base:
     def _submit(
         self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
     ) -> "Future[T]":
+        (future,) = self._submit_all([work], fenced=fenced)
+        return future
+
+    def _submit_all(
+        self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
+    ) -> "list[Future[T]]":
         if self._writer is None:
             raise StoreClosed(f"the database {self.path} was opened for reading only")
-        return self._writer.submit(work, fenced=fenced)
+        return self._writer.submit(works, fenced=fenced)
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:

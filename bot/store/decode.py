@@ -42,6 +42,11 @@ def ended_of(row: Row) -> Ended | None:
     return None if row["ended"] is None else decoded(_ended, row, "sessions", "id", "ended")
 
 
+def blockers_of(row: Row) -> tuple[str, ...]:
+    """The column `blockers`."""
+    return decoded(_blockers, row, "sessions", "id", "blockers")
+
+
 def session_of(
     row: Row, wishes: tuple[Wish, ...], used: Sequence[Row], metadata: Mapping[str, str]
 ) -> Session:
@@ -75,11 +80,10 @@ def session_of(
         since=moment(row["since"]),
         because=row["because"],
         reason=row["reason"],
-        blockers=decoded(_blockers, row, "sessions", "id", "blockers"),
+        blockers=blockers_of(row),
         decided_at=moment_or_none(row["decided_at"]),
         due=moment_or_none(row["due"]),
         pulls_read_at=moment_or_none(row["pulls_read_at"]),
-        epoch=row["epoch"],
         version=row["version"],
     )
 

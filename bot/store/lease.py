@@ -17,8 +17,6 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
     ON CONFLICT (id) DO UPDATE
     SET owner = excluded.owner, epoch = epoch + 1, expires = excluded.expires
     RETURNING epoch"""
-# The leader before us cannot write any more, so what it held is free.
-_FREE_CLAIMS = "UPDATE sessions SET owner = NULL, claimed_until = NULL WHERE owner IS NOT NULL"
 
 
 class Lease(Base):
@@ -40,7 +38,6 @@ class Lease(Base):
             leader = connection.execute(_LEADER).fetchone()
             if leader and leader["expires"] > now.timestamp() and not _gone(leader["owner"]):
                 return None
-            connection.execute(_FREE_CLAIMS)
             taken = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
             return int(taken[0]["epoch"])
 

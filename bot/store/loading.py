@@ -6,13 +6,22 @@ from datetime import datetime
 
 import msgspec
 
-from bot.store.decode import agent_of, ended_of, issue_of, pulls_of, wish_of, work_of
+from bot.store.decode import (
+    agent_of,
+    blockers_of,
+    ended_of,
+    issue_of,
+    pulls_of,
+    wish_of,
+    work_of,
+)
 from bot.store.errors import BadRow
 from bot.store.freezes import frozen, standing
 from bot.store.rows import Row, bad_row, by_session, decoded, encoded, moment, moment_or_none
 from bot.store.sessions import WISHES
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import day_of, spending, spent_on
+from bot.store.values import Recorded, Visit
 from lifecycle.facts import Done, Facts, Failure, Frozen, Spending
 from lifecycle.status import Reason
 
@@ -49,16 +58,29 @@ class _Around:
         return self._today[repository]
 
 
-def load(
-    connection: sqlite3.Connection, ids: Sequence[str], now: datetime
-) -> Iterator[tuple[str, Facts | BadRow]]:
+def load(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> Iterator[Visit]:
     """Everything known of each session there is, or what is wrong with its rows."""
     around = _Around(connection, ids, now)
     for row in connection.execute(SESSIONS, (encoded(ids),)):
         try:
-            yield row["id"], _facts(row, around)
+            yield _visit(row, around)
         except BadRow as error:
-            yield row["id"], error
+            yield Visit(session=row["id"], version=row["version"], facts=error)
+
+
+def _visit(row: Row, around: _Around) -> Visit:
+    facts = _facts(row, around)
+    before = Recorded(
+        status=row["status"],
+        reason=row["reason"],
+        because=row["because"],
+        run=row["run"],
+        blockers=blockers_of(row),
+        recheck_at=moment_or_none(row["due"]),
+        ended=facts.ended,
+        wants_slot=bool(row["wants_slot"]),
+    )
+    return Visit(session=row["id"], version=row["version"], facts=facts, before=before)
 
 
 def _facts(row: Row, around: _Around) -> Facts:

@@ -160,6 +160,10 @@ WHOLE_LIFECYCLE = (
     "ALTER TABLE sessions ADD COLUMN first_run INTEGER NOT NULL DEFAULT 0",
     """UPDATE sessions SET wants_slot = 1, wanted_since = since
         WHERE status = 'queued' AND slot = 0 AND ended IS NULL""",
+    # A decision is held to its session's version, and a bot to its lease; nothing is claimed.
+    "ALTER TABLE sessions DROP COLUMN owner",
+    "ALTER TABLE sessions DROP COLUMN claimed_until",
+    "ALTER TABLE sessions DROP COLUMN epoch",
     "DROP INDEX sessions_queued",
     "CREATE INDEX sessions_wanting ON sessions (wanted_since) WHERE slot = 0 AND wants_slot = 1",
     # What a run used on one day (UTC, `2030-01-31`); the sums are what its agent counts.

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from bot.store.errors import BadRow
 from lifecycle.actions import Action
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Ended, Facts, Issue, Pull, Spending, Wish, Work
@@ -112,7 +113,6 @@ class Session(Struct, frozen=True, kw_only=True):
     decided_at: datetime | None  #: When a decision last differed from the one before it.
     due: datetime | None  #: When it is visited next.
     pulls_read_at: datetime | None
-    epoch: int
     version: int  #: How often its facts changed.
 
     @property
@@ -148,15 +148,6 @@ class Observed(Struct, frozen=True, kw_only=True):
     issue: Issue | None = None
 
 
-class Claim(Struct, frozen=True, kw_only=True):
-    """The right to decide about one session, until it runs out or another takes it."""
-
-    session: str
-    owner: str
-    epoch: int
-    version: int  #: The session's version when it was claimed.
-
-
 class Judgement(Struct, frozen=True, kw_only=True):
     """A decision with all that it was made from, but for the time: that is its history row's."""
 
@@ -176,9 +167,18 @@ class Recorded(Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None
     ended: Ended | None = None
-    frees_slot: bool = False
+    frees_slot: bool = False  #: Whether it has a slot and needs it no more.
     wants_slot: bool = False  #: Whether it has something to run and no slot.
     judgement: Judgement | None = None  #: What it was made from, kept where it is news.
+
+
+class Visit(Struct, frozen=True, kw_only=True):
+    """One session as a visit finds it."""
+
+    session: str
+    version: int  #: How often its facts had changed: a decision counts for this one alone.
+    facts: Facts | BadRow
+    before: Recorded = Recorded(status="", reason="", because="", run=0)  #: As it is written now.
 
 
 class Due(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,16 @@
-"""A visit's three steps at the store: claim the session, read its facts, record the decision."""
+"""A visit's two steps at the store: read sessions, record what was decided about them.
+
+Nothing is held in between. Every change of a session counts up its version, and a decision about
+an older version is not written: its session is due again. A bot that lost its lease writes nothing.
+"""
 
 import sqlite3
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
 from datetime import datetime
+from functools import partial
+
+from msgspec.structs import replace
 
 from bot.store.base import Base
 from bot.store.errors import BadRow, Fenced, StoreFailure
@@ -9,113 +18,90 @@ from bot.store.history import BOT, add_history
 from bot.store.judgements import add_judgement
 from bot.store.loading import load
 from bot.store.outbox import add_actions
-from bot.store.rows import Row, encoded, seconds
-from bot.store.values import Claim, Kind, Recorded
+from bot.store.rows import encoded, seconds
+from bot.store.values import Kind, Recorded, Visit
 from lifecycle.facts import Facts
 
-DUE_VISITS = """SELECT id FROM sessions
-    WHERE due <= ?1 AND (owner IS NULL OR claimed_until <= ?1) ORDER BY due LIMIT ?2"""
-_CLAIM = """UPDATE sessions SET
-        epoch = epoch + (owner IS NOT :owner OR claimed_until <= :now),
-        owner = :owner, claimed_until = :until
-    WHERE id = :id AND (owner IS NULL OR owner = :owner OR claimed_until <= :now)
-    RETURNING epoch, version"""
-_CLAIMED = "SELECT * FROM sessions WHERE id = ? AND owner = ? AND epoch = ?"
-_RELEASE = """UPDATE sessions SET owner = NULL, claimed_until = NULL
-    WHERE id = ? AND owner = ? AND epoch = ?"""
-# A change that came while we decided keeps its visit: the decision did not know of it.
-_RECORD = """UPDATE sessions SET owner = NULL, claimed_until = NULL,
-        due = CASE WHEN version = :version THEN :recheck ELSE due END
-    WHERE id = :id"""
+DUE_VISITS = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
+_POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
+_RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version"
 # Where an outcome is no more, that is a restore: the runs after the last one that started are of
 # another life.
-_DECIDED = """UPDATE sessions SET status = :status, reason = :reason, because = :because,
-        blockers = :blockers, run = :run, ended = :ended, slot = slot AND NOT :frees_slot,
+_DECIDED = """UPDATE sessions SET due = :due, version = version + 1,
+        status = :status, reason = :reason, because = :because, blockers = :blockers,
+        since = CASE WHEN status = :status THEN since ELSE :now END, decided_at = :now,
+        run = :run, ended = :ended, slot = slot AND NOT :frees_slot,
         wants_slot = :wants_slot, waits = CASE WHEN :wants_slot THEN waits ELSE '' END,
         wanted_since = CASE WHEN :wants_slot THEN coalesce(wanted_since, :now) END,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
-        first_run = CASE WHEN :restored THEN 1 + json_extract(agent, '$.run') ELSE first_run END,
-        since = CASE WHEN status = :status THEN since ELSE :now END,
-        decided_at = :now, version = version + 1
-    WHERE id = :id"""
+        first_run = CASE WHEN :restored THEN 1 + json_extract(agent, '$.run') ELSE first_run END
+    WHERE id = :id AND version = :version"""
 
 
 class Visits(Base):
     """What the engine does at the store."""
 
     def due_visits(self, now: datetime, limit: int = 100) -> list[str]:
-        """Sessions to visit now that nobody holds, longest overdue first."""
+        """Sessions to visit now, longest overdue first."""
         with self._read() as connection:
-            rows = connection.execute(DUE_VISITS, (now.timestamp(), limit))
-            return [row["id"] for row in rows]
+            return [row["id"] for row in connection.execute(DUE_VISITS, (now.timestamp(), limit))]
 
-    def claim(self, id: str, owner: str, now: datetime, seconds: float) -> Claim | None:
-        """Hold a session for `seconds`; None while another owner holds it, or if there is none.
-
-        The epoch grows with every claim but the renewal of one's own that still runs.
-        """
-        values = {
-            "id": id,
-            "owner": owner,
-            "now": now.timestamp(),
-            "until": now.timestamp() + seconds,
-        }
-        rows = self.write(lambda connection: connection.execute(_CLAIM, values).fetchall())
-        if not rows:
-            return None
-        return Claim(session=id, owner=owner, epoch=rows[0]["epoch"], version=rows[0]["version"])
-
-    def release(self, claim: Claim) -> None:
-        """Let go of a session without a decision; it stays due. Nothing if it is not ours."""
-        values = (claim.session, claim.owner, claim.epoch)
-        self.write(lambda connection: connection.execute(_RELEASE, values))
-
-    def facts(self, of: Claim | str) -> Facts:
-        """Everything known of a session, from one state of the store. Raises `BadRow`."""
-        session = of if isinstance(of, str) else of.session
+    def visits(self, sessions: Sequence[str]) -> list[Visit]:
+        """These sessions as they are, all from one state of the store, in the same order."""
         with self._read() as connection:
-            facts = dict(load(connection, [session], self.clock())).get(session)
-        if facts is None:
+            found = {visit.session: visit for visit in load(connection, sessions, self.clock())}
+        return [found[session] for session in sessions if session in found]
+
+    def facts(self, session: str) -> Facts:
+        """Everything known of a session. Raises `BadRow`."""
+        visits = self.visits([session])
+        if not visits:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
-        if isinstance(facts, BadRow):
-            raise facts
-        return facts
+        (visit,) = visits
+        if isinstance(visit.facts, BadRow):
+            raise visit.facts
+        return visit.facts
 
-    def record(self, claim: Claim, decision: Recorded, now: datetime) -> list[str]:
-        """Write a decision and what follows from it down, in one transaction, and let go.
+    def record(
+        self, decided: Sequence[tuple[Visit, Recorded]], now: datetime
+    ) -> list[Future[list[str]]]:
+        """Write decisions and what follows from them down, in one transaction.
 
-        Returns the keys of the actions that are new. The history gets a row only where the
-        decision differs from the one before or brings new actions. Raises `Fenced`, with nothing
-        written, if the claim is not ours any more.
+        Returns, for each, the keys of the actions that are new; or `Fenced`, with nothing written,
+        where the session has changed since it was read. That and any other failure is its own
+        alone. The history gets a row only where a decision differs from the one before or brings
+        new actions.
         """
+        futures = self._submit_all([partial(_record, *each, now) for each in decided])
+        wait(futures)
+        self._announce(
+            visit.session
+            for (visit, decision), future in zip(decided, futures, strict=True)
+            if future.exception() is None and not _only_due(visit, decision)
+        )
+        return futures
 
-        def work(connection: sqlite3.Connection) -> tuple[list[str], bool]:
-            held = connection.execute(_CLAIMED, (claim.session, claim.owner, claim.epoch))
-            row = held.fetchone()
-            if row is None:
-                raise Fenced(
-                    f"session {claim.session!r} was claimed by another while {claim.owner!r}"
-                    " decided: nothing was written, the other decides"
-                )
-            new = add_actions(connection, claim.session, decision.actions, now)
-            values = {
-                "id": claim.session,
-                "version": claim.version,
-                "recheck": seconds(decision.recheck_at),
-            }
-            connection.execute(_RECORD, values)
-            return new, _write_decision(connection, row, decision, new, now)
-
-        new, changed = self.write(work)
-        if changed:
-            self._announce([claim.session])
-        return new
+    def postpone(self, sessions: Iterable[str], due: datetime) -> None:
+        """Visit these again then, or as soon as anything about them changes."""
+        values = [(due.timestamp(), session) for session in sessions]
+        self.write(lambda connection: connection.executemany(_POSTPONE, values))
 
 
-def _write_decision(
-    connection: sqlite3.Connection, row: Row, decision: Recorded, new: list[str], now: datetime
-) -> bool:
-    """Write what a decision changed, and its row of history; whether it changed anything."""
+def _only_due(visit: Visit, decision: Recorded) -> bool:
+    before = visit.before
+    return replace(decision, recheck_at=before.recheck_at, judgement=None) == before
+
+
+def _record(
+    visit: Visit, decision: Recorded, now: datetime, connection: sqlite3.Connection
+) -> list[str]:
+    """Write one decision down; the keys of the actions that are new. Raises `Fenced`."""
+    before = visit.before
+    at = now.timestamp()
+    due = {"id": visit.session, "version": visit.version, "due": seconds(decision.recheck_at)}
+    if _only_due(visit, decision):
+        _fenced(connection.execute(_RECHECK, due), visit)
+        return []
     said = {
         "status": decision.status,
         "reason": decision.reason,
@@ -125,26 +111,23 @@ def _write_decision(
     held = {
         "run": decision.run,
         "ended": None if decision.ended is None else encoded(decision.ended),
-        "wants_slot": decision.wants_slot,
-    }
-    news = bool(new) or any(row[column] != value for column, value in said.items())
-    changed = any(row[column] != value for column, value in held.items())
-    frees_slot = decision.frees_slot and bool(row["slot"])
-    if not (news or changed or frees_slot):
-        return False
-    at = now.timestamp()
-    values = {
-        **said,
-        **held,
-        "id": row["id"],
         "frees_slot": decision.frees_slot,
-        "restored": row["ended"] is not None and decision.ended is None,
-        "now": at,
+        "wants_slot": decision.wants_slot,
+        "restored": before.ended is not None and decision.ended is None,
     }
-    connection.execute(_DECIDED, values)
-    if news:
+    _fenced(connection.execute(_DECIDED, {**due, **said, **held, "now": at}), visit)
+    new = add_actions(connection, visit.session, decision.actions, now)
+    if new or any(getattr(before, name) != getattr(decision, name) for name in said):
         data = {**said, "blockers": decision.blockers, "actions": new}
-        written = add_history(connection, row["id"], Kind.DECISION, BOT, data, now)
+        written = add_history(connection, visit.session, Kind.DECISION, BOT, data, now)
         if decision.judgement is not None:
             add_judgement(connection, written, decision.judgement)
-    return True
+    return new
+
+
+def _fenced(written: sqlite3.Cursor, visit: Visit) -> None:
+    if written.rowcount != 1:
+        raise Fenced(
+            f"session {visit.session!r} changed while it was decided about: nothing was written,"
+            " it is visited again"
+        )

@@ -2,11 +2,13 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from bot.store.errors import Fenced, StoreBusy, StoreClosed, explained
@@ -48,28 +50,33 @@ class Writer:
         self.fence: Fence | None = None
         self._connection = connection
         self._path = path
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._committed = -inf
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
     def submit(
-        self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
-    ) -> "Future[T]":
-        """Have work done inside a transaction; the future resolves once its commit is on disk.
+        self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
+    ) -> "list[Future[T]]":
+        """Have works done in one transaction; a future resolves once the commit is on disk.
 
-        Work may be done a second time, alone, where the storage failed for its group: it must do
-        nothing but read and write through the connection it is given.
+        One that fails, fails alone. Work may be done a second time, alone, where the storage failed
+        for its group: it must do nothing but read and write through the connection it is given.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("work on the store must not wait for other work on the store")
-        future: Future[T] = Future()
+        jobs = [_Job(work, Future(), fenced) for work in works]
         with self._closing:
             if self._closed:
                 raise StoreClosed(f"the database {self._path} was closed")
-            self._jobs.put(_Job(work, future, fenced))
-        return future
+            self._jobs.put(jobs)
+        return [job.future for job in jobs]
+
+    def committed_within(self, seconds: float) -> bool:
+        """Whether the last thing written went to disk, so long ago at most, behind the fence."""
+        return monotonic() - self._committed <= seconds
 
     def close(self) -> None:
         """Finish what waits, then close the connection. Closing twice does nothing."""
@@ -92,13 +99,13 @@ class Writer:
     def _next_group(self) -> tuple[list[_Job], bool]:
         """What waits now, at least one job; and whether more may come."""
         group: list[_Job] = []
-        job = self._jobs.get()
-        while job is not None:
-            group.append(job)
-            if len(group) == GROUP_LIMIT:
+        jobs = self._jobs.get()
+        while jobs is not None:
+            group += jobs
+            if len(group) >= GROUP_LIMIT:
                 return group, True
             try:
-                job = self._jobs.get_nowait()
+                jobs = self._jobs.get_nowait()
             except Empty:
                 return group, True
         return group, False
@@ -108,6 +115,7 @@ class Writer:
         try:
             return self._transaction(jobs)
         except BaseException as error:  # noqa: BLE001 - told to whoever waits for the job
+            self._committed = -inf
             if self._connection.in_transaction:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
@@ -127,6 +135,7 @@ class Writer:
             _Outcome(job, error=fenced) if fenced and job.fenced else do(job) for job in jobs
         ]
         execute("COMMIT")
+        self._committed = -inf if fenced else monotonic()
         return outcomes
 
     def _alone(self, job: _Job) -> _Outcome:

@@ -48,8 +48,7 @@ class Room:
         return new.id
 
     def orders(self, session: str, *actions: Action, run: int = 1) -> None:
-        claim = self.store.claim(session, "test", self.clock(), 30)
-        assert claim is not None
+        (visit,) = self.store.visits([session])
         decision = Recorded(
             status="working",
             reason="agent_at_work",
@@ -57,7 +56,7 @@ class Room:
             run=run,
             actions=actions,
         )
-        self.store.record(claim, decision, self.clock())
+        self.store.record([(visit, decision)], self.clock())[0].result()
 
 
 @pytest.fixture

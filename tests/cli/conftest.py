@@ -104,10 +104,9 @@ class House:
             store.mark_done(due.seq, "", self.now)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
-        claim = store.claim(session, "tests", self.now, 60)
-        assert claim
+        (visit,) = store.visits([session])
         over = Recorded(status=status, reason=reason, because=because, run=1, ended=ended)
-        store.record(claim, over, self.now)
+        store.record([(visit, over)], self.now)[0].result()
         store.close()
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:
@@ -121,11 +120,10 @@ class House:
     def _decide(
         self, store: Store, session: str, status: str, reason: Reason, because: str
     ) -> None:
-        claim = store.claim(session, "tests", self.now, 60)
-        assert claim
+        (visit,) = store.visits([session])
         action = Comment(key=f"comment:{status}", number=12, topic="started")
         decision = Recorded(status=status, reason=reason, because=because, run=1, actions=(action,))
-        store.record(claim, decision, self.now)
+        store.record([(visit, decision)], self.now)[0].result()
 
 
 class CommandLine:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import Claim, Delivery, NewSession, NewWish, Recorded, Store
+from bot.store import Delivery, NewSession, NewWish, Recorded, Store, Visit
 from lifecycle.actions import Action
 from lifecycle.facts import Issue
 
@@ -70,14 +70,19 @@ class Room:
             comment=7,
         )
 
-    def claim(self, id: str, owner: str = "bot") -> Claim:
-        claim = self.store.claim(id, owner, self.now, 30)
-        assert claim is not None
-        return claim
+    def visit(self, id: str) -> Visit:
+        """A session as a visit finds it now."""
+        (visit,) = self.store.visits([id])
+        return visit
+
+    def records(self, visit: Visit, said: Recorded) -> list[str]:
+        """Write a decision about a visit down."""
+        (written,) = self.store.record([(visit, said)], self.now)
+        return written.result()
 
     def decides(self, id: str, *actions: Action, **changes: object) -> list[str]:
-        """Claim a session and record a decision about it."""
-        return self.store.record(self.claim(id), decision(*actions, **changes), self.now)
+        """Visit a session and record a decision about it."""
+        return self.records(self.visit(id), decision(*actions, **changes))
 
 
 def decision(*actions: Action, **changes: object) -> Recorded:

@@ -20,13 +20,14 @@ from typing import Any
 
 from bot.store import Delivery, Kind, NewSession, NewWish, Observed, Recorded, Store, Touch
 from lifecycle.actions import CloseIssue, Prompt, Start
-from lifecycle.facts import Agent, Issue, Pull
+from lifecycle.facts import Agent, Issue, Pull, Usage
 from lifecycle.status import Activity, Reason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REPOSITORY = "acme/widgets"
 TABLES = (
-    "deliveries touches sessions session_pulls wishes outbox history lease trial".split()  # noqa: SIM905
+    "deliveries touches sessions session_pulls wishes outbox history lease trial usage"  # noqa: SIM905
+    " freezes metadata incidents".split()
 )
 
 
@@ -50,13 +51,14 @@ def steps(store: Store) -> list[Callable[[], object]]:
         CloseIssue(key="close", number=12),
     )
     decision = Recorded(status="working", reason="", because="", run=1, actions=actions)
-    seen = Observed(session="widgets-12", agent=Agent(run=1, activity=Activity.ACTIVE))
+    seen = Observed(
+        session="widgets-12", agent=Agent(run=1, activity=Activity.ACTIVE, usage=Usage(input=5))
+    )
     pulls = Observed(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
 
     def visit() -> None:
-        claim = store.claim("widgets-12", "bot", NOW, 30)
-        assert claim is not None
-        store.record(claim, decision, NOW)
+        visits = store.visits(["widgets-12"])
+        store.record([(visit, decision) for visit in visits], NOW)[0].result()
 
     return [
         lambda: store.lead("bot", NOW, 30),
@@ -66,7 +68,9 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.create_session(session),
         lambda: store.grant_wish("comment:7", "widgets-12", NOW, head="cafe"),
         lambda: store.take_slots(1),
-        lambda: store.claim("widgets-12", "bot", NOW, 30),
+        lambda: store.postpone(["widgets-12"], NOW),
+        lambda: store.freeze("", "ada"),
+        lambda: store.unfreeze("", "ada"),
         visit,
         lambda: store.mark_done(1, "", NOW, observed=seen, touches=[touch]),
         lambda: store.mark_dead(2, Reason.ACTION_FAILED, "403", NOW),

@@ -121,14 +121,14 @@ def test_a_late_write_of_a_replaced_leader_is_refused(
     assert epoch is not None
     store.fence("one", epoch)
     name = room.session(12)
-    claim = room.claim(name)
+    visit = room.visit(name)
     epoch = other.lead("two", room.clock.passes(30), 30)
     assert epoch is not None
     other.fence("two", epoch)
     with pytest.raises(Fenced, match="another bot leads"):
         store.deliver([room.delivery("a")]).result()
     with pytest.raises(Fenced):
-        store.record(claim, decision(), room.now)
+        room.records(visit, decision())
     assert store.writable() is False
     store.step_down("one")
     assert other.leader() is not None
@@ -148,17 +148,3 @@ def test_a_replaced_leader_may_lead_again_in_a_new_epoch(
         room.session(12)
     store.fence("one", epoch)
     room.session(12)
-
-
-def test_a_new_leader_need_not_wait_for_the_claims_of_the_old(
-    room: Room, store: Store, other: Store
-) -> None:
-    store.lead("one", room.now, 30)
-    name = room.session(12)
-    held = room.claim(name, "one")
-    store.step_down("one")
-    other.lead("two", room.now, 30)
-    assert other.due_visits(room.now) == [name]
-    claim = other.claim(name, "two", room.now, 30)
-    assert claim is not None
-    assert claim.epoch > held.epoch

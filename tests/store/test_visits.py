@@ -5,9 +5,10 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
+import msgspec
 import pytest
 
-from bot.store import Fenced, HistoryRow, Kind, Observed, Store, StoreFailure
+from bot.store import BadRow, Fenced, HistoryRow, Kind, Observed, Store, StoreFailure
 from bot.store.freezes import standing
 from lifecycle.actions import Comment, Prompt, Start, Stop
 from lifecycle.facts import Agent, Done, Ended, Failure, Frozen
@@ -28,88 +29,126 @@ def decisions(store: Store, name: str) -> list[HistoryRow]:
     return [row for row in store.history(name) if row.kind is Kind.DECISION]
 
 
-def test_nobody_claims_what_another_holds(room: Room, store: Store, name: str) -> None:
-    assert store.claim(name, "one", room.now, 30) is not None
-    assert store.claim(name, "two", room.now, 30) is None
-    assert store.due_visits(room.now) == []
+def test_a_decision_about_what_has_changed_is_refused_whole(
+    room: Room, store: Store, name: str
+) -> None:
+    late = room.visit(name)
+    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
+    with pytest.raises(Fenced, match="widgets-12"):
+        room.records(late, decision(START))
+    assert store.due_actions(room.now) == []
+    assert decisions(store, name) == []
+    assert store.facts(name).run == 0
+    assert store.due_visits(room.now) == [name], "it is visited again"
 
 
-def test_a_claim_runs_out(room: Room, store: Store, name: str) -> None:
-    first = room.claim(name, "one")
-    room.clock.passes(30)
+def test_when_to_look_again_is_of_what_was_seen(room: Room, store: Store, name: str) -> None:
+    room.decides(name)
+    late = room.visit(name)
+    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
+    with pytest.raises(Fenced):
+        room.records(late, msgspec.structs.replace(late.before, recheck_at=None))
     assert store.due_visits(room.now) == [name]
-    second = room.claim(name, "two")
-    assert second.epoch > first.epoch
 
 
-def test_renewing_ones_own_claim_keeps_its_epoch(room: Room, store: Store, name: str) -> None:
-    first = room.claim(name)
-    room.clock.passes(20)
-    assert room.claim(name).epoch == first.epoch
-    room.clock.passes(20)
-    assert store.claim(name, "two", room.now, 30) is None
-    room.clock.passes(20)
-    assert room.claim(name).epoch > first.epoch, "it had run out"
-
-
-def test_a_claim_on_nothing_is_none(room: Room, store: Store) -> None:
-    assert store.claim("nobody-1", "one", room.now, 30) is None
-
-
-def test_two_threads_never_hold_one_session(room: Room, store: Store, name: str) -> None:
+def test_of_two_that_decide_about_the_same_one_counts(
+    room: Room, store: Store, name: str, open_store: Callable[[], Store]
+) -> None:
     ready = threading.Barrier(8)
-    held: list[str] = []
+    counted: list[str] = []
 
-    def try_it(owner: str) -> None:
+    def decide(store: Store, key: str) -> None:
+        (visit,) = store.visits([name])
         ready.wait()
-        if store.claim(name, owner, room.now, 30) is not None:
-            held.append(owner)
+        (written,) = store.record([(visit, decision(Stop(key=key, run=1)))], room.now)
+        if written.exception() is None:
+            counted.extend(written.result())
 
-    threads = [threading.Thread(target=try_it, args=(str(n),)) for n in range(8)]
+    stores = (store, open_store())
+    threads = [
+        threading.Thread(target=decide, args=(stores[number % 2], f"stop:{number}"))
+        for number in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(held) == 1
+    assert [action.action.key for action in store.due_actions(room.now)] == counted
+    assert len(counted) == 1
 
 
-def test_a_late_decision_is_refused_whole(room: Room, store: Store, name: str) -> None:
-    late = room.claim(name, "frozen")
-    room.clock.passes(31)
-    room.claim(name, "other")
-    with pytest.raises(Fenced, match="widgets-12"):
-        store.record(late, decision(START), room.now)
-    assert store.due_actions(room.now) == []
-    assert decisions(store, name) == []
-    assert store.facts(name).run == 0
+def test_many_are_written_in_one_transaction_and_one_that_is_late_harms_no_other(
+    room: Room, store: Store, statements: list[str]
+) -> None:
+    ids = [room.session(number) for number in range(1, 6)]
+    visits = store.visits(ids)
+    store.observe([Observed(session=ids[2], agent=Agent(activity=Activity.READY))], room.now)
+    statements.clear()
+    written = store.record([(visit, decision(HELLO)) for visit in visits], room.now)
+    assert statements.count("COMMIT") == 1
+    assert [future.exception() is None for future in written] == [True, True, False, True, True]
+    assert [len(decisions(store, session)) for session in ids] == [1, 1, 0, 1, 1]
+    assert store.due_visits(room.now) == [ids[2]]
 
 
-def test_a_released_session_stays_due(room: Room, store: Store, name: str) -> None:
-    store.release(room.claim(name))
-    assert store.due_visits(room.now) == [name]
+def test_what_cannot_be_written_of_one_harms_no_other(room: Room, store: Store) -> None:
+    ids = [room.session(number) for number in (1, 2)]
+    odd, fine = store.visits(ids)
+    because = "half a character: \ud83d"
+    written = store.record([(odd, decision(because=because)), (fine, decision())], room.now)
+    assert isinstance(written[0].exception(), UnicodeEncodeError)
+    assert written[1].result() == []
 
 
-def test_releasing_what_another_holds_by_now_does_nothing(
+def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
+    ids = [room.session(number) for number in (3, 1, 2)]
+    for session in ids:
+        room.decides(session, Stop(key=f"stop:{session}", run=1), HELLO)
+        wish = msgspec.structs.replace(room.wish(f"comment:{session}"), number=1)
+        store.add_wish(wish)
+        store.grant_wish(wish.key, session, room.now)
+    visits = store.visits([*ids, "nobody-1"])
+    assert [visit.session for visit in visits] == ids
+    assert [visit.facts for visit in visits] == [store.facts(session) for session in ids]
+    assert [visit.facts.pending for visit in visits if not isinstance(visit.facts, BadRow)] == [
+        {f"stop:{session}", "hello"} for session in ids
+    ]
+
+
+def test_one_that_cannot_be_read_is_told_and_the_others_are_read(room: Room, store: Store) -> None:
+    ids = [room.session(number) for number in (1, 2)]
+    store.write(
+        lambda connection: connection.execute(
+            "UPDATE sessions SET pulls = '{' WHERE id = ?", (ids[0],)
+        )
+    )
+    odd, fine = store.visits(ids)
+    assert isinstance(odd.facts, BadRow)
+    assert fine.facts == store.facts(ids[1])
+    with pytest.raises(BadRow, match=r"widgets-1.*'pulls'"):
+        store.facts(ids[0])
+
+
+def test_one_that_was_put_off_waits_until_then_or_until_it_changes(
     room: Room, store: Store, name: str
 ) -> None:
-    late = room.claim(name, "frozen")
-    room.clock.passes(31)
-    room.claim(name, "other")
-    store.release(late)
-    assert store.claim(name, "third", room.now, 30) is None
+    later = room.now + timedelta(seconds=30)
+    store.postpone([name], later)
+    assert store.due_visits(room.now) == []
+    assert store.due_visits(later) == [name]
+    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
+    assert store.due_visits(room.now) == [name]
 
 
 def test_a_decision_is_written_in_one_transaction(
     room: Room, store: Store, name: str, statements: list[str]
 ) -> None:
-    claim = room.claim(name)
+    visit = room.visit(name)
     statements.clear()
     ended = Ended(status=Status.DONE, reason=Reason.NOTHING_TO_SHOW, because="", at=room.now)
     recheck = room.now + timedelta(seconds=60)
-    told = store.record(
-        claim,
-        decision(START, STOP, ended=ended, blockers=("draft",), recheck_at=recheck),
-        room.now,
+    told = room.records(
+        visit, decision(START, STOP, ended=ended, blockers=("draft",), recheck_at=recheck)
     )
     assert told == ["start:1", "stop:1"]
     assert statements.count("COMMIT") == 1
@@ -127,14 +166,13 @@ def test_a_decision_is_written_in_one_transaction(
         recheck,
         room.now,
     )
-    assert store.due_visits(recheck) == [name], "the claim was given back"
+    assert store.due_visits(recheck) == [name]
 
 
 def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store, name: str) -> None:
     assert room.decides(name, HELLO) == ["hello"]
     decided = room.now
     room.clock.passes(60)
-    assert room.decides(name, HELLO) == []
     assert room.decides(name) == []
     (row,) = decisions(store, name)
     assert row.data == {
@@ -147,6 +185,8 @@ def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store,
     session = store.session(name)
     assert session is not None
     assert session.decided_at == decided
+    assert room.decides(name, HELLO) == []
+    assert len(decisions(store, name)) == 1
 
 
 def test_a_new_run_alone_is_written_and_is_no_history(room: Room, store: Store, name: str) -> None:
@@ -183,16 +223,6 @@ def test_the_time_of_a_status_is_kept_while_it_stays(room: Room, store: Store, n
     assert session.since == first
 
 
-def test_what_happens_during_a_visit_is_visited_again(room: Room, store: Store, name: str) -> None:
-    claim = room.claim(name)
-    store.facts(claim)
-    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
-    store.record(claim, decision(recheck_at=None), room.now)
-    assert store.due_visits(room.now) == [name]
-    room.decides(name, recheck_at=None)
-    assert store.due_visits(room.now) == []
-
-
 def test_the_longest_overdue_is_visited_first(room: Room, store: Store) -> None:
     for number in (1, 2, 3):
         room.session(number)
@@ -212,7 +242,7 @@ def test_actions_are_facts_by_their_state(room: Room, store: Store, name: str) -
     store.mark_done(start.seq, "started", room.now)
     (stop,) = store.due_actions(room.now)
     store.mark_dead(stop.seq, Reason.ACTION_FAILED, "it will not stop", room.now)
-    facts = store.facts(room.claim(name))
+    facts = store.facts(name)
     done = Done(at=room.now, result="started")
     assert facts.done == {"start:1": done, "tell:a": done, "tell:b": done}
     assert facts.pending == {"hello"}
@@ -258,11 +288,3 @@ def test_notes_and_decisions_are_told_newest_first(room: Room, store: Store, nam
     )
     assert oldest.kind == "decision"
     assert [row.kind for row in store.history(name, limit=1)] == [Kind.OBSERVED]
-
-
-def test_a_claim_of_a_second_store_holds_against_the_first(
-    room: Room, store: Store, name: str, open_store: Callable[[], Store]
-) -> None:
-    other = open_store()
-    assert other.claim(name, "other", room.now, 30) is not None
-    assert store.claim(name, "one", room.now, 30) is None

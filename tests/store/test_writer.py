@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from concurrent.futures import Future
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -114,6 +115,27 @@ def test_a_disk_that_fails_at_the_commit_loses_nothing_and_recovers(
     assert store.writable()
     store.deliver([room.delivery("lost", body=LARGE)]).result()
     assert len(store.waiting_deliveries()) == 2
+
+
+def test_writing_is_not_tried_where_it_has_just_succeeded(
+    room: Room, store: Store, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.deliver([room.delivery("a")]).result()
+    statements.clear()
+    assert store.writable()
+    assert statements == []
+    later = monotonic() + 60
+    monkeypatch.setattr("bot.store.writer.monotonic", lambda: later)
+    assert store.writable()
+    assert statements.count("COMMIT") == 1, "it was long ago"
+
+
+def test_writing_is_tried_where_it_has_just_failed(room: Room, store: Store) -> None:
+    store.deliver([room.delivery("a")]).result()
+    store.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
+    with pytest.raises(StoreUnusable):
+        store.deliver([room.delivery("b")]).result()
+    assert store.writable() is False
 
 
 def test_a_commit_that_fails_is_taken_back_and_the_next_succeeds(room: Room, store: Store) -> None:

@@ -133,8 +133,7 @@ class Site:
         actions: tuple[Action, ...] = (),
     ) -> None:
         now = datetime.now(UTC)
-        claim = self.store.claim(session, "test", now, 60)
-        assert claim is not None
+        (visit,) = self.store.visits([session])
         decision = Recorded(
             status=status,
             reason="agent_at_work",
@@ -143,7 +142,7 @@ class Site:
             blockers=blockers,
             actions=actions,
         )
-        self.store.record(claim, decision, now)
+        self.store.record([(visit, decision)], now)[0].result()
 
 
 def signed(body: bytes, secret: str = SECRET, delivery: str = "d-1") -> dict[str, str]:
