@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Event, Thread
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from bot import log as logs
 from bot.act import Act
@@ -21,6 +21,7 @@ from bot.github.client import GitHub
 from bot.inbox import Inbox
 from bot.journal import Journal, Step, log_step
 from bot.layout import Layout
+from bot.limits import caps
 from bot.outbox import Outbox, Tries
 from bot.people import People
 from bot.prompts import Prompts
@@ -43,6 +44,7 @@ from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program
 from runtimes.base import Options, RuntimeFailure
+from runtimes.machine import free_mb
 from runtimes.supervised import tail
 
 log = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ class App:
         self._clock = clock
         self._journal = journal
         self._owner = f"{this_process()}:{id(self):x}"
+        self._caps = caps(settings)
         self._epoch: int | None = None
         self._leads_until: datetime | None = None
         self._standing_by = "starting"
@@ -302,7 +305,7 @@ class App:
 
     def _visit(self) -> None:
         self.engine.visit_due()
-        if self.store.take_slots(self._settings.limits.sessions):
+        if self.store.take_slots(self._caps, free_mb()):
             self._visiting.kick()
 
     def _do(self) -> None:
@@ -329,8 +332,8 @@ def _left(until: float) -> float:
 def programs(settings: Settings) -> dict[str, Program]:
     """The agent types of the configuration, ready to be started."""
     return {
-        name: AGENTS[agent.program](AgentType(**structs.asdict(agent)))
-        for name, agent in settings.agent_types.items()
+        name: AGENTS[kind.program](convert(kind, AgentType, from_attributes=True))
+        for name, kind in settings.agent_types.items()
     }
 
 

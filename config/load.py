@@ -187,7 +187,14 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             f"server.data = {_short(str(settings.data))}: too long for the sockets in it;"
             f" expected at most {_DATA_BYTES} bytes"
         )
+    limits = settings.limits
+    if limits.reserved_for_people >= limits.sessions:
+        yield (
+            f"limits.reserved-for-people = {limits.reserved_for_people}: expected less than"
+            f" limits.sessions, which is {limits.sessions}"
+        )
     yield from _project_contradictions(settings)
+    yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
 
 
@@ -211,20 +218,34 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
             yield f"{where}.repository = {_short(project.repository)}: projects.{first} has it too"
 
 
-def _agent_contradictions(settings: Settings) -> Iterator[str]:
-    for name, agent in settings.agent_types.items():
-        for variable in agent.env:
+def _type_contradictions(settings: Settings) -> Iterator[str]:
+    for name, kind in settings.agent_types.items():
+        for variable in kind.env:
             if _SECRET_NAME.search(variable):
                 yield (
                     f"agent-types.{name}.env.{variable}: a secret does not belong in a file:"
                     f" set it for the server and name it in pass-env"
                 )
-        for variable in agent.pass_env:
+        for variable in kind.pass_env:
             if _OURS.match(variable):
                 yield (
                     f"agent-types.{name}.pass-env: {variable} would give the agent"
                     f" Mergewright's own rights; agents commit, Mergewright pushes"
                 )
+
+
+def _agent_contradictions(settings: Settings) -> Iterator[str]:
+    for name, agent in settings.agents.items():
+        for kind in agent.types:
+            if kind not in settings.agent_types:
+                yield (
+                    f"agents.{name}.types: no [agent-types.{kind}];"
+                    f" {nearest(kind, settings.agent_types)}"
+                )
+        if not PROJECT_NAME.fullmatch(name):
+            yield f"agents.{name}: expected a name of up to 39 small letters, digits and dashes"
+        if name in settings.agent_types and name not in agent.types:
+            yield f"agents.{name}: an agent type has this name; expected another, or it in types"
 
 
 def _secret(variable: str, environ: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from lifecycle.policy import Policy
 
 Count = Annotated[int, Meta(ge=1)]
+AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
 Seconds = Annotated[float, Meta(gt=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
@@ -63,6 +64,9 @@ class Project(Table, frozen=True, kw_only=True):
     agent: str = "claude"  #: A name in `agent-types`.
     base_branch: str = ""  #: Empty: the repository's default.
     bootstrap: tuple[str, ...] = ()  #: Shell lines that make a fresh workspace ready.
+    max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
+    #: Who of several agents gets a new session: who is least busy, or who had the requester's last.
+    affinity: Literal["none", "last"] = "none"
 
 
 class AgentTypeSettings(Table, frozen=True, kw_only=True):
@@ -75,6 +79,15 @@ class AgentTypeSettings(Table, frozen=True, kw_only=True):
     permission_mode: Literal["auto", "confirm", "reject"] = "auto"
     env: dict[str, str] = field(default_factory=dict)  #: Set for the program, as they stand.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
+    max_parallel: AtMost = 0  #: Programs of it running at the same time.
+
+
+class AgentSettings(Table, frozen=True, kw_only=True):
+    """An agent by name, which keeps its history from session to session: `[agents.NAME]`."""
+
+    types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
+    system_prompt: str = ""  #: What it is told before anything else, in every run.
+    max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
 
 
 class Runtime(Table, frozen=True, kw_only=True):
@@ -89,6 +102,11 @@ class Limits(Table, frozen=True, kw_only=True):
     """How much at once."""
 
     sessions: Count = 4  #: Programs running at the same time; more wait in `queued`.
+    per_person: AtMost = 0  #: Of them, for issues that one person asked for.
+    reserved_for_people: AtMost = 0  #: Of them, kept for what a person asked for by a command.
+    priority_seconds: Seconds = 3600.0  #: What `priority:high` is worth in time of waiting.
+    memory_per_session_mb: AtMost = 1536  #: Free memory a start needs; 0: it is not looked at.
+    memory_reserve_mb: AtMost = 512  #: Free memory that no start may take.
     webhook_bytes: Count = 26_214_400  #: GitHub sends at most 25 MiB.
     unverified_bytes: Count = 134_217_728  #: Of bodies whose signature is not checked yet.
 
@@ -118,6 +136,7 @@ class Settings(Table, frozen=True, kw_only=True):
     github: GitHub = GitHub()
     projects: dict[str, Project] = field(default_factory=dict)
     agent_types: dict[str, AgentTypeSettings] = field(default_factory=dict)
+    agents: dict[str, AgentSettings] = field(default_factory=dict)
     runtime: Runtime = Runtime()
     limits: Limits = Limits()
     timing: Timing = Timing()
@@ -128,6 +147,13 @@ class Settings(Table, frozen=True, kw_only=True):
     def data(self) -> Path:
         """The folder for everything Mergewright keeps, absolute."""
         return Path(self.server.data).expanduser().absolute()
+
+    @property
+    def identities(self) -> dict[str, AgentSettings]:
+        """Every agent there is: those of the file, and one named after each type without any."""
+        named = {kind for agent in self.agents.values() for kind in agent.types}
+        alone = [kind for kind in self.agent_types if kind not in named]
+        return {**self.agents, **{kind: AgentSettings(types=(kind,)) for kind in alone}}
 
     @property
     def public_url(self) -> str:

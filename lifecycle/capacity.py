@@ -39,7 +39,7 @@ class Caps(Struct, frozen=True, kw_only=True):
 
     sessions: int = 4
     per_person: int = 0
-    reserved: int = 0  #: Of `sessions`, only for those a person waits for.
+    reserved: int = 0  #: Fewer than `sessions`: of them, only for those a person waits for.
     projects: Mapping[str, int] = {}
     agent_types: Mapping[str, int] = {}
     agents: Mapping[str, int] = {}
@@ -89,7 +89,7 @@ _CAPS: Final = (
         "the agent type {name} is at work in {most} sessions, all it may",
     ),
     _Cap(
-        lambda one: one.agent,
+        lambda one: one.agent or None,
         lambda caps, name: caps.agents.get(name, 0),
         "the agent {name} is at work in {most} sessions, all it may",
     ),

@@ -11,8 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 import httpx
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, convert
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -189,7 +188,8 @@ def secret_files(installed: Installation) -> Finding:
 def agents(installed: Installation) -> Finding:
     said, wrong = [], []
     for name, settings in installed.settings.agent_types.items():
-        program = AGENTS[settings.program](AgentType(**asdict(settings)))
+        kind = convert(settings, AgentType, from_attributes=True)
+        program = AGENTS[kind.program](kind)
         try:
             said.append(f"{name} {program.version()}")
         except FileNotFoundError as error:

@@ -166,6 +166,20 @@ WHOLE_LIFECYCLE = (
     "ALTER TABLE sessions DROP COLUMN epoch",
     "DROP INDEX sessions_queued",
     "CREATE INDEX sessions_wanting ON sessions (wanted_since) WHERE slot = 0 AND wants_slot = 1",
+    "UPDATE sessions SET agent_name = agent_type",
+    # Who held a slot, and how long.
+    """CREATE TABLE slots (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        agent_type TEXT NOT NULL,
+        taken REAL NOT NULL,
+        freed REAL,
+        awaited INTEGER NOT NULL DEFAULT 0 CHECK (awaited IN (0, 1))
+    ) STRICT""",
+    """INSERT INTO slots (session, agent_type, taken)
+        SELECT id, agent_type, since FROM sessions WHERE slot = 1""",
+    "CREATE UNIQUE INDEX slots_held ON slots (session) WHERE freed IS NULL",
+    "CREATE INDEX slots_session ON slots (session, freed)",
+    "CREATE INDEX slots_freed ON slots (agent_type, freed DESC) WHERE freed IS NOT NULL",
     # What a run used on one day (UTC, `2030-01-31`); the sums are what its agent counts.
     """CREATE TABLE usage (
         session TEXT NOT NULL REFERENCES sessions (id),

@@ -1,4 +1,4 @@
-"""Sessions: making, finding and listing them, and handing out slots."""
+"""Sessions: making, finding and listing them."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bot.store.base import Base
 from bot.store.decode import live_of, session_of, wish_of
-from bot.store.history import BOT, add_history
+from bot.store.history import add_history
 from bot.store.metadata import metadata_of
 from bot.store.rows import Row, by_session, encoded, readable
 from bot.store.usage import OF_SESSIONS as USAGE
@@ -32,11 +32,6 @@ ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
         work, pulls_read_at FROM sessions WHERE id IN live ORDER BY created, id"""
-QUEUED = """SELECT id FROM sessions WHERE slot = 0 AND wants_slot = 1
-    ORDER BY priority DESC, wanted_since, id
-    LIMIT max(0, ? - (SELECT count(*) FROM sessions WHERE slot = 1))"""
-_TAKE_SLOT = """UPDATE sessions SET slot = 1, wants_slot = 0, wanted_since = NULL, waits = ''
-    WHERE id = ?"""
 
 
 class Sessions(Base):
@@ -104,25 +99,6 @@ class Sessions(Base):
     def session_of_sha(self, repository: str, sha: str) -> str | None:
         """The session whose pull request or workspace is at a commit."""
         return self._id(OF_SHA, repository, sha)
-
-    def take_slots(self, limit: int) -> list[str]:
-        """Give free slots, `limit` in all, to the sessions queued longest; who got one."""
-        with self._read() as connection:
-            if not connection.execute(QUEUED, (limit,)).fetchall():
-                return []
-        now = self.clock()
-
-        def work(connection: sqlite3.Connection) -> list[str]:
-            taken = [row["id"] for row in connection.execute(QUEUED, (limit,)).fetchall()]
-            for session in taken:
-                connection.execute(_TAKE_SLOT, (session,))
-                add_history(connection, session, Kind.SLOT, BOT, {}, now)
-                wake(connection, session, now)
-            return taken
-
-        taken = self.write(work)
-        self._announce(taken)
-        return taken
 
     def _id(self, query: str, *values: str | int) -> str | None:
         with self._read() as connection:

@@ -17,6 +17,7 @@ from bot.store.opening import check_version, open_guest, open_writer
 from bot.store.outbox import Outbox
 from bot.store.rows import utc_now
 from bot.store.sessions import Sessions
+from bot.store.slots import Slots
 from bot.store.touches import Touches
 from bot.store.visits import Visits
 from bot.store.wishes import Wishes
@@ -28,6 +29,7 @@ class Store(
     Touches,
     Wishes,
     Sessions,
+    Slots,
     Observing,
     Visits,
     Outbox,

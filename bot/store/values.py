@@ -95,7 +95,7 @@ class Session(Struct, frozen=True, kw_only=True):
     wants_slot: bool  #: Whether it has something to run and no slot.
     wanted_since: datetime | None
     waits: str  #: Why it was given no slot, where that was asked for.
-    priority: int  #: Among those that want a slot; the higher goes first.
+    priority: int  #: Among those that want a slot: steps of waiting that it is ahead.
     restored_at: datetime | None
     spent: Spending  #: Since it was last restored.
     spent_ever: Spending
@@ -119,6 +119,18 @@ class Session(Struct, frozen=True, kw_only=True):
     def activity(self) -> Activity:
         """What its agent is doing."""
         return self.agent.activity
+
+
+class Queued(Struct, frozen=True, kw_only=True):
+    """A session that waits for a slot."""
+
+    session: str
+    position: int  #: From 1.
+    starts_at: datetime | None  #: When it may be its turn; None: nothing is known of that.
+    waits: str  #: Why it has none yet.
+    since: datetime
+    priority: int
+    awaited: bool  #: Whether a person's own wish is what it wants to run for.
 
 
 class Live(Struct, frozen=True, kw_only=True):

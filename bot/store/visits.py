@@ -19,6 +19,7 @@ from bot.store.judgements import add_judgement
 from bot.store.loading import load
 from bot.store.outbox import add_actions
 from bot.store.rows import encoded, seconds
+from bot.store.slots import free_slot
 from bot.store.values import Kind, Recorded, Visit
 from lifecycle.facts import Facts
 
@@ -116,6 +117,8 @@ def _record(
         "restored": before.ended is not None and decision.ended is None,
     }
     _fenced(connection.execute(_DECIDED, {**due, **said, **held, "now": at}), visit)
+    if decision.frees_slot:
+        free_slot(connection, visit.session, now)
     new = add_actions(connection, visit.session, decision.actions, now)
     if new or any(getattr(before, name) != getattr(decision, name) for name in said):
         data = {**said, "blockers": decision.blockers, "actions": new}

@@ -37,6 +37,7 @@ command = {command}
 sandbox = "none"
 [limits]
 sessions = 100
+memory-per-session-mb = 0
 """
 
 

@@ -11,6 +11,7 @@ from bot.cli import main
 from bot.layout import Layout
 from bot.store import NewSession, Observed, Recorded, Store
 from lifecycle.actions import Comment
+from lifecycle.capacity import Caps
 from lifecycle.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.status import Activity, CheckState, Probe, Reason, Status
 
@@ -64,7 +65,7 @@ class House:
         )
         store.create_session(new)
         if slot:
-            assert store.take_slots(9) == [new.id]
+            assert store.take_slots(Caps(sessions=9)) == [new.id]
         self._decide(store, new.id, "working", Reason.AGENT_AT_WORK, "The agent is at work")
         agent = Agent(
             run=1,

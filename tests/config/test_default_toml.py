@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from config import load
-from config.settings import AgentTypeSettings, Project, Settings
+from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
 
 CONFIG = Path(load.__file__).parent
 
@@ -51,6 +51,7 @@ def test_the_documented_file_decodes_to_the_defaults() -> None:
 def test_the_tables_shown_as_comments_have_the_defaults_too() -> None:
     shown = msgspec.convert(documented(), Settings)
     assert shown.projects == {"widgets": Project(repository="acme/widgets")}
+    assert shown.agents == {"ada": AgentSettings(types=("claude",))}
     assert shown.agent_types == {"claude": AgentTypeSettings(program="claude")}
 
 

@@ -18,8 +18,8 @@ ANSWERS = {
         "server.hots: unknown key; did you mean 'host'? known: data, host, port, public-url"
     ),
     "[polcy]": (
-        "polcy: unknown key; did you mean 'policy'? known: agent-types, github, limits, log,"
-        " policy, projects, runtime, server, timing"
+        "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github, limits,"
+        " log, policy, projects, runtime, server, timing"
     ),
     "[server]\nport = 'x'": "server.port = 'x': expected int, got str",
     "[server]\nport = 70000": "server.port = 70000: expected int <= 65535",
@@ -51,6 +51,20 @@ ANSWERS = {
     f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
         "projects.w.label = 'bug,urgent': GitHub finds no label with a comma"
     ),
+    "[limits]\nsessions = 2\nreserved-for-people = 2": (
+        "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
+    ),
+    "[limits]\nper-person = -1": "limits.per-person = -1: expected int >= 0",
+    "[agents.ada]\ntypes = []": "agents.ada.types = []: expected array of length >= 1",
+    "[agents.ada]\ntypes = ['shel']\n[agent-types.shell]\nprogram = 'shell'": (
+        "agents.ada.types: no [agent-types.shel]; did you mean 'shell'? known: shell"
+    ),
+    "[agents.Ada]\ntypes = ['x']\n[agent-types.x]\nprogram = 'shell'": (
+        "agents.Ada: expected a name of up to 39 small letters, digits and dashes"
+    ),
+    "[agents.x]\ntypes = ['y']\n[agent-types]\nx.program = 'shell'\ny.program = 'shell'": (
+        "agents.x: an agent type has this name; expected another, or it in types"
+    ),
     "[github]\napi-url = 'ghe.example.com'\ngit-url = 'https://x/'": (
         "github.api-url = 'ghe.example.com': expected an address such as https://example.com/"
     ),
@@ -65,6 +79,13 @@ def test_a_mistake_is_answered_with_its_place_and_what_was_expected(
     text: str, complaints: Complaints
 ) -> None:
     assert complaints(text) == [ANSWERS[text]]
+
+
+def test_a_type_that_no_agent_has_gets_one_of_its_own_name(file: Path) -> None:
+    kinds = "[agent-types]\nx.program = 'shell'\ny.program = 'shell'\n"
+    file.write_text(f"{kinds}[agents.ada]\ntypes = ['x']\n")
+    found = load_settings(file).identities
+    assert {name: agent.types for name, agent in found.items()} == {"ada": ("x",), "y": ("y",)}
 
 
 def test_all_mistakes_are_named_at_once(complaints: Complaints) -> None:

@@ -20,13 +20,14 @@ LEAVES = {"clock", "commands", "events", "github", "layout", "log", "prompts", "
 
 #: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
 INSIDE_BOT = {
-    "cli": {"app", "asking", "github", "store"},
+    "cli": {"app", "asking", "github", "limits", "store"},
     "app": {
         "act",
         "agents",
         "engine",
         "github",
         "inbox",
+        "limits",
         "log",
         "outbox",
         "people",
@@ -55,6 +56,7 @@ INSIDE_BOT = {
     "people": {"github"},
     "retries": {"github"},
     "sites": set[str](),
+    "limits": set[str](),
     "journal": set[str](),
     "demo": set[str](),  #: A GitHub to stand in for the real one: it shares no code with the bot.
 }

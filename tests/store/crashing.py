@@ -20,6 +20,7 @@ from typing import Any
 
 from bot.store import Delivery, Kind, NewSession, NewWish, Observed, Recorded, Store, Touch
 from lifecycle.actions import CloseIssue, Prompt, Start
+from lifecycle.capacity import Caps
 from lifecycle.facts import Agent, Issue, Pull, Usage
 from lifecycle.status import Activity, Reason
 
@@ -67,7 +68,7 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.fail_delivery("b", "no"),
         lambda: store.create_session(session),
         lambda: store.grant_wish("comment:7", "widgets-12", NOW, head="cafe"),
-        lambda: store.take_slots(1),
+        lambda: store.take_slots(Caps(sessions=1)),
         lambda: store.postpone(["widgets-12"], NOW),
         lambda: store.freeze("", "ada"),
         lambda: store.unfreeze("", "ada"),

@@ -17,6 +17,7 @@ from bot.store import (
     observe,
     outbox,
     sessions,
+    slots,
     touches,
     usage,
     visits,
@@ -25,7 +26,7 @@ from bot.store import (
 
 ROOMS = (
     *(deliveries, freezes, history, incidents, judgements, loading),
-    *(metadata, observe, outbox, sessions, touches, usage, visits, wishes),
+    *(metadata, observe, outbox, sessions, slots, touches, usage, visits, wishes),
 )
 STATEMENTS = {
     f"{room.__name__.rpartition('.')[2]}.{name}": statement
@@ -36,7 +37,7 @@ STATEMENTS = {
 # The list of all sessions is meant to read all of them.
 MEANT = {"sessions.ALL"}
 TABLES = (
-    "deliveries|touches|sessions|session_pulls|wishes|outbox|history|judgements|usage|metadata"
+    "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|metadata"
     "|first|earlier"
 )
 

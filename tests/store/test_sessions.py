@@ -7,6 +7,7 @@ import pytest
 
 from bot.store import BadRow, Observed, Store
 from lifecycle.actions import Stop
+from lifecycle.capacity import Caps
 from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
 from lifecycle.status import Activity, Reason, Status
 from tests.store.conftest import Room
@@ -92,7 +93,7 @@ def test_an_ended_session_lives_on_until_nothing_is_left_to_do(room: Room, store
 
 def test_an_ended_session_lives_on_while_it_holds_a_slot(room: Room, store: Store) -> None:
     name = room.session(12)
-    store.take_slots(1)
+    store.take_slots(Caps())
     room.decides(name, ended=ended(room), status="merged")
     assert [row.id for row in store.live()] == [name]
     room.decides(name, ended=ended(room), status="merged", frees_slot=True)
@@ -105,44 +106,6 @@ def test_a_sweep_sees_the_agent_and_the_workspace(room: Room, store: Store) -> N
     store.observe([Observed(session=name, agent=agent, work=work)], room.now)
     (row,) = store.live()
     assert (row.agent, row.work, row.number, row.agent_type) == (agent, work, 12, "claude")
-
-
-def test_slots_go_to_the_sessions_queued_longest(room: Room, store: Store) -> None:
-    for number in (3, 1, 2):
-        room.session(number)
-        room.clock.passes(1)
-    assert store.take_slots(2) == ["widgets-3", "widgets-1"]
-    assert store.take_slots(2) == []
-    assert store.take_slots(3) == ["widgets-2"]
-
-
-def test_a_freed_slot_goes_to_the_next_and_waits_for_nobody_else(room: Room, store: Store) -> None:
-    for number in (1, 2):
-        room.session(number)
-        room.clock.passes(1)
-    assert store.take_slots(1) == ["widgets-1"]
-    room.decides("widgets-1", frees_slot=True, status="needs_input")
-    assert store.take_slots(1) == ["widgets-2"]
-    assert store.take_slots(5) == []
-
-
-def test_a_session_queued_again_stands_at_the_end(room: Room, store: Store) -> None:
-    room.session(1)
-    room.decides("widgets-1", status="needs_input")
-    room.clock.passes(1)
-    room.session(2)
-    room.clock.passes(1)
-    room.decides("widgets-1", status="queued")
-    assert store.take_slots(1) == ["widgets-2"]
-
-
-def test_a_slot_is_a_reason_for_a_visit(room: Room, store: Store) -> None:
-    name = room.session(12)
-    room.decides(name, status="queued", recheck_at=None)
-    assert store.due_visits(room.now) == []
-    store.take_slots(1)
-    assert store.due_visits(room.now) == [name]
-    assert store.facts(name).slot is True
 
 
 def test_a_granted_wish_is_a_fact_and_a_reason_for_a_visit(room: Room, store: Store) -> None:

@@ -39,6 +39,7 @@ env = {{ PUPPET = "{puppets}" }}
 sandbox = "none"
 [limits]
 sessions = {sessions}
+memory-per-session-mb = 0
 [policy]
 {policy}
 [timing]
