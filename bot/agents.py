@@ -1,12 +1,12 @@
 """Doing what concerns an agent's program: start a run, tell it, stop it, give everything back."""
 
-import shutil
 import time
 from collections.abc import Mapping
 from datetime import timedelta
 
 from msgspec.structs import replace
 
+from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.outbox import Check, Impossible, Later, Outcome
@@ -19,7 +19,7 @@ from lifecycle import keys
 from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe, Reason
 from runtimes.base import Gone, Launch, Send
-from runtimes.workspaces.worktree import Worktree
+from runtimes.workspaces.worktree import Worktree, remove_tree
 
 #: How long a message may take to show up where the agent reads it, before it is tried again.
 _HEARD_SECONDS = 8.0
@@ -38,12 +38,14 @@ class Agents:
         sites: Sites,
         prompts: Prompts,
         watch: WatchAgents,
+        archive: Archive,
         clock: Clock,
     ) -> None:
         self._github = github
         self._sites = sites
         self._prompts = prompts
         self._watch = watch
+        self._archive = archive
         self._clock = clock
 
     def start(self, session: Session, start: do.Start, check: Check) -> Outcome:
@@ -63,6 +65,7 @@ class Agents:
         values = self._values(session, base_branch)
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         program = self._sites.programs[session.agent_type]
+        self._archive.put_back(session.id)
         command = program.prepare(files, text, start.resume)
         launch = Launch(
             name=files.dir.name,
@@ -139,6 +142,7 @@ class Agents:
         """End the program and all it started; the workspace stays."""
         for number in range(1, run + 1):
             self._sites.runtime.stop(self._sites.handle(session.id, number))
+        self._archive.keep(session)
         return Outcome(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
 
     def release(self, session: Session, run: int) -> Outcome:
@@ -147,8 +151,8 @@ class Agents:
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         kept = self._sites.mirror(session.project).preserve(workspace, run)
         workspace.remove()
-        home = self._sites.files(session.id, run, session.branch, workspace.path).home
-        shutil.rmtree(home, ignore_errors=True)
+        self._archive.pack(session.id)
+        remove_tree(self._sites.layout.home(session.id))
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Outcome(result=f"kept {kept}" if kept else "", observed=seen)

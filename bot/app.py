@@ -14,6 +14,7 @@ from msgspec import convert, structs
 from bot import log as logs
 from bot.act import Act
 from bot.agents import Agents
+from bot.archive import Archive
 from bot.clock import Clock, utc_now
 from bot.engine import Engine
 from bot.github.auth import Credentials
@@ -129,7 +130,8 @@ class App:
             self.store, self.github, people, self.watch_issues, clock, self._may_speak
         )
         self.engine = Engine(self.store, policy, clock, journal, self._doing.kick)
-        agents = Agents(self.github, self.sites, Prompts(), self.watch_agents, clock)
+        self.archive = Archive(self.sites)
+        agents = Agents(self.github, self.sites, Prompts(), self.watch_agents, self.archive, clock)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
             self.store,
@@ -156,6 +158,11 @@ class App:
                     name="reconcile",
                     every_seconds=timing.reconcile_seconds,
                     run=self._reconciling.kick,
+                ),
+                Job(
+                    name="archive",
+                    every_seconds=settings.retention.archive_seconds,
+                    run=lambda: self.archive.keep_all(self.store.live()),
                 ),
                 Job(name="prune", every_seconds=3600.0, run=self._prune),
             )
@@ -322,7 +329,7 @@ class App:
         self._reading.kick()
 
     def _prune(self) -> None:
-        self.store.prune(self._clock(), self._settings.timing.delivery_keep_days * 86_400.0)
+        self.store.prune(self._clock(), self._settings.retention.transient_days * 86_400.0)
 
 
 def _left(until: float) -> float:

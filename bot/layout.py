@@ -30,9 +30,23 @@ class Layout(Struct, frozen=True):
         """The checkouts the sessions work in."""
         return self.data / "workspaces"
 
+    @property
+    def sessions(self) -> Path:
+        """The folders of all runs, and the homes of all sessions."""
+        return self.data / "sessions"
+
+    @property
+    def archive(self) -> Path:
+        """Copies of what programs wrote about themselves."""
+        return self.data / "archive"
+
     def run(self, session: str, run: int) -> Path:
         """The folder of one run: prompt, hooks, output, supervisor files."""
-        return self.data / "sessions" / run_name(session, run)
+        return self.sessions / run_name(session, run)
+
+    def home(self, session: str) -> Path:
+        """HOME of the session's programs, as `RunFiles.home` has it."""
+        return self.sessions / f"{session}_home"
 
 
 def run_name(session: str, run: int) -> str:

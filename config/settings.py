@@ -12,6 +12,7 @@ from lifecycle.policy import Policy
 Count = Annotated[int, Meta(ge=1)]
 AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
 Seconds = Annotated[float, Meta(gt=0)]
+Days = Annotated[float, Meta(gt=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
 #: A project's name becomes part of session ids, branches, folders and tmux names.
@@ -119,7 +120,18 @@ class Timing(Table, frozen=True, kw_only=True):
     lease_seconds: Seconds = 15.0  #: How long a bot that fell silent still holds the database.
     action_retry_seconds: Seconds = 2.0  #: The first wait before a retry; doubles up to 300.
     action_tries: Count = 8
-    delivery_keep_days: Count = 7
+
+
+class Retention(Table, frozen=True, kw_only=True):
+    """What is kept for how long. Days are counted from the end of a session.
+
+    How long a workspace is kept is a matter of `policy.workspace_days`.
+    """
+
+    transient_days: Days = 7.0  #: Deliveries, output, hooks, transcripts.
+    durable_days: Days = 365.0  #: History, decisions, usage.
+    preserved_days: Days = 90.0  #: Work kept in the mirror, since it was kept.
+    archive_seconds: Seconds = 60.0  #: Between two copies of what the agents wrote.
 
 
 class Log(Table, frozen=True, kw_only=True):
@@ -140,6 +152,7 @@ class Settings(Table, frozen=True, kw_only=True):
     runtime: Runtime = Runtime()
     limits: Limits = Limits()
     timing: Timing = Timing()
+    retention: Retention = Retention()
     log: Log = Log()
     policy: Policy = Policy()
 

@@ -103,6 +103,13 @@ class Program(Protocol):
         """A reader for one run."""
         ...
 
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """The files of a run that tell what was said and done: they grow, and are archived.
+
+        They stand in the run's folder or in the session's home; any of them may be missing.
+        """
+        ...
+
     def version(self) -> str:
         """The installed program's version; raises `FileNotFoundError` where there is none."""
         ...

@@ -81,6 +81,10 @@ class Claude:
         """A reader of the run's status file, transcript, hooks and status line."""
         return ClaudeReader(files)
 
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """The transcripts of its conversations."""
+        return tuple((its.folder(files) / "projects").glob("*/*.jsonl"))
+
     def version(self) -> str:
         """What `claude --version` says."""
         if not shutil.which(self._program[0]):

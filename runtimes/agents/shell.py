@@ -25,6 +25,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -91,6 +92,10 @@ class Shell:
     def reader(self, files: RunFiles) -> "ShellReader":
         """A reader of the run's output."""
         return ShellReader(files)
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """All it printed."""
+        return (files.output,)
 
     def version(self) -> str:
         """Where the command is; a command of anybody's has no version."""

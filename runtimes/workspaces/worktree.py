@@ -104,7 +104,7 @@ class Worktree:
     def mend(self) -> None:
         """Make the bot's view of a spoiled workspace again, so that its work can be read."""
         if self.spoiled:
-            _remove(self._view)
+            remove_tree(self._view)
             self._make_view()
             self._is_whole("")
 
@@ -168,10 +168,10 @@ class Worktree:
     def remove(self) -> None:
         """Remove everything of this workspace. What is gone already is fine."""
         gone = self.place.with_name(f".{self.session}.gone")
-        _remove(gone)
+        remove_tree(gone)
         with suppress(FileNotFoundError):
             self.place.rename(gone)  # At once: what is half removed would look spoiled.
-        _remove(gone)
+        remove_tree(gone)
 
     @contextmanager
     def view(self) -> Iterator[Path]:
@@ -301,7 +301,8 @@ def _files(root: Path, folder: str) -> Iterator[str]:
                 yield str(path.relative_to(root))
 
 
-def _remove(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, also where some of it is write-protected. What is gone already is fine."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:

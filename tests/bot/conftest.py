@@ -9,6 +9,7 @@ import pytest
 from bot.store import NewSession, Recorded, Store
 from lifecycle.actions import Action
 from lifecycle.facts import Issue
+from tests.bot.site import Site
 
 REPOSITORY = "acme/widgets"
 
@@ -62,6 +63,11 @@ class Room:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def site(room: Room, tmp_path: Path) -> Site:
+    return Site(room, tmp_path)
 
 
 @pytest.fixture

@@ -1,98 +1,12 @@
 """What concerns a program and its workspace, over real git: begun again, given back, kept."""
 
 import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from bot.agents import Agents
-from bot.layout import Layout
 from bot.outbox import Impossible
-from bot.prompts import Prompts
-from bot.sites import Sites
-from bot.store import Session
-from config.settings import Project
-from lifecycle.actions import Prompt, Start
 from lifecycle.status import Reason
-from runtimes.agents.base import AgentType
-from runtimes.agents.shell import Shell
-from runtimes.memory import Memory
-from runtimes.workspaces.worktree import Worktree
-
-
-def git(place: Path, *args: str) -> str:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-    said = subprocess.run(
-        ["git", *who, *args], cwd=place, text=True, capture_output=True, check=True
-    )
-    return said.stdout.strip()
-
-
-class Site:
-    """One session with its programs and workspace on a machine; GitHub is a folder."""
-
-    def __init__(self, room: Any, folder: Path) -> None:
-        self.room = room
-        self.github = folder / "acme" / "widgets.git"
-        self.github.mkdir(parents=True)
-        git(self.github, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
-        tree = git(self.github, "mktree")
-        first = git(self.github, "commit-tree", tree, "-m", "Begin")
-        git(self.github, "update-ref", "refs/heads/main", first)
-        self.runtime = Memory()
-        self.layout = Layout(folder / "data")
-        kind = AgentType(program="shell", command=("true",))
-        projects = {
-            "widgets": Project(repository="acme/widgets", agent="shell", base_branch="main")
-        }
-        self.sites = Sites(
-            self.layout,
-            projects,
-            f"{folder}/",
-            lambda _: "",
-            self.runtime,
-            {"shell": Shell(kind)},
-        )
-        nobody: Any = None
-        self.agents = Agents(nobody, self.sites, Prompts(), nobody, room.clock)
-        self.id = room.session()
-
-    @property
-    def session(self) -> Session:
-        found: Session = self.room.store.session(self.id)
-        return found
-
-    @property
-    def workspace(self) -> Worktree:
-        return self.sites.workspace("widgets", self.id, self.session.branch)
-
-    def starts(self, run: int = 1) -> str:
-        prompt = Prompt(name="start" if run == 1 else "resume")
-        start = Start(key=f"start:first:r{run}", run=run, prompt=prompt)
-        self.room.orders(self.id, run=run)
-        outcome = self.agents.start(self.session, start, lambda: None)
-        self.room.store.observe([outcome.observed], self.room.clock())
-        return outcome.result
-
-    def commits(self, name: str) -> str:
-        """The agent commits, and it is seen."""
-        (self.workspace.path / name).write_text(name)
-        git(self.workspace.path, "add", name)
-        git(self.workspace.path, "commit", "--quiet", "-m", name)
-        head = self.workspace.head() or ""
-        agent = self.agents.stop(self.session, self.session.run).observed
-        assert agent
-        seen = replace(agent, work=replace(self.session.work, head=head))
-        self.room.store.observe([seen], self.room.clock())
-        return head
-
-
-@pytest.fixture
-def site(room: Any, tmp_path: Path) -> Site:
-    return Site(room, tmp_path)
+from tests.bot.site import Site
 
 
 def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: Site) -> None:
@@ -141,3 +55,27 @@ def test_a_session_that_had_no_commit_begins_anew(site: Site) -> None:
     shutil.rmtree(site.workspace.place)
     site.starts(run=2)
     assert site.workspace.made
+
+
+def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(site: Site) -> None:
+    site.starts()
+    home = site.layout.home(site.id)
+    (home / "notes").write_text("kept by nobody")
+    log = site.layout.run(site.id, 1) / "output.log"
+    log.write_text("last words\n")
+    site.agents.stop(site.session, 1)
+    copy = site.layout.archive / site.id / log.parent.name / "output.log"
+    assert copy.read_text() == "last words\n"
+    site.agents.release(site.session, 1)
+    assert not home.exists()
+    assert not copy.exists()
+    assert copy.with_name("output.log.gz").exists()
+
+
+def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
+    site.starts()
+    talk = site.layout.archive / site.id / site.layout.home(site.id).name / ".talk.jsonl"
+    talk.parent.mkdir(parents=True)
+    talk.write_text("said\n")
+    site.starts(run=2)
+    assert (site.layout.home(site.id) / ".talk.jsonl").read_text() == "said\n"

@@ -19,7 +19,7 @@ ANSWERS = {
     ),
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github, limits,"
-        " log, policy, projects, runtime, server, timing"
+        " log, policy, projects, retention, runtime, server, timing"
     ),
     "[server]\nport = 'x'": "server.port = 'x': expected int, got str",
     "[server]\nport = 70000": "server.port = 70000: expected int <= 65535",

@@ -1,0 +1,151 @@
+"""Copies of what programs wrote about themselves, so that a lost home loses nothing.
+
+ARCHIVE/SESSION/PATH       what stands at PATH below the folder of all runs, as far as it grew
+ARCHIVE/SESSION/PATH.1     what was there before it was cut or replaced; the next is `.2`
+ARCHIVE/SESSION/PATH.gz    the same, packed once the session is over; unpacked when more comes
+"""
+
+import gzip
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+from bot.sites import Sites
+from bot.store import Live, Session
+from runtimes.agents.base import opened
+
+log = logging.getLogger(__name__)
+
+#: So much of a copy's end has to be where it was, for a file to be the one that was copied.
+_TAIL_BYTES = 4096
+_STEP_BYTES = 1024 * 1024
+
+
+class Archive:
+    """Keeps, packs and puts back. May be used from any thread."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._sessions = sites.layout.sessions
+        self._root = sites.layout.archive
+        self._known: dict[str, dict[Path, tuple[int, int, int]]] = {}  # By session.
+        self._lock = threading.Lock()
+
+    def keep_all(self, sessions: Iterable[Live]) -> None:
+        """Keep what is new of every session. The trouble of one is not that of the others."""
+        for session in sessions:
+            try:
+                self.keep(session)
+            except OSError as error:
+                log.warning("%s: its records were not archived: %s", session.id, error)
+
+    def keep(self, session: Live | Session) -> None:
+        """Copy what was appended to the records of its runs since the last time."""
+        program = self._sites.programs.get(session.agent_type)
+        if program is None:
+            return
+        for run in range(1, session.run + 1):
+            workspace = Path(session.work.path)
+            files = self._sites.files(session.id, run, session.branch, workspace)
+            for path in program.records(files):
+                with self._lock, suppress(FileNotFoundError):
+                    self._keep_file(session.id, path)
+
+    def pack(self, session: str) -> None:
+        """Pack the copies of a session that is over. Safe to repeat after a crash."""
+        with self._lock:
+            self._known.pop(session, None)
+            for copy in list(_files(self._root / session)):
+                if copy.suffix == ".new":  # Of a bot that was killed.
+                    copy.unlink(missing_ok=True)
+                elif copy.suffix != ".gz":
+                    new = copy.with_name(f"{copy.name}.new")
+                    with copy.open("rb") as plain, gzip.open(new, "wb") as packed:
+                        shutil.copyfileobj(plain, packed, _STEP_BYTES)
+                    new.rename(_packed(copy))
+                    copy.unlink()
+
+    def put_back(self, session: str) -> None:
+        """Give the session's home back the files that are missing there."""
+        with self._lock:
+            home = self._root / session / self._sites.layout.home(session).name
+            for copy in list(_files(home)):
+                plain = _plain(copy)
+                target = self._sessions / plain.relative_to(self._root / session)
+                if target.exists() or plain.suffix == ".new" or plain.suffix[1:].isdigit():
+                    continue
+                _unpack(plain)
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                new = target.with_name(f"{target.name}.new")
+                shutil.copyfile(plain, new)
+                new.rename(target)
+
+    def _keep_file(self, session: str, path: Path) -> None:
+        status = path.stat(follow_symlinks=False)
+        state = (status.st_ino, status.st_size, status.st_mtime_ns)
+        known = self._known.setdefault(session, {})
+        if known.get(path) != state:
+            self._copy(session, path)
+            known[path] = state
+
+    def _copy(self, session: str, path: Path) -> None:
+        below = path.relative_to(self._sessions)
+        if Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / below).parent:
+            raise OSError(f"{path} leads out of the session's folder")
+        copy = self._root / session / below
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _unpack(copy)
+        with opened(path) as source, copy.open("ab+") as out:
+            begun = out.seek(0, os.SEEK_END)
+            if not _continues(source, out, begun):
+                shutil.copyfile(copy, _free(copy))
+                begun = out.truncate(0)
+            source.seek(begun)
+            left = os.fstat(source.fileno()).st_size - begun
+            while left > 0 and (data := source.read(min(left, _STEP_BYTES))):
+                out.write(data)
+                left -= len(data)
+
+
+def _continues(source: BinaryIO, copy: BinaryIO, begun: int) -> bool:
+    """Whether the source still begins with what was copied: longer, and the same at its end."""
+    start = max(0, begun - _TAIL_BYTES)
+    source.seek(start)
+    copy.seek(start)
+    return source.read(begun - start) == copy.read(begun - start)
+
+
+def _free(copy: Path) -> Path:
+    """Where what a file held before is kept."""
+    names = (copy.with_name(f"{copy.name}.{number}") for number in count(1))
+    return next(name for name in names if not name.exists() and not _packed(name).exists())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        yield from (Path(place, name) for name in names)
+
+
+def _packed(plain: Path) -> Path:
+    return plain.with_name(f"{plain.name}.gz")
+
+
+def _plain(copy: Path) -> Path:
+    return copy.with_name(copy.name.removesuffix(".gz"))
+
+
+def _unpack(plain: Path) -> None:
+    """Have the plain copy where there is a packed one. Both at once say the same."""
+    packed = _packed(plain)
+    if not plain.exists() and packed.exists():
+        new = plain.with_name(f"{plain.name}.new")
+        with gzip.open(packed) as source, new.open("wb") as out:
+            shutil.copyfileobj(source, out, _STEP_BYTES)
+        new.rename(plain)
+    packed.unlink(missing_ok=True)

@@ -1,0 +1,88 @@
+"""One session with its programs and workspace on a machine, over real git; GitHub is a folder."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from bot.agents import Agents
+from bot.archive import Archive
+from bot.layout import Layout
+from bot.prompts import Prompts
+from bot.sites import Sites
+from bot.store import Session
+from config.settings import Project
+from lifecycle.actions import Prompt, Start
+from runtimes.agents.base import AgentType
+from runtimes.agents.shell import Shell
+from runtimes.memory import Memory
+from runtimes.workspaces.worktree import Worktree
+
+
+def git(place: Path, *args: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    said = subprocess.run(
+        ["git", *who, *args], cwd=place, text=True, capture_output=True, check=True
+    )
+    return said.stdout.strip()
+
+
+class Site:
+    """One session with its programs and workspace on a machine; GitHub is a folder."""
+
+    def __init__(self, room: Any, folder: Path) -> None:
+        self.room = room
+        self.github = folder / "acme" / "widgets.git"
+        self.github.mkdir(parents=True)
+        git(self.github, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
+        tree = git(self.github, "mktree")
+        first = git(self.github, "commit-tree", tree, "-m", "Begin")
+        git(self.github, "update-ref", "refs/heads/main", first)
+        self.runtime = Memory()
+        self.layout = Layout(folder / "data")
+        kind = AgentType(program="shell", command=("true",))
+        projects = {
+            "widgets": Project(repository="acme/widgets", agent="shell", base_branch="main")
+        }
+        self.sites = Sites(
+            self.layout,
+            projects,
+            f"{folder}/",
+            lambda _: "",
+            self.runtime,
+            {"shell": Shell(kind)},
+        )
+        nobody: Any = None
+        self.archive = Archive(self.sites)
+        self.agents = Agents(nobody, self.sites, Prompts(), nobody, self.archive, room.clock)
+        self.id = room.session()
+
+    @property
+    def session(self) -> Session:
+        found: Session = self.room.store.session(self.id)
+        return found
+
+    @property
+    def workspace(self) -> Worktree:
+        return self.sites.workspace("widgets", self.id, self.session.branch)
+
+    def starts(self, run: int = 1) -> str:
+        prompt = Prompt(name="start" if run == 1 else "resume")
+        start = Start(key=f"start:first:r{run}", run=run, prompt=prompt)
+        self.room.orders(self.id, run=run)
+        outcome = self.agents.start(self.session, start, lambda: None)
+        self.room.store.observe([outcome.observed], self.room.clock())
+        return outcome.result
+
+    def commits(self, name: str) -> str:
+        """The agent commits, and it is seen."""
+        (self.workspace.path / name).write_text(name)
+        git(self.workspace.path, "add", name)
+        git(self.workspace.path, "commit", "--quiet", "-m", name)
+        head = self.workspace.head() or ""
+        agent = self.agents.stop(self.session, self.session.run).observed
+        assert agent
+        seen = replace(agent, work=replace(self.session.work, head=head))
+        self.room.store.observe([seen], self.room.clock())
+        return head

@@ -1,0 +1,182 @@
+"""What programs wrote is kept while they run, whatever becomes of the files themselves."""
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bot.archive import Archive
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.claude import Claude
+from runtimes.agents.shell import Shell
+from tests.bot.site import Site
+
+
+class Kept:
+    """An archive of one session, of which nothing is remembered from one look to the next."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.log = site.layout.run(site.id, 1) / "output.log"
+        self.copy = site.layout.archive / site.id / f"{site.id}_r1" / "output.log"
+
+    def prints(self, text: str) -> None:
+        with self.log.open("a") as file:
+            file.write(text)
+
+    def looks(self) -> None:
+        Archive(self.site.sites).keep(self.site.session)
+
+    def packs(self) -> None:
+        Archive(self.site.sites).pack(self.site.id)
+
+    def holds(self) -> dict[str, str]:
+        """What is in the archive of the run, by name."""
+        return {path.name: path.read_text() for path in self.copy.parent.iterdir()}
+
+
+@pytest.fixture
+def kept(site: Site) -> Kept:
+    site.starts()
+    return Kept(site)
+
+
+def test_what_was_appended_is_copied_and_no_more(kept: Kept) -> None:
+    kept.looks()
+    assert not kept.copy.exists()
+    kept.prints("one\n")
+    kept.looks()
+    before = kept.copy.stat()
+    kept.looks()
+    kept.prints("two\n" * 5000)
+    kept.looks()
+    assert kept.copy.read_text() == "one\n" + "two\n" * 5000
+    assert kept.copy.stat().st_ino == before.st_ino
+
+
+def test_a_file_that_did_not_change_is_not_opened(kept: Kept) -> None:
+    archive = Archive(kept.site.sites)
+    kept.prints("one\n")
+    archive.keep(kept.site.session)
+    kept.copy.unlink()
+    archive.keep(kept.site.session)
+    assert not kept.copy.exists()
+    kept.prints("two\n")
+    archive.keep(kept.site.session)
+    assert kept.copy.read_text() == "one\ntwo\n"
+
+
+def test_a_copy_that_was_killed_half_way_is_gone_on_with(kept: Kept) -> None:
+    kept.prints("one\ntwo\n")
+    kept.looks()
+    os.truncate(kept.copy, 5)
+    kept.looks()
+    assert kept.holds() == {"output.log": "one\ntwo\n"}
+
+
+@pytest.mark.parametrize("longer", [False, True])
+def test_what_a_file_held_before_it_was_cut_or_replaced_stays(kept: Kept, longer: bool) -> None:
+    for text in ("first\n", "second\n" * (9 if longer else 1)):
+        kept.prints(text)
+        kept.looks()
+        kept.log.write_text("third\n" * (99 if longer else 1))
+        kept.looks()
+        kept.log.unlink()
+    texts = [kept.holds()[f"output.log{end}"] for end in ("", ".1", ".3")]
+    assert [text.split("\n")[0] for text in texts] == ["third", "first", "second"]
+
+
+def test_a_lost_file_takes_no_copy_with_it(kept: Kept) -> None:
+    kept.prints("one\n")
+    kept.looks()
+    shutil.rmtree(kept.log.parent)
+    kept.looks()
+    assert kept.copy.read_text() == "one\n"
+
+
+def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None:
+    kept.prints("one\n")
+    kept.looks()
+    kept.packs()
+    assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]
+    kept.packs()
+    packed = kept.copy.with_name("output.log.gz").read_bytes()
+    assert gzip.decompress(packed) == b"one\n"
+    kept.prints("two\n")
+    kept.looks()
+    assert kept.holds() == {"output.log": "one\ntwo\n"}
+
+
+def test_a_packing_that_was_killed_is_done_again(kept: Kept) -> None:
+    kept.prints("one\n")
+    kept.looks()
+    kept.copy.with_name("output.log.new").write_text("half")
+    kept.copy.with_name("output.log.gz").write_bytes(gzip.compress(b"one\n"))
+    kept.packs()
+    assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]
+    kept.copy.write_text("one\n")
+    kept.looks()
+    assert kept.holds() == {"output.log": "one\n"}
+
+
+@pytest.mark.parametrize("where", ["file", "folder"])
+def test_a_link_in_a_files_place_leads_the_archive_nowhere(
+    kept: Kept, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "output.log").write_text("of somebody else\n")
+    if where == "file":
+        kept.log.symlink_to(tmp_path / "elsewhere" / "output.log")
+    else:
+        shutil.rmtree(kept.log.parent)
+        kept.log.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"symbolic link|leads out"):
+        kept.looks()
+    assert not kept.copy.exists() or not kept.copy.read_text()
+
+
+def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> None:
+    site = kept.site
+    other = site.room.session(13)
+    site.room.orders(other)
+    log = site.layout.run(other, 1) / "output.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("mine\n")
+    kept.log.mkdir()
+    Archive(site.sites).keep_all(site.room.store.live())
+    assert (site.layout.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
+
+
+def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: Site) -> None:
+    site.starts()
+    site.sites.programs = {"shell": Claude(AgentType(program="claude"))}
+    home = site.layout.home(site.id)
+    talks = home / ".claude" / "projects" / "-work"
+    talks.mkdir(parents=True)
+    for name in ("lost", "newer"):
+        (talks / f"{name}.jsonl").write_text("said\n")
+    Archive(site.sites).keep(site.session)
+    (talks / "lost.jsonl").write_text("cut")
+    Archive(site.sites).keep(site.session)
+    Archive(site.sites).pack(site.id)
+    shutil.rmtree(home)
+    talks.mkdir(parents=True)
+    (talks / "newer.jsonl").write_text("said\nand more\n")
+    Archive(site.sites).put_back(site.id)
+    assert {path.name: path.read_text() for path in talks.iterdir()} == {
+        "lost.jsonl": "cut",
+        "newer.jsonl": "said\nand more\n",
+    }
+
+
+def test_each_program_says_which_files_tell_its_story(tmp_path: Path) -> None:
+    files = RunFiles(
+        session="s", run=1, dir=tmp_path / "s_r1", workspace=tmp_path / "w", branch="b"
+    )
+    talk = files.home / ".claude" / "projects" / "-w" / "talk.jsonl"
+    talk.parent.mkdir(parents=True)
+    talk.touch()
+    assert list(Shell(AgentType(program="shell")).records(files)) == [files.output]
+    assert list(Claude(AgentType(program="claude")).records(files)) == [talk]
