@@ -34,8 +34,8 @@ from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
 from bot.web.app import build
 from bot.web.health import Health
-from bot.web.pages import Terminal
 from bot.web.serve import CannotListen, Server
+from bot.web.views import Terminal
 from bot.web.webhook import Limits
 from bot.wishes import Wishes
 from config.load import VARIABLES, Secrets
@@ -174,6 +174,7 @@ class App:
                 webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
                 page_token=secrets.page_token,
                 health=self.health,
+                projects=settings.projects,
                 terminal=terminal(self.store, self.sites),
                 limits=Limits(
                     body_bytes=settings.limits.webhook_bytes,

@@ -13,7 +13,7 @@ from lifecycle.facts import Pull, Wish
 from lifecycle.status import PullState
 
 #: Who asks, as the history names them; `cli:` is followed by the user's name.
-CLI, API, PAGE = "cli:", "api:", "page:"
+CLI, API, PAGE = "cli:", "api:client", "page:visitor"
 
 #: What can be asked for. What only wants an answer is not asked for but read.
 ASKABLE: Mapping[str, Command] = {

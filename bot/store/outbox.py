@@ -29,8 +29,8 @@ DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
 DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
     FROM outbox JOIN sessions ON sessions.id = outbox.session
     WHERE outbox.state = 'dead' ORDER BY seq"""
-ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error
-    FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
+        action FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 _DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
     WHERE seq = ? AND state = 'due' RETURNING session, key"""
 _RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
@@ -114,7 +114,7 @@ class Outbox(Base):
     def outbox(self, session: str, limit: int = 200) -> list[Ordered]:
         """The actions last written down for a session, newest first."""
         with self._read() as connection:
-            return [_ordered(row) for row in connection.execute(ORDERED, (session, limit))]
+            return list(readable(_ordered, connection.execute(ORDERED, (session, limit))))
 
     def _change(
         self,
@@ -179,6 +179,7 @@ def _ordered(row: Row) -> Ordered:
         result=row["result"],
         reason=row["reason"],
         error=row["error"],
+        action=decoded(_action, row, "outbox", "seq", "action"),
     )
 
 

@@ -216,6 +216,7 @@ class Ordered(Struct, frozen=True, kw_only=True):
     result: str
     reason: str  #: Why it was given up.
     error: str  #: Of the last try that failed.
+    action: Action
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True):

@@ -3,18 +3,30 @@
 import hashlib
 import hmac
 import time
+from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie, State
-from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
+from litestar.exceptions import (
+    HTTPException,
+    NotAuthorizedException,
+    PermissionDeniedException,
+)
 from litestar.handlers import BaseRouteHandler
+
+Visitor = ASGIConnection[Any, Any, Any, State]
 
 COOKIE = "mergewright-page"
 _SECONDS = 7 * 24 * 3600
 _NOT_CONFIGURED = (
-    "This page is closed: no token is configured. Set MERGEWRIGHT_PAGE_TOKEN to a long random"
-    " word where the server starts, and start it again."
+    "Set MERGEWRIGHT_PAGE_TOKEN to a long random word where the server starts, and start it again."
 )
+_BEARER = "Show the page's token: Authorization: Bearer TOKEN"
+
+
+def remedy_of(problem: HTTPException) -> str:
+    """What to do about a problem, where whoever raised it said so."""
+    return str(problem.extra.get("remedy", "")) if isinstance(problem.extra, dict) else ""
 
 
 class Access:
@@ -34,16 +46,14 @@ class Access:
         until = str(int(time.time()) + _SECONDS)
         return Cookie(
             key=COOKIE,
-            value=f"{until}.{self._seal(until)}",
+            value=f"{until}.{self._seal(f'page:{until}')}",
             max_age=_SECONDS,
             httponly=True,
             samesite="strict",
             secure=secure,
         )
 
-    def guard(
-        self, connection: ASGIConnection[object, object, object, State], _handler: BaseRouteHandler
-    ) -> None:
+    def guard(self, connection: Visitor, _handler: BaseRouteHandler) -> None:
         """Let only admitted visitors through.
 
         Raises 403 with the remedy where no token is configured, 401 where none or a wrong one is
@@ -59,20 +69,46 @@ class Access:
             return
         if not self._admitted(connection.cookies.get(COOKIE, "")):
             raise NotAuthorizedException(
-                "Show the page's token: Authorization: Bearer TOKEN",
+                "This is for those who show the page's token.",
                 headers={"www-authenticate": "Bearer"},
+                extra={"remedy": _BEARER},
+            )
+
+    def guard_writing(self, connection: Visitor, handler: BaseRouteHandler) -> None:
+        """Let only bearers through: a browser sends its cookie for whatever page asks it to.
+
+        Raises what `guard` raises, and 403 with the remedy for a cookie alone.
+        """
+        self.guard(connection, handler)
+        if "authorization" not in connection.headers:
+            raise PermissionDeniedException(
+                "A cookie alone may not write here.", extra={"remedy": _BEARER}
+            )
+
+    def form_word(self, connection: Visitor) -> str:
+        """What a form of this visitor carries, so that no other page can send it for him."""
+        return self._seal(f"form:{connection.cookies.get(COOKIE, '')}")
+
+    def check_form(self, connection: Visitor, word: str) -> None:
+        """Raise 403 with the remedy unless the form was made for this visitor."""
+        if not hmac.compare_digest(word.encode(), self.form_word(connection).encode()):
+            raise PermissionDeniedException(
+                "This form was not made by this page, or for another sign-in.",
+                extra={"remedy": "Load the page again and repeat it."},
             )
 
     def check_configured(self) -> None:
         """Raise 403 with the remedy where no token is configured."""
         if not self._token:
-            raise PermissionDeniedException(_NOT_CONFIGURED)
+            raise PermissionDeniedException(
+                "This page is closed: no token is configured.", extra={"remedy": _NOT_CONFIGURED}
+            )
 
     def _admitted(self, cookie: str) -> bool:
         until, _, seal = cookie.partition(".")
-        if not hmac.compare_digest(seal.encode(), self._seal(until).encode()):
+        if not hmac.compare_digest(seal.encode(), self._seal(f"page:{until}").encode()):
             return False
         return time.time() < int(until)
 
-    def _seal(self, until: str) -> str:
-        return hmac.new(self._token.encode(), f"page:{until}".encode(), "sha256").hexdigest()
+    def _seal(self, text: str) -> str:
+        return hmac.new(self._token.encode(), text.encode(), "sha256").hexdigest()

@@ -1,7 +1,7 @@
 """The web server's application: the webhook, the health routes, the page."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from litestar import Litestar
@@ -13,9 +13,11 @@ from litestar.types import Message, Scope
 from bot.inbox import Inbox
 from bot.store import Store
 from bot.web.access import Access
+from bot.web.api import api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
-from bot.web.pages import Terminal, page_routes
+from bot.web.pages import page_routes
+from bot.web.views import Terminal, Views
 from bot.web.webhook import Limits, webhook
 
 _log = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ def build(
     webhook_secrets: Sequence[str],
     page_token: str,
     health: Callable[[], Health],
+    projects: Iterable[str],
     terminal: Terminal,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Litestar:
@@ -45,7 +48,7 @@ def build(
     A delivery signed with any of `webhook_secrets` is genuine; without one all are refused.
     `health` is asked on every delivery. An empty `page_token` closes the page.
     """
-    watchers = Watchers()
+    views, access, watchers = Views(store, projects, terminal), Access(page_token), Watchers()
     store.on_change.append(watchers.changed)
 
     async def bind() -> None:
@@ -55,12 +58,14 @@ def build(
         route_handlers=[
             webhook(inbox, webhook_secrets, health, limits),
             health_routes(store, health),
-            *page_routes(store, Access(page_token), watchers, health, terminal),
+            page_routes(views, access, watchers, health),
+            *api_routes(views, access),
             create_static_files_router("/static", [Path(__file__).parent / "static"]),
         ],
         on_startup=[bind],
         before_send=[_protect],
         after_exception=[_log_failure],
+        exception_handlers={HTTPException: as_json},
         state=State({"watchers": watchers}),
         openapi_config=None,
         logging_config=None,

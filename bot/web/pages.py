@@ -1,4 +1,4 @@
-"""The page and its JSON: what every session is, why, and what happened to it. Reading only."""
+"""The page: what every session is, why, what happened to it, and what can be asked of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -10,27 +10,24 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import MediaType, Request, Response, Router, get, post
 from litestar.datastructures import State
-from litestar.exceptions import HTTPException, NotFoundException
+from litestar.exceptions import HTTPException
 from litestar.middleware.rate_limit import RateLimitConfig
 from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from markupsafe import Markup
 from msgspec import Struct
 
-from bot.store import BadRow, Session, Store
-from bot.web.access import COOKIE, Access
+from bot.rows import row_of
+from bot.web.access import COOKIE, Access, remedy_of
+from bot.web.forms import buttons, form_key, form_routes, sayings
+from bot.web.groups import GROUPS, group_of, sort_key, tone
 from bot.web.health import Health
 from bot.web.live import Watchers
-from bot.web.rows import GROUPS, Detail, Row, detail_of, row_of, tone
+from bot.web.views import Views
 
 _LOGINS_A_MINUTE = 20
 
-
-class Terminal(Struct, frozen=True, kw_only=True):
-    """How the pages learn of a session's program; each is given the session's id."""
-
-    attach: Callable[[str], str]  #: The command line to look at it; empty: there is none.
-    log: Callable[[str], str]  #: The last lines it printed.
+_Request = Request[object, object, State]
 
 
 class _Login(Struct, frozen=True):
@@ -46,40 +43,46 @@ class _Changed(Struct, frozen=True):
 
 
 def page_routes(
-    store: Store,
-    access: Access,
-    watchers: Watchers,
-    health: Callable[[], Health],
-    terminal: Terminal,
-) -> tuple[Router, Router]:
-    """Make the routes for people and those for programs."""
+    views: Views, access: Access, watchers: Watchers, health: Callable[[], Health]
+) -> Router:
+    """Make the routes for people."""
     render = _templates()
 
-    def detail(id: str) -> Detail:
-        session = store.session(id)
-        if session is None:
-            raise NotFoundException(f"There is no session {id}.")
-        return detail_of(
-            session, store.facts(id), store.history(id), terminal.attach(id), terminal.log(id)
-        )
-
     def changes(ids: Iterable[str]) -> bytes:
-        rows = (row_of(session) for session in _readable(store, ids))
         return msgspec.json.encode(
-            [_Changed(row.id, row.group, render("row.html", row=row)) for row in rows]
+            [
+                _Changed(row.id, group_of(row), render("row.html", row=row))
+                for row in views.rows(ids)
+            ]
         )
 
     @get("/", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
-    def board() -> str:
-        rows = [row_of(session) for session in store.sessions()]
-        groups = [(group, [row for row in rows if row.group == group.key]) for group in GROUPS]
-        return render("board.html", groups=groups, health=health())
+    def board(request: _Request) -> str:
+        rows = [row_of(session) for session in views.store.sessions()]
+        groups = [(group, [row for row in rows if group_of(row) == group.key]) for group in GROUPS]
+        return render(
+            "board.html",
+            groups=groups,
+            health=health(),
+            standing=views.standing(),
+            word=access.form_word(request),
+        )
 
     @get(
         "/sessions/{id:str}", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True
     )
-    def session_page(id: FromPath[str]) -> str:
-        return render("session.html", detail=detail(id))
+    def session_page(request: _Request, id: FromPath[str]) -> str:
+        detail = views.detail(id)
+        given_up = any(letter.state == "given up" for letter in detail.outbox)
+        return render(
+            "session.html",
+            detail=detail,
+            buttons=buttons(detail.session, given_up),
+            sayings=sayings(detail.session),
+            standing=views.standing(),
+            word=access.form_word(request),
+            key=form_key(),
+        )
 
     @get("/login", media_type=MediaType.HTML, sync_to_thread=False)
     def login_page() -> str:
@@ -90,9 +93,7 @@ def page_routes(
     throttle = RateLimitConfig(rate_limit=("minute", _LOGINS_A_MINUTE)).middleware
 
     @post("/login", middleware=[throttle], sync_to_thread=False)
-    def login(
-        request: Request[object, object, State], data: URLEncodedBody[_Login]
-    ) -> Response[str]:
+    def login(request: _Request, data: URLEncodedBody[_Login]) -> Response[str]:
         access.check_configured()
         if not access.opens(data.token):
             return Response(
@@ -107,15 +108,7 @@ def page_routes(
         answer.delete_cookie(COOKIE)
         return answer
 
-    @get("/api/sessions", sync_to_thread=True)
-    def api_sessions() -> list[Row]:
-        return [row_of(session) for session in store.sessions()]
-
-    @get("/api/sessions/{id:str}", sync_to_thread=True)
-    def api_session(id: FromPath[str]) -> Detail:
-        return detail(id)
-
-    @get("/events", sync_to_thread=False)
+    @get("/events", guards=[access.guard], sync_to_thread=False)
     def events() -> ServerSentEvent:
         return ServerSentEvent(stream())
 
@@ -128,21 +121,26 @@ def page_routes(
                 else:
                     yield ServerSentEventMessage(comment="alive", data=None)
 
-    def as_page(_: Request[object, object, State], problem: HTTPException) -> Response[str]:
-        if problem.status_code == 401:
+    def as_page(request: _Request, problem: HTTPException) -> Response[str]:
+        if problem.status_code == 401 and request.url.path != "/events":
             return Redirect("/login", status_code=303)
-        html = render("message.html", title="That did not work", text=problem.detail)
-        return Response(html, status_code=problem.status_code, media_type=MediaType.HTML)
+        said = f"{problem.detail} {remedy_of(problem)}"
+        html = render("message.html", title="That did not work", text=said)
+        return Response(
+            html,
+            status_code=problem.status_code,
+            media_type=MediaType.HTML,
+            headers=problem.headers,
+        )
 
-    people = Router(
+    return Router(
         "/",
-        route_handlers=[board, session_page, login_page, login, logout],
+        route_handlers=[
+            *(board, session_page, login_page, login, logout, events),
+            *form_routes(views, access),
+        ],
         exception_handlers={HTTPException: as_page},
     )
-    programs = Router(
-        "/", route_handlers=[api_sessions, api_session, events], guards=[access.guard]
-    )
-    return people, programs
 
 
 def _templates() -> Callable[..., str]:
@@ -154,7 +152,7 @@ def _templates() -> Callable[..., str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(time=_time, tone=tone)
+    environment.globals.update(time=_time, tone=tone, sort_key=sort_key)
     environment.filters["sentence"] = _sentence
 
     def render(name: str, **values: object) -> str:
@@ -172,13 +170,3 @@ def _time(at: datetime) -> Markup:
 def _sentence(text: str) -> str:
     """Evidence as a sentence of its own; names and identifiers keep their first letter."""
     return text[:1].upper() + text[1:]
-
-
-def _readable(store: Store, ids: Iterable[str]) -> Iterable[Session]:
-    for name in sorted(ids):
-        try:
-            session = store.session(name)
-        except BadRow:
-            continue  # the store has logged it; the list leaves it out too
-        if session is not None:
-            yield session

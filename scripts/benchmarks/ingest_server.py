@@ -14,8 +14,8 @@ from bot.inbox import Inbox
 from bot.store import Delivery, Store
 from bot.web.app import build
 from bot.web.health import Health
-from bot.web.pages import Terminal
 from bot.web.serve import Server
+from bot.web.views import Terminal
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:
@@ -26,6 +26,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         webhook_secrets=[secret],
         page_token="",
         health=lambda: Health(scheduler=True),
+        projects=(),
         terminal=Terminal(attach=lambda _: "", log=lambda _: ""),
     )
     server = Server(app, "127.0.0.1", port)

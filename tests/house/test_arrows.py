@@ -16,11 +16,22 @@ BETWEEN_ROOMS = {
 GROUND = {"clock", "journal", "layout"}
 
 #: Rooms that know the words of `lifecycle` and nothing of `bot`, so never each other.
-LEAVES = {"clock", "commands", "events", "github", "layout", "log", "prompts", "store", "words"}
+LEAVES = {
+    "clock",
+    "commands",
+    "events",
+    "github",
+    "layout",
+    "log",
+    "plain",
+    "prompts",
+    "store",
+    "words",
+}
 
 #: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
 INSIDE_BOT = {
-    "cli": {"app", "asking", "github", "limits", "store"},
+    "cli": {"app", "asking", "commands", "github", "limits", "rows", "store"},
     "app": {
         "act",
         "agents",
@@ -42,10 +53,11 @@ INSIDE_BOT = {
         "web",
         "wishes",
     },
-    "web": {"asking", "inbox", "store"},
+    "web": {"asking", "commands", "inbox", "plain", "rows", "store"},
     "ticker": set[str](),
     "wishes": {"asking", "github", "people", "retries", "store", "watch_issues", "words"},
     "asking": {"commands", "store"},
+    "rows": {"plain", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {"agents", "github", "outbox", "sites", "store", "words"},
     "agents": {"archive", "github", "outbox", "prompts", "sites", "store", "watch_agents"},

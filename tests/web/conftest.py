@@ -17,8 +17,8 @@ from bot.store import NewSession, Observed, Recorded, Store
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
-from bot.web.pages import Terminal
 from bot.web.serve import Server
+from bot.web.views import Terminal
 from bot.web.webhook import Limits
 from lifecycle.actions import Action
 from lifecycle.facts import Agent, Issue, Pull
@@ -28,7 +28,10 @@ SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"
 TOKEN = "the page's töken"
 #: In an order that leaves no row without the one it refers to.
-TABLES = ("deliveries", "touches", "wishes", "outbox", "history", "session_pulls", "sessions")
+TABLES = (
+    *("deliveries", "touches", "wishes", "outbox", "history", "session_pulls", "usage"),
+    *("metadata", "freezes", "incidents", "sessions"),
+)
 LIMITS = Limits(unverified_bytes=30_000_000, body_seconds=5.0)
 
 
@@ -52,6 +55,7 @@ class Site:
             webhook_secrets=secrets,
             page_token=token,
             health=lambda: self.health,
+            projects=["widgets"],
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1", log=lambda _: self.log
             ),

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.store import Kind, Session
+from bot.web.groups import GROUPS
 from bot.web.health import Health
-from bot.web.rows import GROUPS
 from lifecycle.actions import Comment, React
 from lifecycle.facts import Pull
 from lifecycle.status import Reason, Status

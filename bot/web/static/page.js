@@ -43,7 +43,14 @@ async function reload() {
   const answer = await fetch(location.href);
   if (answer.redirected) return location.assign(answer.url); // signed out meanwhile
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const written = document.getElementById("text");
   document.getElementById("main").replaceWith(page.getElementById("main"));
+  const empty = document.getElementById("text");
+  if (written && empty) {
+    const typing = document.activeElement === document.body; // it was here, and is gone now
+    empty.replaceWith(written); // what is being written stays, with its cursor
+    if (typing && written.value) written.focus();
+  }
   tellAges();
 }
 

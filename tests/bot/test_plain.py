@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.web import plain
+from bot import plain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,189 @@
+"""The JSON interface under `/api/`: what programs read, and what they may ask for."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from litestar import Request, Response, Router, get, post
+from litestar.datastructures import State
+from litestar.exceptions import ClientException, HTTPException
+from litestar.params import FromHeader, FromPath, FromQuery, JSONBody
+from msgspec import Struct
+
+from bot.asking import API, AskedOtherwise, ask, wish_of
+from bot.commands import Unfit
+from bot.rows import Row, row_of
+from bot.store import Freeze, Incident
+from bot.web.access import Access, remedy_of
+from bot.web.detail import Detail
+from bot.web.views import Views
+from lifecycle.facts import Facts
+
+#: Everything there is, in the words of the documentation; a test holds it against the routes.
+ROUTES: Final[Mapping[tuple[str, str], str]] = {
+    ("GET", "/api/sessions"): "all sessions, newest first; `?live=true`: those with something left",
+    ("GET", "/api/sessions/ID"): "one session: its facts, history, outbox, wishes, last output",
+    ("POST", "/api/sessions/ID/wishes"): (
+        'ask for something: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit'
+    ),
+    ("POST", "/api/sessions/ID/metadata"): (
+        'remember `{"KEY": "VALUE"}` about it; an empty value forgets'
+    ),
+    ("GET", "/api/incidents"): "what is or was wrong with the whole",
+    ("GET", "/api/freezes"): "where every effect is stopped",
+    ("POST", "/api/freeze"): 'stop every effect: `{"scope": ""}`, `"project:NAME"`, `"session:ID"`',
+    ("POST", "/api/unfreeze"): "let effects out again, of the same scope",
+}
+
+_MOST_BYTES = 100_000
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked for."""
+
+    kind: str
+    text: str = ""
+    head: str = ""  #: For `merge`: the commit that was looked at.
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """That it was written down."""
+
+    key: str
+    session: str
+    kind: str
+    text: str
+    new: bool  #: False: the same was asked before with this key.
+
+
+class Scope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is frozen."""
+
+    scope: str
+
+
+class Whole(Detail, frozen=True, kw_only=True):
+    """One session, with all the facts it is judged by."""
+
+    facts: Facts
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Every answer that is no success."""
+
+    error: str
+    remedy: str
+
+
+def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
+    """Make the routes that read, open to the page's cookie too, and those that write."""
+    store = views.store
+
+    @get("/sessions", sync_to_thread=True)
+    def sessions(live: FromQuery[bool | None] = None) -> list[Row]:
+        return [row_of(session) for session in store.sessions(live=live)]
+
+    @get("/sessions/{id:str}", sync_to_thread=True)
+    def session(id: FromPath[str]) -> Whole:
+        detail = views.detail(id)
+        fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
+        return Whole(**fields, facts=store.facts(id))
+
+    @get("/incidents", sync_to_thread=True)
+    def incidents() -> list[Incident]:
+        return store.past_incidents()
+
+    @get("/freezes", sync_to_thread=True)
+    def freezes() -> list[Freeze]:
+        return store.freezes()
+
+    @post("/sessions/{id:str}/wishes", status_code=202, sync_to_thread=True)
+    def wish(
+        id: FromPath[str], data: JSONBody[Ask], idempotency_key: FromHeader[str | None] = None
+    ) -> Response[Taken]:
+        if not idempotency_key or not _KEY.fullmatch(idempotency_key):
+            raise ClientException(
+                "The header Idempotency-Key is missing or malformed.",
+                extra={
+                    "remedy": "Send up to 100 letters, digits, dots and dashes of your own, and"
+                    " the same ones when you repeat a request."
+                },
+            )
+        session = views.session(id)
+        key = f"api:{id}:{idempotency_key}"
+        now = datetime.now(UTC)
+        try:
+            asked = wish_of(
+                session, data.kind, data.text, actor=API, key=key, at=now, head=data.head
+            )
+            new = ask(store, session, asked)
+        except Unfit as problem:
+            raise ClientException(f"{problem}.") from problem
+        except AskedOtherwise as problem:
+            raise ClientException(
+                f"{problem}.", status_code=409, extra={"remedy": "Take another Idempotency-Key."}
+            ) from problem
+        taken = Taken(key=key, session=id, kind=asked.kind, text=asked.text, new=new)
+        return Response(taken, status_code=202 if new else 200)
+
+    @post("/sessions/{id:str}/metadata", status_code=200, sync_to_thread=True)
+    def remember(id: FromPath[str], data: JSONBody[dict[str, str]]) -> dict[str, str]:
+        wrong = [key for key in data if not _METADATA_KEY.fullmatch(key)]
+        if wrong:
+            raise ClientException(
+                f"{wrong[0][:80]!r} is no key.",
+                extra={"remedy": "Use up to 64 letters, digits, dots and dashes."},
+            )
+        views.session(id)
+        store.set_metadata(id, data)
+        return store.metadata(id)
+
+    @post("/freeze", status_code=200, sync_to_thread=True)
+    def freeze(data: JSONBody[Scope]) -> list[Freeze]:
+        views.check_scope(data.scope)
+        store.freeze(data.scope, API)
+        return store.freezes()
+
+    @post("/unfreeze", status_code=200, sync_to_thread=True)
+    def unfreeze(data: JSONBody[Scope]) -> list[Freeze]:
+        views.check_scope(data.scope)
+        store.unfreeze(data.scope)
+        return store.freezes()
+
+    reading = Router(
+        "/api",
+        route_handlers=[sessions, session, incidents, freezes],
+        guards=[access.guard],
+        exception_handlers={HTTPException: as_json},
+    )
+    writing = Router(
+        "/api",
+        route_handlers=[wish, remember, freeze, unfreeze],
+        guards=[access.guard_writing],
+        exception_handlers={HTTPException: as_json},
+        request_max_body_size=_MOST_BYTES,
+    )
+    return reading, writing
+
+
+def as_json(_: Request[object, object, State], problem: HTTPException) -> Response[Problem]:
+    """A problem for programs: what is wrong, and what to do about it."""
+    said = problem.detail
+    if isinstance(problem.extra, list):  # What a body or a parameter lacks, one by one.
+        found = (f"{one.get('key', 'body')}: {one['message']}" for one in problem.extra)
+        said = f"{said}: {'; '.join(found)}"
+    remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
+    answer = Problem(error=said, remedy=remedy)
+    return Response(answer, status_code=problem.status_code, headers=problem.headers)
+
+
+_REMEDIES: Final[Mapping[int, str]] = {
+    400: "README.md says what every route takes.",
+    404: "GET /api/sessions lists the sessions; README.md has the routes.",
+    405: "README.md has the routes and their methods.",
+    413: f"Send at most {_MOST_BYTES} bytes.",
+    500: "The server's log says more.",
+}

@@ -1,0 +1,138 @@
+"""All that is shown of one session: its row, what was asked of it, what happened, what is to do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from bot import plain
+from bot.rows import Row, row_of
+from bot.store import HistoryRow, Ordered, Session
+from lifecycle.actions import Comment
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a session."""
+
+    at: datetime
+    kind: str
+    actor: str
+    status: str  #: For decisions: what it became.
+    text: str
+    actions: tuple[str, ...]  #: Keys of what it asked for.
+
+
+class Letter(Struct, frozen=True, kw_only=True):
+    """One action of a session's outbox."""
+
+    key: str
+    state: str  #: `waiting`, `done` or `given up`.
+    tries: int
+    created: datetime
+    next_at: datetime | None  #: When it is tried next, while it waits.
+    done_at: datetime | None
+    text: str  #: What came of it; while it is not done, what the last try said.
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One thing a person asked for."""
+
+    key: str
+    kind: str
+    actor: str
+    at: datetime
+    text: str
+    answer: str  #: Empty: not judged yet, or frozen.
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """One session with its past and what is under way."""
+
+    session: Row
+    frozen: bool  #: Whether this session alone is frozen.
+    wishes: tuple[Asked, ...]  #: Newest first, likewise below.
+    history: tuple[Step, ...]
+    outbox: tuple[Letter, ...]  #: What needs attention first.
+    attach: str  #: The command line that shows the agent's terminal; empty: there is none.
+    log: str  #: The last lines the agent's program printed.
+
+
+def detail_of(
+    session: Session,
+    history: Sequence[HistoryRow],
+    outbox: Sequence[Ordered],
+    attach: str,
+    log: str,
+    *,
+    frozen: bool,
+) -> Detail:
+    """Put together what the store and the runtime know."""
+    return Detail(
+        session=row_of(session),
+        frozen=frozen,
+        wishes=_asked(session, answers(outbox)),
+        history=tuple(_step(row) for row in sorted(history, key=lambda row: -row.seq)),
+        outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
+        attach=plain.line(attach),
+        log=plain.block(log),
+    )
+
+
+def answers(outbox: Iterable[Ordered]) -> Mapping[str, str]:
+    """What people were answered, by the key of their wish."""
+    said = (order.action for order in outbox)
+    # Its key is `comment:WHICH:` and the wish's.
+    return {
+        one.key.split(":", 2)[2]: one.values["text"]
+        for one in said
+        if isinstance(one, Comment) and one.topic == "answer"
+    }
+
+
+def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
+    return tuple(
+        Asked(
+            key=wish.key,
+            kind=wish.kind,
+            actor=plain.line(wish.actor),
+            at=wish.at,
+            # A wish for help carries its answer.
+            text="" if wish.kind == "help" else plain.block(wish.text),
+            answer=plain.block(answers.get(wish.key, "")),
+        )
+        for wish in reversed(session.wishes)
+    )
+
+
+def _step(row: HistoryRow) -> Step:
+    status = str(row.data.get("status", ""))
+    said = row.data.get("because") or ", ".join(
+        f"{name}: {value}" for name, value in row.data.items()
+    )
+    return Step(
+        at=row.at,
+        kind=row.kind,
+        actor=plain.line(row.actor),
+        status=status,
+        text=plain.line(str(said)),
+        actions=tuple(plain.line(key) for key in row.data.get("actions", ())),
+    )
+
+
+_STATES = {"dead": "given up", "due": "waiting", "done": "done"}
+
+
+def _attention(order: Ordered) -> tuple[int, int]:
+    return list(_STATES).index(order.state), -order.seq
+
+
+def _letter(order: Ordered) -> Letter:
+    return Letter(
+        key=order.key,
+        state=_STATES[order.state],
+        tries=order.tries,
+        created=order.created,
+        next_at=order.next_at if order.state == "due" else None,
+        done_at=order.done_at,
+        text=plain.line(order.result if order.state == "done" else order.error),
+    )

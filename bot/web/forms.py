@@ -1,0 +1,128 @@
+"""The page's buttons: each sends a form, which becomes a wish or a freeze, and leads back."""
+
+import secrets
+from datetime import UTC, datetime
+
+from litestar import Request, Router, post
+from litestar.datastructures import State
+from litestar.exceptions import ClientException
+from litestar.params import FromPath, URLEncodedBody
+from litestar.response import Redirect
+from msgspec import Struct
+
+from bot.asking import PAGE, AskedOtherwise, ask, wish_of
+from bot.commands import Unfit
+from bot.rows import Row
+from bot.web.access import Access
+from bot.web.views import Views
+from lifecycle.status import TERMINAL, Activity, Status
+
+_Request = Request[object, object, State]
+_MOST_BYTES = 100_000
+
+
+class Button(Struct, frozen=True, kw_only=True):
+    """Something that can be asked for by a click."""
+
+    kind: str
+    says: str
+
+
+class _Ask(Struct, frozen=True):
+    kind: str
+    word: str = ""  #: What shows that this page made the form; see `Access.form_word`.
+    key: str = ""  #: Of this form, so that a double click asks once.
+    text: str = ""
+    head: str = ""
+
+
+class _Freeze(Struct, frozen=True):
+    scope: str = ""
+    word: str = ""
+
+
+_ALIVE = frozenset(Status) - TERMINAL
+_RESTORABLE = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
+_BUTTONS = (
+    (Button(kind="resume", says="Resume"), frozenset({Status.PAUSED})),
+    (Button(kind="pause", says="Pause"), _ALIVE - {Status.PAUSED}),
+    (Button(kind="restart", says="Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
+    (Button(kind="restore", says="Restore"), _RESTORABLE),
+    (Button(kind="retry", says="Retry what was given up"), _ALIVE),
+    (Button(kind="stop", says="Stop"), _ALIVE),
+)
+
+
+def buttons(row: Row, given_up: bool) -> list[Button]:
+    """What a click may ask of a session as it stands."""
+    return [
+        button
+        for button, statuses in _BUTTONS
+        if row.status in statuses and (button.kind != "retry" or given_up)
+    ]
+
+
+def sayings(row: Row) -> list[Button]:
+    """What can be said to its agent; answering comes first while it asks."""
+    if row.status not in _ALIVE:
+        return []
+    answer = [Button(kind="answer", says="Answer")]
+    asks = row.activity == Activity.WAITING_INPUT
+    return [*(answer if asks else ()), Button(kind="tell", says="Tell the agent")]
+
+
+def form_key() -> str:
+    """A key for a form that is being made."""
+    return secrets.token_urlsafe(9)
+
+
+def form_routes(views: Views, access: Access) -> list[Router]:
+    """Make the routes the buttons lead to."""
+    store = views.store
+
+    @post("/sessions/{id:str}/ask", sync_to_thread=True)
+    def asks(request: _Request, id: FromPath[str], data: URLEncodedBody[_Ask]) -> Redirect:
+        access.check_form(request, data.word)
+        session = views.session(id)
+        try:
+            asked = wish_of(
+                session,
+                data.kind,
+                data.text,
+                actor=PAGE,
+                key=f"page:{id}:{data.key or form_key()}",
+                at=datetime.now(UTC),
+                head=data.head,
+            )
+            ask(store, session, asked)
+        except (Unfit, AskedOtherwise) as problem:
+            raise ClientException(f"{problem}.") from problem
+        return Redirect(f"/sessions/{id}", status_code=303)
+
+    @post("/freeze", sync_to_thread=True)
+    def freeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
+        access.check_form(request, data.word)
+        views.check_scope(data.scope)
+        store.freeze(data.scope, PAGE)
+        return _back(data.scope)
+
+    @post("/unfreeze", sync_to_thread=True)
+    def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
+        access.check_form(request, data.word)
+        views.check_scope(data.scope)
+        store.unfreeze(data.scope)
+        return _back(data.scope)
+
+    return [
+        Router(
+            "/",
+            route_handlers=[asks, freeze, unfreeze],
+            guards=[access.guard],
+            request_max_body_size=_MOST_BYTES,
+        )
+    ]
+
+
+def _back(scope: str) -> Redirect:
+    kind, _, name = scope.partition(":")
+    return Redirect(f"/sessions/{name}" if kind == "session" else "/", status_code=303)

@@ -1,0 +1,82 @@
+"""What pages and programs are shown, looked up in the store."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from litestar.exceptions import ClientException, NotFoundException
+from msgspec import Struct
+
+from bot.rows import Row, row_of
+from bot.store import BadRow, Freeze, Incident, Session, Store
+from bot.web.detail import Detail, detail_of
+
+
+class Terminal(Struct, frozen=True, kw_only=True):
+    """How the pages learn of a session's program; each is given the session's id."""
+
+    attach: Callable[[str], str]  #: The command line to look at it; empty: there is none.
+    log: Callable[[str], str]  #: The last lines it printed.
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """What concerns more than one session, shown above everything else."""
+
+    incidents: tuple[Incident, ...]
+    freezes: tuple[Freeze, ...]
+
+
+class Views:
+    """Looks things up; what is not there is said as an HTTP error."""
+
+    def __init__(self, store: Store, projects: Iterable[str], terminal: Terminal) -> None:
+        """`projects` are the names in the configuration."""
+        self.store = store
+        self._projects = frozenset(projects)
+        self._terminal = terminal
+
+    def session(self, id: str) -> Session:
+        """One session; 404 where there is none."""
+        session = self.store.session(id)
+        if session is None:
+            raise NotFoundException(f"There is no session {id}.")
+        return session
+
+    def detail(self, id: str) -> Detail:
+        """Everything about one session; 404 where there is none."""
+        session = self.session(id)
+        history, outbox = self.store.history(id), self.store.outbox(id)
+        terminal, scopes = self._terminal, {one.scope for one in self.store.freezes()}
+        return detail_of(
+            *(session, history, outbox, terminal.attach(id), terminal.log(id)),
+            frozen=f"session:{id}" in scopes,
+        )
+
+    def rows(self, ids: Iterable[str]) -> Iterator[Row]:
+        """The sessions of these names that are there and can be read."""
+        for name in sorted(ids):
+            try:
+                session = self.store.session(name)
+            except BadRow:
+                continue  # the store has logged it; the list leaves it out too
+            if session is not None:
+                yield row_of(session)
+
+    def standing(self) -> Standing:
+        """What concerns more than one session."""
+        wide = (one for one in self.store.freezes() if not one.scope.startswith("session:"))
+        return Standing(incidents=tuple(self.store.incidents()), freezes=tuple(wide))
+
+    def check_scope(self, scope: str) -> None:
+        """Raise 400 for a scope of a freeze that there is not."""
+        kind, _, name = scope.partition(":")
+        if not scope or (kind == "project" and name in self._projects):
+            return
+        if kind == "session" and self.store.session(name) is not None:
+            return
+        known = ", ".join(sorted(self._projects)) or "none"
+        raise ClientException(
+            f"{scope[:80]!r} is nothing that can be frozen.",
+            extra={
+                "remedy": f"Use an empty scope for everything, project:NAME (known: {known}) or"
+                " session:ID."
+            },
+        )
