@@ -150,7 +150,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     @post("/unfreeze", status_code=200, sync_to_thread=True)
     def unfreeze(data: JSONBody[Scope]) -> list[Freeze]:
         views.check_scope(data.scope)
-        store.unfreeze(data.scope)
+        store.unfreeze(data.scope, API)
         return store.freezes()
 
     reading = Router(

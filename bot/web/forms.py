@@ -110,7 +110,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
     def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.word)
         views.check_scope(data.scope)
-        store.unfreeze(data.scope)
+        store.unfreeze(data.scope, PAGE)
         return _back(data.scope)
 
     return [
