@@ -115,6 +115,9 @@ class Act:
                 body = words.say(topic, values)
                 self._github.write.reply(session.repository, number, thread, body, key)
                 return Outcome(touches=(_pull(session, number),))
+            case actions.Label(number=number, name=name, on=on):
+                self._github.write.label(session.repository, number, name, on=on)
+                return Outcome()
             case actions.React(comment=comment, content=content):
                 self._github.write.react(session.repository, comment, content)
                 return Outcome()

@@ -192,5 +192,10 @@ def _refuse_lost_work(session: Session, workspace: Worktree) -> None:
 
 def _gone(agent: Agent) -> Agent:
     return replace(
-        agent, activity=Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD, evidence="stopped"
+        agent,
+        activity=Activity.EXITED,
+        runtime=Probe.DEAD,
+        program=Probe.DEAD,
+        stopped=True,
+        evidence="stopped",
     )

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from bot.clock import Clock
 from bot.journal import Journal, Step
 from bot.store import BadRow, Fenced, Judgement, Recorded, Store, Visit
-from lifecycle.actions import Action, Start
+from lifecycle.actions import Action, Comment, Start
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
-from lifecycle.signals import OVER
-from lifecycle.status import Status
+from lifecycle.signals import Stage
 
 log = logging.getLogger(__name__)
 
@@ -107,12 +106,14 @@ class Engine:
 
     def still_wanted(self, facts: Facts, action: Action) -> bool:
         """Whether an action written down earlier is still right, judged by what is known now."""
+        if isinstance(action, Comment) and action.topic == "answer":
+            return True  # What was asked for was judged once, when this was written down.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
         judged = replace(facts, pending=without)
         decision = decide(judged, self._policy, self._clock())
         if isinstance(action, Start):
             # Its run is ordered already, so the reaction that asked for it does not ask again.
-            return decision.signals.stage not in OVER
+            return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
         return any(wanted.key == action.key for wanted in decision.actions)
 
 
@@ -129,6 +130,6 @@ def recorded(facts: Facts, policy: Policy, decision: Decision) -> Recorded:
         run=max([facts.run, *runs]),
         ended=decision.ended,
         frees_slot=facts.slot and not decision.holds_slot,
-        wants_slot=decision.status is Status.QUEUED and not facts.slot,
+        wants_slot=decision.wants_slot,
         judgement=Judgement(facts=facts, policy=policy, decision=decision),
     )

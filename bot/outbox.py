@@ -15,9 +15,14 @@ from bot.engine import Engine
 from bot.journal import Journal, Step
 from bot.store import Due, Observed, Store, StoreFailure, Touch
 from lifecycle.backoff import delay
+from lifecycle.pauses import frozen_by
 from lifecycle.status import Reason
 
 log = logging.getLogger(__name__)
+
+
+#: How long what a freeze holds is left alone before it is looked at again.
+_HELD = timedelta(seconds=2)
 
 
 class NotOurs(Exception):
@@ -52,7 +57,11 @@ class Moot(Exception):
     """An action's cause is gone; it is taken back, and may be asked for again."""
 
 
-#: Asks once more whether an action is wanted and may be done; raises `Moot` or `NotOurs`.
+class Frozen(Exception):
+    """A person stopped every effect; what was written down is held until that is undone."""
+
+
+#: Asks once more whether an action is wanted and may be done; raises `Moot`, `Frozen`, `NotOurs`.
 Check = Callable[[], None]
 
 
@@ -158,6 +167,8 @@ class Outbox:
         except Moot as gone:
             log.info("%s: taken back: %s", about, gone)
             self._store.withdraw(due.seq, self._clock())
+        except Frozen:
+            self._store.hold(due.seq, self._clock() + _HELD)
         except Later as later:
             self._again(due, str(later), later.at)
         except Impossible as no:
@@ -184,7 +195,10 @@ class Outbox:
         return self._doer.do(due, check)
 
     def _check(self, due: Due) -> None:
-        if not self._engine.still_wanted(self._store.facts(due.session), due.action):
+        facts = self._store.facts(due.session)
+        if frozen_by(facts) is not None:
+            raise Frozen
+        if not self._engine.still_wanted(facts, due.action):
             raise Moot("its cause is gone")
         # A bot that lost its place does nothing any more, and what could not be marked is not done.
         if not self._may_act() or not self._store.writable():

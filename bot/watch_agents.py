@@ -82,6 +82,7 @@ class WatchAgents:
             for live in self._store.live()
             if live.run
             and live.agent.run == live.run
+            and not live.agent.stopped
             and live.work.path
             and live.project in self._sites.projects
             and live.agent_type in self._sites.programs

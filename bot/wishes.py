@@ -74,7 +74,7 @@ class Wishes:
             refusal = self._issues.start(wish)
             self._answer(wish, "not_started" if refusal else "", refusal or "a session was made")
         else:
-            topic = "help" if wish.kind == "help" else "no_session"
+            topic = "answer" if wish.kind == "help" else "no_session"
             self._answer(wish, topic, "no session works on this")
 
     def _answer(self, wish: NewWish, topic: str, why: str) -> None:

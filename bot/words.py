@@ -16,14 +16,16 @@ TOPICS: Final[Mapping[str, str]] = {
     "ready": (
         "{sha} is green, reviewed and clean to merge. Write `/mergewright merge` to have it merged."
     ),
-    "attention": "Session `{session}` needs a person: {because}.\n\n{remedy}",
+    "attention": "[{priority}] Session `{session}` needs a person: {because}.\n\n{remedy}",
+    "paused": "[{priority}] Session `{session}` is paused: {because}.\n\n{remedy}",
+    "warning": "[warning] Session `{session}`: {because}.",
     "ended": "Session `{session}` has ended as **{status}**: {because}.\n\n{remedy}",
     "yielded": (
         "{sha} was pushed by a person: the agent leaves this branch alone until it is asked for "
         "something here, or somebody writes `/mergewright resume`."
     ),
     "done_in": "Done in {sha}.",
-    "help": "{text}",
+    "answer": "{text}",
     "no_session": (
         "`{kind}` was not done: no session works on this. Put the label on the issue, or write "
         "`/mergewright start` there, to have an agent work on it."

@@ -88,6 +88,15 @@ class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+class Label(Struct, frozen=True, kw_only=True, tag="label"):
+    """Put a label on the issue, or take it off."""
+
+    key: str
+    number: int
+    name: str
+    on: bool
+
+
 class React(Struct, frozen=True, kw_only=True, tag="react"):
     """Put a reaction on a comment, as an acknowledgement."""
 
@@ -153,6 +162,7 @@ Action = (
     | Rerun
     | OpenPull
     | Comment
+    | Label
     | React
     | Reply
     | MergePull

@@ -4,19 +4,19 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from lifecycle.actions import Action
-from lifecycle.blockers import blockers_for
-from lifecycle.evidence import sentence
-from lifecycle.facts import Ended, Facts
-from lifecycle.lives import this_life
+from lifecycle.actions import Action, Start
+from lifecycle.evidence import clock
+from lifecycle.facts import Ended, Facts, Frozen
+from lifecycle.judging import judge
 from lifecycle.messages import Judged
+from lifecycle.pauses import frozen_by
 from lifecycle.policy import Mode, Policy
 from lifecycle.reactions import ANSWERS
-from lifecycle.reading import foremost, of_pull, read
-from lifecycle.rules import rule_for
-from lifecycle.signals import Hold, Signals
+from lifecycle.reading import of_pull
+from lifecycle.signals import OVER, Hold, Signals, Stage
+from lifecycle.stages import parked
 from lifecycle.status import TERMINAL, Reason, Status
-from lifecycle.view import View
+from lifecycle.wishes import heed
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -31,29 +31,53 @@ class Decision(Struct, frozen=True, kw_only=True):
     recheck_at: datetime | None = None  #: When the same facts may read otherwise; None: never.
     ended: Ended | None = None  #: The outcome to remember.
     holds_slot: bool = True  #: Whether it still needs a place to run a program.
+    wants_slot: bool = False  #: Whether it has something to run, and no such place.
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
-    view = foremost(View(this_life(facts), policy, now))
-    signals, evidence = read(view)
-    rule = rule_for(signals)
-    standing = blockers_for(signals)
-    blockers = ", ".join(row.name for row in standing)
-    because = sentence(rule.because, view, why=evidence.why, blockers=blockers)
-    reason = rule.reason or evidence.reason
-    judged = Judged(view, signals, rule.status, reason, because, evidence.cause)
+    heeded = heed(facts, policy, now)
+    judged = judge(heeded.facts, policy, now)
+    if facts.wishes:
+        judged = judged._replace(answers=heeded.answers, asked=facts.wishes)
+    view, frozen = judged.view, frozen_by(heeded.facts)
+    quiet = frozen is not None or policy.mode is Mode.OBSERVE
+    actions = () if quiet else wanted(judged)
+    starts = any(isinstance(action, Start) for action in actions)
+    if starts and not facts.slot:
+        actions = tuple(action for action in actions if not isinstance(action, Start))
     return Decision(
-        status=rule.status,
-        reason=reason,
-        because=because,
-        signals=signals,
-        blockers=tuple(f"{row.name}: {sentence(row.sentence, view)}" for row in standing),
-        actions=() if policy.mode is Mode.OBSERVE else wanted(judged),
-        recheck_at=view.recheck_at,
+        status=judged.status,
+        reason=judged.reason,
+        because=judged.because,
+        signals=judged.signals,
+        blockers=judged.blockers if frozen is None else (_held(frozen), *judged.blockers),
+        actions=actions,
+        recheck_at=min(filter(None, (view.recheck_at, heeded.recheck_at)), default=None),
         ended=_outcome(judged, now),
-        holds_slot=signals.hold is not Hold.RELEASED,
+        holds_slot=starts or _holds_slot(judged),
+        wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),
     )
+
+
+def _held(frozen: Frozen) -> str:
+    where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
+    return f"frozen: @{frozen.by} froze {where} at {clock(frozen.at)}"
+
+
+def _waits_for_slot(judged: Judged) -> bool:
+    return judged.signals.stage is Stage.QUEUED and judged.reason is not Reason.BUDGET_EXHAUSTED
+
+
+def _holds_slot(judged: Judged) -> bool:
+    """Whether its program runs, or is being started or ended."""
+    view, stage = judged.view, judged.signals.stage
+    if stage in OVER:
+        return judged.signals.hold is not Hold.RELEASED
+    if view.given is None:
+        starting = any(key.startswith("start:") for key in view.facts.pending)
+        return starting or stage is Stage.SPAWNING or _waits_for_slot(judged)
+    return not parked(view)
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
@@ -69,7 +93,8 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 def wanted(judged: Judged) -> tuple[Action, ...]:
     """The actions the status asks for and that were not done, ordered or given up before.
 
-    Two rows that ask for the same key ask for one action: the first row's.
+    Two rows that ask for the same key ask for one action: the first row's. Of several that start
+    a run, the first row's does too.
     """
     facts = judged.view.facts
     found: dict[str, Action] = {}
@@ -79,8 +104,10 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
             if row.when(one.signals):
                 for action in row.then(one):
                     known = action.key in facts.done or action.key in facts.pending
-                    if not known and action.key not in facts.failures:
-                        found.setdefault(action.key, action)
+                    if known or action.key in facts.failures:
+                        continue
+                    # One run is one program.
+                    found.setdefault("start" if isinstance(action, Start) else action.key, action)
     return tuple(found.values())
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Final
 
@@ -17,6 +18,11 @@ def short(sha: str) -> str:
 def names(checks: Sequence[Check]) -> str:
     """What people call these checks."""
     return ", ".join(check.name for check in checks)
+
+
+def clock(at: datetime) -> str:
+    """A time as people write it, to the minute."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _asked(view: View) -> str:

@@ -104,6 +104,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     doubt: Doubt | None = None  #: Whether the probes fail or disagree; None: they do not.
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
+    stopped: bool = False  #: Whether we ended it: nothing more is to be seen of it.
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -250,6 +251,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     branch: str = ""
     run: int = 0  #: The run last ordered; 0: none yet.
     slot: bool = False  #: Whether it may run a program now.
+    start_due: datetime | None = None  #: Since when the start that is written down is being tried.
     waits: str = ""  #: Why it was given no slot, where that was asked for.
     agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
     spent: Spending = Spending()  #: By all its runs since it was last restored.

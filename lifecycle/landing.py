@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lifecycle import actions as do
 from lifecycle.messages import Judged, message
-from lifecycle.policy import Mode
+from lifecycle.policy import MergeMethod, Mode
 
 
 def publish(judged: Judged) -> Iterator[do.Action]:
@@ -56,13 +56,14 @@ def land(judged: Judged) -> Iterator[do.Action]:
     if pull is None:
         return
     wish = view.wish("merge")
-    asked = wish is not None and wish.head == pull.head
-    if view.policy.mode is Mode.MERGE or asked:
+    if wish is not None and (wish.head != pull.head or view.wished_since(wish.at, "cancel")):
+        wish = None
+    if view.policy.mode is Mode.MERGE or wish is not None:
         yield do.MergePull(
             key=f"merge:{pull.head}",
             number=pull.number,
             sha=pull.head,
-            method=view.policy.merge_method,
+            method=MergeMethod(wish.text) if wish and wish.text else view.policy.merge_method,
         )
     else:
         yield do.Comment(

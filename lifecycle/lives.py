@@ -16,12 +16,15 @@ from lifecycle.status import Status
 #: Outcomes a session may be brought back from.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 
+#: The wishes that bring one back: `start` on an issue whose session is over means the same.
+RESTORES: Final = ("restore", "start")
+
 
 def this_life(facts: Facts) -> Facts:
     """The facts without what an earlier life or a forgiven try left in them."""
     if not facts.wishes:
         return facts
-    restored, retried = _asked(facts, "restore"), _asked(facts, "retry")
+    restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
     if restored is None and retried is None:
         return facts
     forgiven = max(filter(None, (restored, retried)))
@@ -35,6 +38,7 @@ def this_life(facts: Facts) -> Facts:
     return replace(
         facts,
         ended=ended,
+        restored_at=restored,
         wishes=tuple(wish for wish in facts.wishes if wish.at >= restored),
         done={
             key: done
@@ -45,8 +49,8 @@ def this_life(facts: Facts) -> Facts:
     )
 
 
-def _asked(facts: Facts, kind: str) -> datetime | None:
-    return max((wish.at for wish in facts.wishes if wish.kind == kind), default=None)
+def _asked(facts: Facts, *kinds: str) -> datetime | None:
+    return max((wish.at for wish in facts.wishes if wish.kind in kinds), default=None)
 
 
 def _last_run(facts: Facts, before: datetime) -> int:

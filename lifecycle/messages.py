@@ -5,9 +5,19 @@ from typing import NamedTuple
 
 from lifecycle import actions as do
 from lifecycle import keys
+from lifecycle.facts import Wish
 from lifecycle.signals import Signals, Talk
+from lifecycle.stages import parked
 from lifecycle.status import Reason, Status
 from lifecycle.view import View, spent
+
+
+class Answer(NamedTuple):
+    """What a person is answered who asked for something."""
+
+    wish: Wish
+    key: str
+    text: str
 
 
 class Judged(NamedTuple):
@@ -19,6 +29,9 @@ class Judged(NamedTuple):
     reason: Reason
     because: str
     cause: str  #: The key of what people have to look at; empty: nothing.
+    blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
+    answers: tuple[Answer, ...] = ()  #: To wishes that were judged now.
+    asked: tuple[Wish, ...] = ()  #: All wishes there are, those without effect too.
 
 
 def message(
@@ -26,7 +39,7 @@ def message(
 ) -> Iterator[do.Action]:
     """Tell the running program, or start a new run with the message as its prompt."""
     facts = judged.view.facts
-    if judged.signals.talk is Talk.ENDED:
+    if parked(judged.view) or judged.signals.talk is Talk.ENDED:
         run = facts.run + 1
         yield do.Start(
             key=keys.of_run("start:message", run),
@@ -42,6 +55,18 @@ def message(
             prompt=prompt,
             covers=tuple(keys.of_run(key, facts.run) for key in covers),
         )
+
+
+def pass_on(judged: Judged) -> Iterator[do.Action]:
+    """What a person has to say to the agent, also while it waits for an answer."""
+    view, agent = judged.view, judged.view.facts.agent
+    for wish in view.facts.wishes:
+        cause = f"tell:wish:{wish.key}"
+        if wish.kind in ("tell", "answer") and view.past.heard(cause) is None:
+            asked = judged.signals.talk is Talk.WAITING
+            values = {"actor": wish.actor, "text": wish.text, "question": agent.question}
+            prompt = do.Prompt(name="answer" if asked else "tell", values=values)
+            yield from message(judged, cause, prompt)
 
 
 def remind(judged: Judged) -> Iterator[do.Action]:

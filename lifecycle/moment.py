@@ -46,3 +46,7 @@ class Moment:
         """The newest wish of a kind."""
         wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
         return max(wishes, key=lambda wish: wish.at, default=None)
+
+    def wished_since(self, at: datetime, *kinds: str) -> bool:
+        """Whether a person asked for one of these after then."""
+        return any(wish.kind in kinds and wish.at > at for wish in self.facts.wishes)

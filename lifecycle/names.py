@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 NAME = "mergewright"
+#: The label that calls people to an issue.
+CALLS_PEOPLE = f"{NAME}:needs-input"
 
 # What a reader does not take for speech: fenced code, hidden comments, code spans. The length of
 # a span's ticks is capped so that a hostile text costs linear time.

@@ -11,6 +11,8 @@ from lifecycle.facts import Done
 _OF_RUNS: Final = ("tell", "heard", "start")
 #: The kinds of actions that end a run's program.
 ENDINGS: Final = ("stop", "park", "release")
+#: The keys, without their run, of what ends a program at rest or in the middle of its work.
+REST, INTERRUPTED = "park:rest", "park:work"
 
 
 class Telling(NamedTuple):
@@ -26,18 +28,27 @@ class Past:
     def __init__(self, done: Mapping[str, Done]) -> None:
         self.pushes: dict[str, datetime] = {}  #: Every commit pushed, with when.
         self.stopped = self.released = False
-        self.ended: set[int] = set()  #: Runs whose program we ended ourselves.
+        self.ended: dict[int, datetime] = {}  #: Runs whose program we ended ourselves, with when.
+        self.interrupted: set[int] = set()  #: Those of them that were in the middle of their work.
+        self.begun = False  #: Whether any run was started.
+        self.labels = 0  #: How often the label that calls people was put on or taken off.
         self._of_runs: list[tuple[str, str, datetime]] = []
         for key, what in done.items():
             kind, _, rest = key.partition(":")
             if kind in _OF_RUNS:
                 self._of_runs.append((kind, key, what.at))
+                self.begun |= kind == "start"
             elif kind == "push":
                 self.pushes[rest] = what.at
             elif kind in ENDINGS:
-                self.ended.add(keys.split(key)[1])
+                cause, run = keys.split(key)
+                self.ended[run] = what.at
+                if cause == INTERRUPTED:
+                    self.interrupted.add(run)
                 self.stopped |= kind == "stop"
                 self.released |= kind == "release"
+            elif kind == "label":
+                self.labels += 1
         self.last_push = max(self.pushes.values(), default=None)
 
     def given(self, run: int) -> datetime | None:
@@ -45,6 +56,10 @@ class Past:
         end = keys.of_run("", run)
         given = [at for kind, key, at in self._of_runs if kind != "heard" and key.endswith(end)]
         return max(given, default=None)
+
+    def started(self, cause: str) -> bool:
+        """Whether a run was started for this cause."""
+        return any(keys.split(key)[0] == cause for kind, key, _ in self._of_runs if kind == "start")
 
     @cached_property
     def crashes(self) -> dict[int, datetime]:

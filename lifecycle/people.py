@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 
 from lifecycle import actions as do
+from lifecycle.budgets import nearly
 from lifecycle.messages import Judged
-from lifecycle.reasons import ADVICE
+from lifecycle.names import CALLS_PEOPLE
+from lifecycle.reasons import ADVICE, Priority
+from lifecycle.status import Status
 
 
 def announce(judged: Judged) -> Iterator[do.Action]:
@@ -51,17 +54,17 @@ def stand_back(judged: Judged) -> Iterator[do.Action]:
 
 
 def acknowledge(judged: Judged) -> Iterator[do.Action]:
-    """Every command is seen to have arrived; `help` is answered."""
-    for wish in judged.view.facts.wishes:
+    """Every command is seen to have arrived, and answered once it was judged."""
+    for wish in judged.asked:
         if wish.comment is not None:
             yield do.React(key=f"react:{wish.key}", comment=wish.comment, content="eyes")
-        if wish.kind == "help":
-            yield do.Comment(
-                key=f"comment:help:{wish.key}",
-                number=_conversation(judged),
-                topic="help",
-                values={"text": wish.text},
-            )
+    for answer in judged.answers:
+        yield do.Comment(
+            key=answer.key,
+            number=_conversation(judged),
+            topic="answer",
+            values={"text": answer.text},
+        )
 
 
 def _conversation(judged: Judged) -> int:
@@ -71,12 +74,50 @@ def _conversation(judged: Judged) -> int:
 
 
 def tell_people(judged: Judged) -> Iterator[do.Action]:
-    """An open question or escalation is told once, with its remedy."""
-    yield do.Comment(
-        key=f"comment:{judged.cause}",
-        number=_conversation(judged),
-        topic="attention",
-        values=_explained(judged),
+    """An open question, escalation or pause is told once, with its remedy."""
+    if judged.cause:
+        yield do.Comment(
+            key=f"comment:{judged.cause}",
+            number=_conversation(judged),
+            topic="paused" if judged.status is Status.PAUSED else "attention",
+            values=_explained(judged),
+        )
+
+
+def warn(judged: Judged) -> Iterator[do.Action]:
+    """That a budget is nearly used up is told once."""
+    for key, because in nearly(judged.view):
+        yield do.Comment(
+            key=f"comment:warn:{key}",
+            number=_conversation(judged),
+            topic="warning",
+            values={"session": judged.view.facts.session, "because": because},
+        )
+
+
+def call(judged: Judged) -> Iterator[do.Action]:
+    """The issue wears a label while people have to look."""
+    if not _called(judged):
+        yield _label(judged, on=True)
+
+
+def let_go(judged: Judged) -> Iterator[do.Action]:
+    """The label goes when its cause is gone."""
+    if _called(judged):
+        yield _label(judged, on=False)
+
+
+def _called(judged: Judged) -> bool:
+    return judged.view.past.labels % 2 == 1
+
+
+def _label(judged: Judged, *, on: bool) -> do.Action:
+    # Its causes come and go, one over the other: its key counts how often it went on and off.
+    return do.Label(
+        key=f"label:{judged.view.past.labels}",
+        number=judged.view.facts.issue.number,
+        name=CALLS_PEOPLE,
+        on=on,
     )
 
 
@@ -96,4 +137,5 @@ def _explained(judged: Judged) -> dict[str, str]:
         "session": judged.view.facts.session,
         "because": judged.because,
         "remedy": advice.remedy if advice else "",
+        "priority": (advice.priority if advice else Priority.INFO).value,
     }

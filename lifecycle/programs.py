@@ -7,7 +7,9 @@ from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.backoff import delay
 from lifecycle.messages import Judged
+from lifecycle.past import INTERRUPTED, REST
 from lifecycle.signals import Talk
+from lifecycle.stages import parked
 
 _DAY_SECONDS: Final = 86_400.0
 
@@ -37,13 +39,55 @@ def restart(judged: Judged) -> Iterator[do.Action]:
     lost = end is not None and bool(end.lost)
     tries = view.losses if lost else view.crashes
     if view.passed(ended, delay(tries + 1, view.policy.restart_seconds)):
-        run = facts.run + 1
-        yield do.Start(
-            key=keys.of_run("start:lost" if lost else "start:crash", run),
-            run=run,
-            prompt=do.Prompt(name="resume"),
-            resume=facts.agent.native_id,
-        )
+        yield from _next_run(judged, "start:lost" if lost else "start:crash")
+
+
+def begin_again(judged: Judged) -> Iterator[do.Action]:
+    """A person wants a new run, whatever the program is doing."""
+    wish = judged.view.wish("restart")
+    if wish is not None and not judged.view.past.started(f"start:restart:{wish.key}"):
+        yield from _next_run(judged, f"start:restart:{wish.key}")
+
+
+def resume(judged: Judged) -> Iterator[do.Action]:
+    """What was ended in the middle of its work goes on, and what a person wants to go on."""
+    view, end = judged.view, judged.view.facts.agent.exit
+    over = view.past.ended.get(view.facts.run) or (end.at if end else view.now)
+    if judged.signals.talk is Talk.INTERRUPTED or view.wished_since(over, "resume"):
+        yield from _next_run(judged, "start:resume")
+
+
+def _next_run(judged: Judged, cause: str) -> Iterator[do.Action]:
+    facts = judged.view.facts
+    run = facts.run + 1
+    yield do.Start(
+        key=keys.of_run(cause, run),
+        run=run,
+        prompt=do.Prompt(name="resume"),
+        resume=facts.agent.native_id,
+    )
+
+
+def pause(judged: Judged) -> Iterator[do.Action]:
+    """The program of a paused session is ended; its conversation is kept, its slot is free."""
+    if judged.view.given is not None:
+        at_rest = judged.signals.talk in (Talk.QUIET, Talk.WAITING, Talk.ENDED)
+        yield _park(judged, REST if at_rest else INTERRUPTED)
+
+
+def park(judged: Judged) -> Iterator[do.Action]:
+    """So is that of one that has waited on people for long; the next cause starts it again."""
+    view, pull = judged.view, judged.view.pull
+    times = [view.given, view.facts.agent.since, view.past.last_push]
+    times += [pull.head_since, pull.green_since] if pull else []
+    since = max(filter(None, times), default=view.facts.created)
+    if not parked(view) and view.passed(since, view.policy.park_seconds):
+        yield _park(judged, REST)
+
+
+def _park(judged: Judged, cause: str) -> do.Action:
+    run = judged.view.facts.run
+    return do.Stop(key=keys.of_run(cause, run), run=run)
 
 
 def stop(judged: Judged) -> Iterator[do.Action]:

@@ -9,16 +9,29 @@ from typing import Final, NamedTuple
 
 from lifecycle import actions as do
 from lifecycle.landing import land, open_pull, publish, rerun, take_in, tidy, update
-from lifecycle.messages import Judged, address_review, remind, repair, resolve_conflict
+from lifecycle.messages import Judged, address_review, pass_on, remind, repair, resolve_conflict
 from lifecycle.people import (
     acknowledge,
     announce,
+    call,
+    let_go,
     reply,
     stand_back,
     tell_people,
     tell_the_end,
+    warn,
 )
-from lifecycle.programs import give_back, release, restart, start, stop
+from lifecycle.programs import (
+    begin_again,
+    give_back,
+    park,
+    pause,
+    release,
+    restart,
+    resume,
+    start,
+    stop,
+)
 from lifecycle.rules import has_pull, ready
 from lifecycle.signals import (
     Ci,
@@ -57,6 +70,8 @@ ON_PULL: Final = frozenset(
 UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
+#: People have to look.
+CALLING: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
 
 def always(_: Signals) -> bool:
@@ -65,6 +80,13 @@ def always(_: Signals) -> bool:
 
 #: The agent can be given something to do: it finished its turn, or ended by itself.
 at_rest = talk(Talk.QUIET, Talk.ENDED)
+#: A person's own words may go to an agent that asks.
+hears_people = talk(Talk.QUIET, Talk.ENDED, Talk.WAITING, Talk.INTERRUPTED)
+#: The agent has nothing to do, and no check runs.
+waits_on_people = both(
+    talk(Talk.QUIET, Talk.ENDED, Talk.WAITING),
+    ci(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
+)
 can_publish = both(at_rest, output(Output.UNPUSHED))
 can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push: what is said now is about what people see.
@@ -78,7 +100,10 @@ REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
     Reaction("announce", frozenset({S.SPAWNING}) | UNDER_WAY, always, announce),
     Reaction("acknowledge", EVERY, always, acknowledge),
+    Reaction("begin_again", UNDER_WAY, always, begin_again),
     Reaction("restart", UNDER_WAY, talk(Talk.CRASHED), restart),
+    Reaction("pass_on", UNDER_WAY, hears_people, pass_on),
+    Reaction("resume", UNDER_WAY, talk(Talk.ENDED, Talk.INTERRUPTED), resume),
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
@@ -90,7 +115,12 @@ REACTIONS: Final = (
     Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
     Reaction("reply", UNDER_WAY, has_pull, reply, each=True),
     Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True),
-    Reaction("tell_people", frozenset({S.NEEDS_INPUT, S.STUCK}), always, tell_people),
+    Reaction("tell_people", CALLING | {S.PAUSED}, always, tell_people),
+    Reaction("call", CALLING, always, call),
+    Reaction("let_go", EVERY - CALLING, always, let_go),
+    Reaction("warn", UNDER_WAY, always, warn),
+    Reaction("park", UNDER_WAY - {S.WORKING, S.STUCK}, waits_on_people, park),
+    Reaction("pause", frozenset({S.PAUSED}), always, pause),
     Reaction("land", ON_PULL, ready, land, each=True),
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
     Reaction("release", frozenset({S.MERGED}), always, release),
@@ -105,4 +135,4 @@ ANSWERS: Final = {
 }
 
 #: Statuses in which nothing follows by itself: somebody else has to move.
-QUIET: Final = frozenset({S.QUEUED, S.PAUSED})
+QUIET: Final = frozenset({S.QUEUED})

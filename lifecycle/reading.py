@@ -33,6 +33,8 @@ def read(view: View) -> tuple[Signals, Evidence]:
     stage, evidence = stage_of(view)
     if stage in OVER:
         return Signals(stage=stage, hold=hold_of(view, stage), talk=view.talk), evidence
+    if stage is Stage.PAUSED:
+        return Signals(stage=stage, talk=view.talk), evidence
     if stage is not Stage.RUNNING:
         return Signals(stage=stage), evidence
     attention, found = _attention(view)

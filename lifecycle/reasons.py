@@ -1,41 +1,60 @@
 """What people can do about a reason, and whether trying again can help."""
 
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from lifecycle.status import Reason
 
 
+class Priority(StrEnum):
+    """How soon people have to look."""
+
+    URGENT = "urgent"  #: It costs something every minute.
+    ACTION = "action"  #: Nothing goes on until somebody does something.
+    WARNING = "warning"  #: It ended, or goes on worse than it should.
+    INFO = "info"  #: It goes on by itself, or as somebody wished.
+
+
 class Advice(NamedTuple):
-    """A remedy in one sentence, and whether a retry may work without it."""
+    """A remedy in one sentence, whether a retry may work without it, and how soon to look."""
 
     remedy: str
     retryable: bool
+    priority: Priority = Priority.ACTION
 
 
 ADVICE: Final = {
     Reason.PROVIDER_EXIT: Advice(
         "Read the agent's last words in its log, mend what they name, and put the label on again.",
         True,
+        Priority.WARNING,
     ),
     Reason.SPAWN_FAILED: Advice(
         "Mend what the message names (`mergewright doctor` checks the machine), then put the "
         "label on again.",
         True,
+        Priority.WARNING,
     ),
     Reason.BRANCH_GONE: Advice(
         "Push the branch to GitHub again and put the label on again, or open an issue for another "
         "try.",
         False,
+        Priority.WARNING,
     ),
     Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it.", False),
-    Reason.USAGE_LIMIT: Advice("Wait for the limit to reset, or raise it.", True),
-    Reason.RUNTIME_LOST: Advice("Put the label on again; its branch and commits are kept.", True),
-    Reason.MANUALLY_KILLED: Advice("Put the label on again to go on.", False),
-    Reason.PR_CLOSED: Advice("Its branch is kept; open an issue for another try.", False),
-    Reason.ISSUE_CLOSED: Advice("Reopen the issue and put the label on again to go on.", False),
-    Reason.LABEL_REMOVED: Advice("Put the label on again to go on.", False),
-    Reason.BUDGET_EXHAUSTED: Advice("Raise the budget, then resume the session.", False),
-    Reason.TIMEOUT: Advice("Look at its terminal, then restart it.", True),
+    Reason.USAGE_LIMIT: Advice("Wait for the limit to reset, or raise it.", True, Priority.INFO),
+    Reason.RUNTIME_LOST: Advice(
+        "Put the label on again; its branch and commits are kept.", True, Priority.WARNING
+    ),
+    Reason.MANUALLY_KILLED: Advice("Put the label on again to go on.", False, Priority.INFO),
+    Reason.PR_CLOSED: Advice("Its branch is kept; reopen it to go on.", False, Priority.INFO),
+    Reason.ISSUE_CLOSED: Advice("Reopen the issue to go on.", False, Priority.INFO),
+    Reason.LABEL_REMOVED: Advice("Put the label on again to go on.", False, Priority.INFO),
+    Reason.BUDGET_EXHAUSTED: Advice(
+        "Write `/mergewright budget +5` for five dollars more, or raise it in the configuration.",
+        False,
+    ),
+    Reason.TIMEOUT: Advice("Look at its log, then put the label on again.", True, Priority.WARNING),
     Reason.REPAIRS_EXHAUSTED: Advice(
         "Push a fix yourself, or tell the agent what to do in a comment on the pull request.",
         False,
@@ -47,27 +66,36 @@ ADVICE: Final = {
         "Mend the base branch and bring it in with GitHub's button, or tell the agent to mend it.",
         False,
     ),
-    Reason.PROBE_FAILURE: Advice("Run `mergewright doctor` and look at its terminal.", True),
+    Reason.PROBE_FAILURE: Advice(
+        "Run `mergewright doctor` and look at its terminal.", True, Priority.URGENT
+    ),
     Reason.PUSH_REFUSED: Advice(
         "Mend what GitHub names, then write `/mergewright retry`; the commits are kept.", False
     ),
     Reason.ACTION_FAILED: Advice(
         "Mend what the message names, then write `/mergewright retry`.", True
     ),
-    Reason.AGENT_QUESTION: Advice("Answer at its terminal.", False),
-    Reason.AGENT_BLOCKED: Advice("Look at its terminal and clear what blocks it.", True),
-    Reason.NO_PROGRESS: Advice("Look at its terminal; tell it how to go on, or stop it.", True),
+    Reason.AGENT_QUESTION: Advice(
+        "Write `/mergewright answer TEXT`, or answer at its terminal.", False
+    ),
+    Reason.AGENT_BLOCKED: Advice(
+        "Look at its terminal and clear what blocks it.", True, Priority.URGENT
+    ),
+    Reason.NO_PROGRESS: Advice(
+        "Look at its terminal; tell it how to go on, or stop it.", True, Priority.URGENT
+    ),
     Reason.NOTHING_TO_SHOW: Advice(
         "Say more in the issue and start again, or close the issue.", False
     ),
     Reason.UNCOMMITTED_WORK: Advice(
-        "Tell the agent what to do with its uncommitted work, or commit it at its terminal.", False
+        "Write `/mergewright tell TEXT` to say what to do with it, or commit it at its terminal.",
+        False,
     ),
-    Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to go on.", False),
+    Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to go on.", False, Priority.INFO),
     Reason.PERSON_PUSHED: Advice(
-        "Write `/mergewright resume`, or tell the agent what to do next.", False
+        "Write `/mergewright resume`, or tell the agent what to do next.", False, Priority.INFO
     ),
     Reason.NO_MEMORY: Advice(
-        "Free memory on the machine; it starts by itself once there is room.", True
+        "Free memory on the machine; it starts by itself once there is room.", True, Priority.INFO
     ),
 }

@@ -59,15 +59,17 @@ RULES: Final = (
         "{why}",
     ),
     Rule(Status.ERRORED, stage(Stage.ERRORED), "it failed beyond retry", "{why}"),
-    Rule(Status.DONE, stage(Stage.DONE), "the issue was completed elsewhere", "{why}"),
-    # It is not under way yet.
     Rule(
-        Status.QUEUED,
-        stage(Stage.QUEUED),
-        "no slot is free",
-        "waits for a free slot",
-        Reason.NO_SLOT,
+        Status.DONE,
+        stage(Stage.DONE),
+        "the issue was completed elsewhere, or there was nothing to change",
+        "{why}",
     ),
+    # It does not go on, or is not under way yet.
+    Rule(
+        Status.PAUSED, stage(Stage.PAUSED), "a person, a budget or a usage limit holds it", "{why}"
+    ),
+    Rule(Status.QUEUED, stage(Stage.QUEUED), "no slot is free, or no budget to begin", "{why}"),
     Rule(
         Status.SPAWNING,
         stage(Stage.SPAWNING),

@@ -19,6 +19,7 @@ class Stage(StrEnum):
     QUEUED = "queued"
     SPAWNING = "spawning"
     RUNNING = "running"
+    PAUSED = "paused"
     MERGED = "merged"
     KILLED = "killed"
     TERMINATED = "terminated"
@@ -26,7 +27,7 @@ class Stage(StrEnum):
     DONE = "done"
 
 
-OVER: Final = frozenset(Stage) - {Stage.QUEUED, Stage.SPAWNING, Stage.RUNNING}
+OVER: Final = frozenset(Stage) - {Stage.QUEUED, Stage.SPAWNING, Stage.RUNNING, Stage.PAUSED}
 
 
 class Hold(StrEnum):
@@ -45,7 +46,9 @@ class Talk(StrEnum):
     QUIET = "quiet"
     WAITING = "waiting"
     BLOCKED = "blocked"
-    ENDED = "ended"  #: Exited by itself without an error; a message starts a new run.
+    #: Exited by itself without an error, or was ended while it rested: a message starts a run.
+    ENDED = "ended"
+    INTERRUPTED = "interrupted"  #: We ended it in the middle of its work: a new run goes on.
     CRASHED = "crashed"  #: Exited by an error, or provably lost with its runtime.
     UNSURE = "unsure"  #: Probes failed or disagree, or the evidence is stale.
 

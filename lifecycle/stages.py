@@ -2,7 +2,13 @@
 
 from typing import Final, NamedTuple
 
+from lifecycle import keys
+from lifecycle.budgets import exhausted
+from lifecycle.escalations import first, nothing_to_show
+from lifecycle.pauses import PAUSES
+from lifecycle.policy import NothingToShow
 from lifecycle.signals import Hold, Stage, Talk
+from lifecycle.stalls import Escalation
 from lifecycle.status import PullState, Reason, Status
 from lifecycle.view import View
 
@@ -29,15 +35,24 @@ AT_WORK: Final = Evidence()
 
 def stage_of(view: View) -> tuple[Stage, Evidence]:
     """Outcomes first: a merge, then what an earlier decision came to, then what ends it now."""
-    facts = view.facts
     over = _ended(view)
     if over is not None:
         return over
-    if not facts.slot:
-        return Stage.QUEUED, AT_WORK
-    if view.given is None:
-        return Stage.SPAWNING, AT_WORK
-    return Stage.RUNNING, AT_WORK
+    pause = first(PAUSES, (view,))
+    if pause is not None:
+        return Stage.PAUSED, _shown(pause)
+    if view.given is not None:
+        # Also without a slot: one whose program was ended gets a slot when it has work for it.
+        return Stage.RUNNING, AT_WORK
+    if not view.past.begun and (over_budget := exhausted(view)):
+        return Stage.QUEUED, _shown(over_budget)._replace(cause="")
+    if not view.facts.slot:
+        return Stage.QUEUED, Evidence(Reason.NO_SLOT, view.facts.waits or "waits for a free slot")
+    return Stage.SPAWNING, AT_WORK
+
+
+def _shown(found: Escalation) -> Evidence:
+    return Evidence(found.reason, found.because, found.key)
 
 
 def _ended(view: View) -> tuple[Stage, Evidence] | None:
@@ -65,6 +80,11 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
     for key, failure in facts.failures.items():
         if key.startswith("start:"):
             return Stage.ERRORED, Evidence(failure.reason, failure.detail)
+    if facts.start_due and view.passed(facts.start_due, view.policy.spawn_seconds):
+        why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
+        return Stage.ERRORED, Evidence(Reason.TIMEOUT, why)
+    if view.policy.nothing_to_show is NothingToShow.DONE and (empty := nothing_to_show(view)):
+        return Stage.DONE, Evidence(Reason.COMPLETED, empty.because)
     return _given_up(view) if view.talk is Talk.CRASHED else None
 
 
@@ -86,6 +106,17 @@ def _crash(view: View) -> Evidence:
         return Evidence(Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
     how = f"exit code {ending.code}" if ending.signal is None else f"signal {ending.signal}"
     return Evidence(Reason.PROVIDER_EXIT, f"the agent ended by {how} {after}")
+
+
+def parked(view: View) -> bool:
+    """Whether the program of this run was ended by us, so that it needs no slot.
+
+    Also where that could not be done and was given up, as below.
+    """
+    run = view.facts.run
+    return run in view.past.ended or any(
+        key.startswith("park:") and keys.split(key)[1] == run for key in view.facts.failures
+    )
 
 
 def hold_of(view: View, stage: Stage) -> Hold:

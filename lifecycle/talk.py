@@ -54,7 +54,10 @@ def _gone(moment: Moment) -> Talk:
     if agent.exit is None and not dead:
         return Talk.UNSURE
     if _ended_by_us(moment):
-        return Talk.ENDED
+        if moment.facts.run in moment.past.interrupted:
+            return Talk.INTERRUPTED
+        # A question that was open when its program was ended is open still.
+        return Talk.WAITING if agent.question else Talk.ENDED
     if agent.exit is not None:
         return Talk.ENDED if agent.exit.code == 0 and not agent.exit.lost else Talk.CRASHED
     # No proof: what was at work a moment ago is not over because two looks say so.

@@ -117,6 +117,18 @@ class Writes:
         made = self._calls.send(repo, "POST", path, {"body": _signed(body, key)}, NewComment)
         return made.id
 
+    def label(self, repo: str, number: int, name: str, *, on: bool) -> None:
+        """Put a label on an issue, or take it off; GitHub makes one that there is not yet."""
+        path = f"issues/{number}/labels"
+        if on:
+            self._calls.do(repo, "POST", path, {"labels": [name]})
+            return
+        try:
+            self._calls.do(repo, "DELETE", f"{path}/{quote(name)}")
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+
     def react(self, repo: str, comment: int, content: str) -> None:
         """Put a reaction on a comment; GitHub itself keeps it from being there twice."""
         path = f"issues/comments/{comment}/reactions"

@@ -26,7 +26,7 @@ from lifecycle.facts import Done, Facts, Failure, Frozen, Spending
 from lifecycle.status import Reason
 
 SESSIONS = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-OUTBOX = """SELECT seq, session, key, state, done_at, result, reason, error, action
+OUTBOX = """SELECT seq, session, key, state, done_at, next_at, result, reason, error, action
     FROM outbox WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, seq"""
 
 
@@ -85,7 +85,8 @@ def _visit(row: Row, around: _Around) -> Visit:
 
 def _facts(row: Row, around: _Around) -> Facts:
     session = row["id"]
-    done, pending, failures = _outbox_facts(around.outbox.get(session, ()))
+    actions = around.outbox.get(session, ())
+    done, pending, failures = _outbox_facts(actions)
     used = around.usage.get(session, ())
     return Facts(
         session=session,
@@ -97,6 +98,7 @@ def _facts(row: Row, around: _Around) -> Facts:
         branch=row["branch"],
         run=row["run"],
         slot=bool(row["slot"]),
+        start_due=_start_due(actions),
         waits=row["waits"],
         agent_name=row["agent_name"],
         spent=spending(used, row["first_run"]),
@@ -132,6 +134,12 @@ def _outbox_facts(
                 at=moment(row["done_at"]), reason=_reason(row), detail=row["error"]
             )
     return done, frozenset(pending), failures
+
+
+def _start_due(rows: Iterable[Row]) -> datetime | None:
+    """Since when the start that is not done yet is being tried; ahead: when it is tried again."""
+    due = (row["next_at"] for row in rows if row["state"] == "due" and row["key"][:6] == "start:")
+    return moment_or_none(max(due, default=None))
 
 
 def _reason(row: Row) -> Reason:

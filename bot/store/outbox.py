@@ -40,6 +40,7 @@ _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
 _REVIVE = """UPDATE outbox SET state = 'due', reason = '', error = '', done_at = NULL,
     attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session, key"""
 
+_HOLD = "UPDATE outbox SET next_at = ? WHERE seq = ? AND state = 'due'"
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
 _Data = Mapping[str, str]
@@ -100,6 +101,10 @@ class Outbox(Base):
     def withdraw(self, seq: int, now: datetime) -> None:
         """Take back an action that was not done, as if it never was; it may be asked for again."""
         self._change(_WITHDRAW, (seq,), Kind.TAKEN_BACK, {}, now)
+
+    def hold(self, seq: int, until: datetime) -> None:
+        """Leave an action alone for a while; that is not a failed try."""
+        self.write(lambda connection: connection.execute(_HOLD, (until.timestamp(), seq)))
 
     def revive(self, seq: int) -> None:
         """A person asks to try a dead one again, at once."""

@@ -46,6 +46,14 @@ TABLES: Final = (
     ),
     Table("lifecycle.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
     Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py",)),
+    Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
+    Table(
+        "lifecycle.budgets",
+        "BUDGETS",
+        (),
+        ("name", "limit", "reached", "says", "of_day"),
+        ("test_budgets.py",),
+    ),
 )
 
 

@@ -24,8 +24,13 @@ def decision(given: Facts, **policy: Any) -> Decision:
 
 
 def asked(given: Facts, **policy: Any) -> list[do.Action]:
-    """What follows from the facts."""
-    return list(decision(given, **policy).actions)
+    """What follows from the facts, but for the label that calls people and answers to wishes."""
+    return [
+        action
+        for action in decision(given, **policy).actions
+        if not isinstance(action, do.Label)
+        and not (isinstance(action, do.Comment) and action.topic == "answer")
+    ]
 
 
 def keys(given: Facts, **policy: Any) -> list[str]:

@@ -55,6 +55,7 @@ class Life:
             run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=Issue(number=12, title="x")
         )
         self.facts = replace(self.facts, done={})
+        self.slots = True  #: Whether there is a free slot for whoever wants one.
         self._commits = 0
         self._said = 0
         self.visit()
@@ -84,7 +85,14 @@ class Life:
         return [a.prompt.name for _, a in self.out if isinstance(a, do.Start | do.Tell)]
 
     def comments(self) -> list[str]:
-        return [a.topic for _, a in self.out if isinstance(a, do.Comment | do.Reply)]
+        """What people were told, without the answers to what they asked for."""
+        said = [a.topic for _, a in self.out if isinstance(a, do.Comment | do.Reply)]
+        return [topic for topic in said if topic != "answer"]
+
+    def answers(self) -> list[str]:
+        """What people were answered."""
+        said = [a for _, a in self.out if isinstance(a, do.Comment)]
+        return [a.values["text"] for a in said if a.topic == "answer"]
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -110,7 +118,7 @@ class Life:
             self.now += timedelta(milliseconds=100)
             self.decision = decide(self.facts, self.policy, self.now)
             self._record(self.decision)
-            if not self.decision.actions:
+            if not self.decision.actions and not self.decision.wants_slot & self.slots:
                 return
             for action in self.decision.actions:
                 self._carry_out(action)
@@ -124,7 +132,7 @@ class Life:
             self.facts,
             run=max([self.facts.run, *runs]),
             ended=decision.ended,
-            slot=self.facts.slot and decision.holds_slot,
+            slot=(self.facts.slot and decision.holds_slot) or (self.slots and decision.wants_slot),
         )
 
     def _carry_out(self, action: do.Action) -> None:
@@ -164,8 +172,9 @@ class Life:
                     ),
                 )
             case do.Stop() | do.Release():
-                gone = {"runtime": Probe.DEAD, "program": Probe.DEAD}
-                self.agent_is(Activity.EXITED, **gone, visit=False)
+                gone = {"runtime": Probe.DEAD, "program": Probe.DEAD, "stopped": True}
+                agent = replace(self.facts.agent, activity=Activity.EXITED, **gone)
+                self.facts = replace(self.facts, agent=agent)
 
     # -- the agent -------------------------------------------------------------------------------
 
@@ -256,21 +265,22 @@ class Life:
         merged_at = self.now if state is PullState.MERGED else None
         return self._pull(self.pull, state=state, merged_at=merged_at)._then(True)
 
-    def a_slot_is_free(self) -> "Life":
-        self.facts = replace(self.facts, slot=True)
+    def slots_are(self, free: bool) -> "Life":
+        self.slots = free
         return self._then(True)
 
     def issue_is(self, **given: Any) -> "Life":
         self.facts = replace(self.facts, issue=replace(self.facts.issue, **given))
         return self._then(True)
 
-    def person_wishes(self, kind: str, head: str = "") -> "Life":
+    def person_wishes(self, kind: str, text: str = "", head: str = "") -> "Life":
         self._said += 1
         wish = Wish(
             key=f"comment:{self._said}",
             kind=kind,
             actor="alice",
             at=self.now,
+            text=text,
             head=head,
             comment=self._said,
         )

@@ -45,10 +45,10 @@ from tests.lifecycle.universe import (
 
 def test_what_follows_goes_out_in_this_order() -> None:
     assert [row.name for row in REACTIONS] == [
-        *("start", "announce", "acknowledge", "restart", "publish", "open_pull"),
-        *("remind", "take_in", "rerun", "repair", "address_review", "update", "resolve_conflict"),
-        *("reply", "stand_back", "tell_people", "land", "tidy", "release", "stop"),
-        *("give_back", "tell_the_end"),
+        *("start", "announce", "acknowledge", "begin_again", "restart", "pass_on", "resume"),
+        *("publish", "open_pull", "remind", "take_in", "rerun", "repair", "address_review"),
+        *("update", "resolve_conflict", "reply", "stand_back", "tell_people", "call", "let_go"),
+        *("warn", "park", "pause", "land", "tidy", "release", "stop", "give_back", "tell_the_end"),
     ]
 
 
@@ -124,7 +124,8 @@ def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
         values={
             "session": "widgets-12",
             "because": "the pull request was closed without a merge",
-            "remedy": "Its branch is kept; open an issue for another try.",
+            "remedy": "Its branch is kept; reopen it to go on.",
+            "priority": "info",
             "status": "terminated",
         },
     )
@@ -274,12 +275,13 @@ def test_a_thread_at_somebody_elses_commit_is_not_answered() -> None:
 
 def test_a_command_is_acknowledged_and_help_is_given() -> None:
     asks_help = wish("help", text="the list")
-    react, comment = asked(facts(agent=AT_WORK, wishes=(asks_help,)))
+    react, comment = decision(facts(agent=AT_WORK, wishes=(asks_help,))).actions
     assert react == do.React(key="react:comment:help", comment=77, content="eyes")
     assert comment == do.Comment(
-        key="comment:help:comment:help", number=12, topic="help", values={"text": "the list"}
+        key="comment:heeded:comment:help", number=12, topic="answer", values={"text": "the list"}
     )
-    assert asked(published(agent=AT_WORK, wishes=(asks_help,)))[1].number == 34  # type: ignore[union-attr]
+    given = published(agent=AT_WORK, wishes=(asks_help,))
+    assert decision(given).actions[1].number == 34  # type: ignore[union-attr]
     assert keys(facts(agent=AT_WORK, wishes=(wish("merge", comment=None),))) == []
 
 
@@ -293,7 +295,8 @@ def test_what_needs_people_is_told_where_they_talk() -> None:
         values={
             "session": "widgets-12",
             "because": "the agent asks: May I?",
-            "remedy": "Answer at its terminal.",
+            "remedy": "Write `/mergewright answer TEXT`, or answer at its terminal.",
+            "priority": "action",
         },
     )
     assert asked(published(agent=asks))[0].number == 34  # type: ignore[union-attr]
@@ -318,22 +321,20 @@ def test_what_is_ready_is_otherwise_announced() -> None:
     )
 
 
+CANCEL = wish("cancel", at=ago(5), comment=None)
+
+
 @pytest.mark.parametrize(
     ("wishes", "key"),
     [
         ((wish("merge", head=HEAD, comment=None),), f"merge:{HEAD}"),
         ((wish("merge", head=NEXT, comment=None),), f"comment:ready:{HEAD}"),
         ((wish("merge", comment=None),), f"comment:ready:{HEAD}"),
-        ((wish("help", head=HEAD, comment=None),), "comment:help:comment:help"),
-        (
-            (
-                wish("merge", head=NEXT, comment=None, at=ago(5)),
-                wish("merge", head=HEAD, comment=None, at=ago(9)),
-            ),
-            f"comment:ready:{HEAD}",
-        ),
+        ((wish("help", head=HEAD, comment=None),), f"comment:ready:{HEAD}"),
+        ((wish("merge", head=HEAD, at=ago(9), comment=None), CANCEL), f"comment:ready:{HEAD}"),
+        ((wish("merge", head=HEAD, at=ago(1), comment=None), CANCEL), f"merge:{HEAD}"),
     ],
-    ids=["this head", "another head", "no head", "another wish", "a later one about another head"],
+    ids=["this head", "another head", "no head", "another wish", "cancelled", "said again"],
 )
 def test_a_wish_to_merge_is_bound_to_its_head(wishes: Any, key: str) -> None:
     assert keys(of(READY, wishes=wishes))[0] == key

@@ -40,7 +40,7 @@ def test_it_begins_a_new_run_that_goes_on_where_the_work_stands() -> None:
     (start,) = (action for action in decision.actions if isinstance(action, do.Start))
     assert (start.key, start.run, start.prompt.name) == ("start:first:r2", 2, "resume")
     ordered = replace(given, run=2, pending=frozenset({start.key}))
-    assert decide(ordered, Policy(), NOW).actions == ()
+    assert not [a for a in decide(ordered, Policy(), NOW).actions if isinstance(a, do.Start)]
 
 
 def test_what_an_earlier_run_was_told_does_not_count_in_the_new_one() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle.blockers import BLOCKERS, blockers_for
 from lifecycle.decide import decide
-from lifecycle.facts import Ended, Facts
+from lifecycle.facts import Agent, Ended, Facts
 from lifecycle.policy import Policy
 from lifecycle.rules import RULES, ready, rule_for
 from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
@@ -49,7 +49,8 @@ def opened(**given: Any) -> Signals:
 
 def test_the_order_of_the_rules_is_the_documented_one() -> None:
     assert [rule.status.value for rule in RULES] == [
-        *("cleanup", "merged", "killed", "terminated", "errored", "done", "queued", "spawning"),
+        *("cleanup", "merged", "killed", "terminated", "errored", "done", "paused"),
+        *("queued", "spawning"),
         *("needs_input", "stuck", "ci_failed", "changes_requested", "pr_open", "mergeable"),
         *("approved", "review_pending", "pr_open", "working"),
     ]
@@ -163,7 +164,7 @@ F, P = CheckState.FAILED, CheckState.PENDING
 SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "spawning": (facts(run=2), "run 2 is being started", ()),
     "spawning the first": (facts(run=0), "run 1 is being started", ()),
-    "queued": (facts(slot=False), "waits for a free slot", ()),
+    "queued": (facts(slot=False, run=0, agent=Agent()), "waits for a free slot", ()),
     "working": (facts(), "the agent is at work: ready", ()),
     "working, by evidence": (
         facts(agent=agent(evidence="it said `ready`")),
@@ -258,7 +259,7 @@ def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool)
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (facts(slot=False), Reason.NO_SLOT),
+        (facts(slot=False, run=0, agent=Agent()), Reason.NO_SLOT),
         (facts(run=2), Reason.STARTING),
         (facts(), Reason.AGENT_AT_WORK),
         (published(), Reason.PULL_REQUEST),

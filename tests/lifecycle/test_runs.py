@@ -218,15 +218,16 @@ def test_a_stop_that_fails_for_good_holds_no_slot() -> None:
 
 
 def test_commands_are_acknowledged_once_also_after_the_end() -> None:
-    life = until_reviewed().person_wishes("help").person_wishes("stop").person_wishes("help")
+    life = until_reviewed().person_wishes("help", "The list.").person_wishes("stop")
+    life.person_wishes("help", "The list.")
     assert len(life.sent("react:")) == 3
-    assert life.comments().count("help") == 2
+    assert len(life.sent("comment:heeded:")) == 2
 
 
 def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_again() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().person_wishes("stop")
-    life.person_wishes("restore").reads(Status.QUEUED)
-    life.a_slot_is_free().agent_works().agent_rests()
+    life.slots_are(False).person_wishes("restore").reads(Status.QUEUED)
+    life.slots_are(True).agent_works().agent_rests()
     assert life.heard() == ["start", "address_review", "resume", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
     life.person_wishes("merge", head=life.pull.head).reads(Status.MERGED)
@@ -238,7 +239,7 @@ def test_a_restored_session_may_break_off_as_often_as_a_new_one_and_ends_as_well
     life = Life().agent_works()
     for _ in range(4):
         life.agent_exits(1).waits(30)
-    life.reads(Status.ERRORED).person_wishes("restore").a_slot_is_free().agent_works()
+    life.reads(Status.ERRORED).person_wishes("restore").agent_works()
     for _ in range(3):
         life.agent_exits(1).waits(30).reads(Status.WORKING)
     life.agent_exits(1).reads(Status.ERRORED)

@@ -63,6 +63,8 @@ def every_signal() -> Iterator[Signals]:
             yield Signals(stage=stage, hold=hold, talk=talk)
     yield Signals(stage=Stage.QUEUED)
     yield Signals(stage=Stage.SPAWNING)
+    for talk in Talk:
+        yield Signals(stage=Stage.PAUSED, talk=talk)
     for talk, attention, output in itertools.product(Talk, Attention, Output):
         running = Signals(stage=Stage.RUNNING, talk=talk, attention=attention, output=output)
         yield running

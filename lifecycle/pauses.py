@@ -1,0 +1,63 @@
+"""What keeps a session from going on for a while: a person, a budget, a usage limit, a freeze."""
+
+from collections.abc import Callable
+from typing import Final
+
+from lifecycle import keys
+from lifecycle.budgets import exhausted
+from lifecycle.evidence import clock
+from lifecycle.facts import Facts, Frozen
+from lifecycle.signals import Talk
+from lifecycle.stalls import Escalation
+from lifecycle.status import Reason
+from lifecycle.view import View
+
+#: Wishes by which a person has a session go on that a person paused.
+GOES_ON: Final = ("resume", "restart", "tell", "answer")
+
+
+def by_person(view: View) -> Escalation | None:
+    """A person said `pause`, and nobody has said anything to go on with since."""
+    pause = view.wish("pause")
+    if pause is None or view.wished_since(pause.at, *GOES_ON):
+        return None
+    # Without a key: whoever said it has an answer already, and nobody else has to be told.
+    return Escalation("", Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
+
+
+def by_budget(view: View) -> Escalation | None:
+    """A budget is used up; before the first run the session waits in the queue for it."""
+    return exhausted(view) if view.past.begun else None
+
+
+def by_usage_limit(view: View) -> Escalation | None:
+    """The agent's provider gives it no more until a time it named, or a person restarts it."""
+    agent = view.facts.agent
+    until = agent.limit_until
+    if until is None or view.talk not in (Talk.BLOCKED, Talk.INTERRUPTED):
+        return None
+    if agent.since is not None and view.wished_since(agent.since, "restart"):
+        return None
+    if view.passed(until, 0):
+        return None
+    key = keys.of_run(f"limit:{until.isoformat()}", agent.run)
+    why = f"the agent's usage limit is reached; it goes on by itself at {clock(until)}"
+    return Escalation(key, Reason.USAGE_LIMIT, why)
+
+
+PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
+    by_person,
+    by_budget,
+    by_usage_limit,
+)
+
+
+def frozen_by(facts: Facts) -> Frozen | None:
+    """Who stopped every effect on this session, if somebody did and nobody has undone it."""
+    if facts.frozen is not None or not facts.wishes:
+        return facts.frozen
+    said = [wish for wish in facts.wishes if wish.kind in ("freeze", "unfreeze")]
+    last = max(said, key=lambda wish: wish.at, default=None)
+    if last is None or last.kind == "unfreeze":
+        return None
+    return Frozen(scope="session", by=last.actor, at=last.at)

@@ -1,0 +1,215 @@
+"""What people may ask for: a row each, with the statuses in which it works and what they are told.
+
+A wish is judged once, by the status before it. It has its effect from then on, or it is explained
+and has none. Which of the two it was is known by the key of its answer.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from lifecycle.budgets import left, raised
+from lifecycle.facts import Facts, Wish
+from lifecycle.judging import judge
+from lifecycle.lives import RESTORABLE, RESTORES
+from lifecycle.messages import Answer, Judged
+from lifecycle.policy import MergeMethod, Policy
+from lifecycle.reasons import ADVICE
+from lifecycle.status import TERMINAL, Status
+
+S = Status
+_EVERY: Final = frozenset(S)
+_ALIVE: Final = _EVERY - TERMINAL
+_STARTED: Final = _ALIVE - {S.QUEUED, S.SPAWNING}
+_NOWHERE: Final[frozenset[Status]] = frozenset()
+_METHODS: Final = frozenset(method.value for method in MergeMethod)
+
+
+def no_fault(_judged: Judged, _wish: Wish) -> str:
+    return ""
+
+
+def _no_words(_judged: Judged, wish: Wish) -> str:
+    return "" if wish.text.strip() else "There is no text in it."
+
+
+def _no_amount(_judged: Judged, wish: Wish) -> str:
+    return "" if raised(wish) else "It needs an amount in US dollars, such as `+5`."
+
+
+def _nothing_given_up(judged: Judged, _wish: Wish) -> str:
+    return "" if judged.view.facts.failures else "Nothing was given up."
+
+
+def _not_to_merge(judged: Judged, wish: Wish) -> str:
+    pull = judged.view.pull
+    if pull is None:
+        return "There is no pull request yet."
+    if wish.text and wish.text not in _METHODS:
+        return f"A pull request is merged by {', '.join(sorted(_METHODS))}."
+    if wish.head != pull.head:
+        return f"Pull request #{pull.number} has moved on since. Look at it, then say it again."
+    return ""
+
+
+def _nothing_to_cancel(judged: Judged, _wish: Wish) -> str:
+    merge = judged.view.wish("merge")
+    if merge is None or judged.view.wished_since(merge.at, "cancel"):
+        return "Nobody has asked for a merge."
+    return ""
+
+
+class Wishing(NamedTuple):
+    """One row. Sentences may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`,
+    `{text}`; they are told of the session before the wish, and `in_vain` of it after.
+    """
+
+    works: frozenset[Status]
+    heeded: str  #: The answer where it has its effect; empty: that effect says it all.
+    otherwise: str  #: The answer in every other status.
+    vain: frozenset[Status] = _NOWHERE  #: Brought there, it has had no effect.
+    in_vain: str = ""  #: The answer then.
+    fault: Callable[[Judged, Wish], str] = no_fault  #: What is wrong with the wish itself.
+
+
+_OVER = "It is over: {because}. {remedy}"
+_STATUS = "`{status}`: {because}.{blockers}{budget}"
+
+WISHES: Final[Mapping[str, Wishing]] = {
+    "help": Wishing(_EVERY, "{text}", ""),
+    "status": Wishing(_EVERY, _STATUS, ""),
+    "why": Wishing(_EVERY, _STATUS + "\n\n{remedy}", ""),
+    "freeze": Wishing(_EVERY, "Nothing is done any more until somebody says `unfreeze`.", ""),
+    "unfreeze": Wishing(_EVERY, "It goes on.", ""),
+    "start": Wishing(
+        RESTORABLE,
+        "It goes on in a new run, once there is a slot for it.",
+        "A session works on this already, `{status}`: {because}.",
+        TERMINAL,
+        "It would end again at once: {because}.",
+    ),
+    "restore": Wishing(
+        RESTORABLE,
+        "It goes on in a new run, once there is a slot for it.",
+        "It cannot be brought back, `{status}`: {because}.",
+        TERMINAL,
+        "It would end again at once: {because}.",
+    ),
+    "stop": Wishing(_ALIVE, "", "It is over already: {because}."),
+    "pause": Wishing(
+        _ALIVE,
+        "Its program is ended, its conversation and its work are kept. "
+        "Write `/mergewright resume` to have it go on.",
+        _OVER,
+    ),
+    "resume": Wishing(
+        _STARTED,
+        "It goes on, once there is a slot for it.",
+        "It is not paused, `{status}`: {because}.",
+        frozenset({S.PAUSED}),
+        "It stays paused: {because}. {remedy}",
+    ),
+    "restart": Wishing(
+        _STARTED,
+        "A new run takes over, once there is a slot for it.",
+        "There is nothing to restart, `{status}`: {because}. {remedy}",
+        frozenset({S.PAUSED}),
+        "It stays paused: {because}. {remedy}",
+    ),
+    "retry": Wishing(_EVERY - {S.ERRORED}, "It is tried again.", _OVER, fault=_nothing_given_up),
+    "tell": Wishing(_ALIVE, "The agent is told as soon as it can hear.", _OVER, fault=_no_words),
+    "answer": Wishing(_ALIVE, "The agent is told as soon as it can hear.", _OVER, fault=_no_words),
+    "merge": Wishing(
+        _ALIVE,
+        "It is merged at this commit as soon as nothing stands in the way.{blockers}",
+        _OVER,
+        fault=_not_to_merge,
+    ),
+    "cancel": Wishing(
+        _ALIVE, "It is not merged without another word.", _OVER, fault=_nothing_to_cancel
+    ),
+    "budget": Wishing(_ALIVE, "It may cost so much more.{budget}", _OVER, fault=_no_amount),
+}
+
+
+class Heeded(NamedTuple):
+    """The facts with those wishes alone that have an effect, and the answers to the new ones."""
+
+    facts: Facts
+    answers: tuple[Answer, ...] = ()
+    recheck_at: datetime | None = None  #: When the answers may read otherwise.
+
+
+def heed(facts: Facts, policy: Policy, now: datetime) -> Heeded:
+    """Judge every wish that has no answer yet, the oldest first."""
+    if not facts.wishes:
+        return Heeded(facts)
+    heeded: list[Wish] = []
+    answers: list[Answer] = []
+    soonest: list[datetime] = []
+    for wish in sorted(facts.wishes, key=lambda wish: wish.at):
+        row = WISHES.get(wish.kind)
+        if row is None or _known(_explained(wish), facts):
+            continue
+        if _known(_answered(wish), facts) or _had_its_effect(wish, facts):
+            heeded.append(wish)
+            continue
+        before = judge(replace(facts, wishes=tuple(heeded)), policy, now)
+        refusal = _refusal(row, wish, before, heeded, facts)
+        if not refusal:
+            heeded.append(wish)
+        key = _explained(wish) if refusal else _answered(wish)
+        if text := refusal or _say(row.heeded, before, wish):
+            answers.append(Answer(wish, key, text))
+        if before.view.recheck_at:
+            soonest.append(before.view.recheck_at)
+    return Heeded(replace(facts, wishes=tuple(heeded)), tuple(answers), min(soonest, default=None))
+
+
+def _refusal(row: Wishing, wish: Wish, before: Judged, heeded: list[Wish], facts: Facts) -> str:
+    """Why a wish has no effect; empty: it has."""
+    if before.status not in row.works:
+        return _say(row.otherwise, before, wish)
+    if fault := row.fault(before, wish):
+        return fault
+    if row.vain:
+        moment = before.view
+        brought = replace(facts, wishes=(*heeded, wish))
+        after = judge(brought, moment.policy, moment.now)
+        if after.status in row.vain:
+            return _say(row.in_vain, after, wish)
+    return ""
+
+
+def _say(sentence: str, judged: Judged, wish: Wish) -> str:
+    advice = ADVICE.get(judged.reason)
+    given = {
+        "status": judged.status.value,
+        "because": judged.because,
+        "remedy": advice.remedy if advice else "",
+        "blockers": "".join(f"\n- {blocker}" for blocker in judged.blockers),
+        "budget": f"\n- {left(judged.view)}",
+        "text": wish.text,
+    }
+    return sentence.format(**given).strip()
+
+
+def _had_its_effect(wish: Wish, facts: Facts) -> bool:
+    """Whether an end or a restore came of it, which leave nothing of how it was before."""
+    if wish.kind in RESTORES:
+        return facts.restored_at is not None and facts.restored_at >= wish.at
+    return facts.ended is not None and facts.ended.at >= wish.at
+
+
+def _known(key: str, facts: Facts) -> bool:
+    return key in facts.done or key in facts.pending or key in facts.failures
+
+
+def _answered(wish: Wish) -> str:
+    return f"comment:heeded:{wish.key}"
+
+
+def _explained(wish: Wish) -> str:
+    return f"comment:wish:{wish.key}"
