@@ -33,7 +33,7 @@ def test_a_label_put_on_anew_goes_on_with_a_session_that_was_stopped(world: Worl
     assert again["run"] == 2
     issue.agent.ends_its_turn()
     assert issue.pull.pull.title == "Add a widget"
-    assert len(issue.said()) == 2
+    assert len(issue.said()) == 3
 
 
 def test_a_stranger_cannot_bring_a_session_back(world: World) -> None:
