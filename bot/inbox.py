@@ -38,13 +38,21 @@ class Inbox:
         waiting = self._store.waiting_deliveries()
         for delivery in waiting:
             try:
-                outcome = _read(delivery)
+                touches, wishes = self.meaning(delivery.event, delivery.body)
             except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
                 self._store.fail_delivery(delivery.id, f"{type(problem).__name__}: {problem}")
                 continue
-            touches, wishes = self._touches(outcome), self._wishes(outcome.command)
             self._store.settle_delivery(delivery.id, touches, wishes)
         return len(waiting)
+
+    def meaning(self, event: str, body: bytes) -> tuple[tuple[Touch, ...], tuple[NewWish, ...]]:
+        """Where a delivery says to look, and what people ask for in it; nothing is written down.
+
+        Raises whatever a body that is no such event raises.
+        """
+        read = EVENTS.get(event)
+        outcome = read(body) if read else Outcome()
+        return self._touches(outcome), self._wishes(outcome.command)
 
     def _touches(self, outcome: Outcome) -> tuple[Touch, ...]:
         return tuple(
@@ -77,11 +85,6 @@ class Inbox:
     def _known(self, repository: str) -> str:
         """A repository as it is configured; empty for one that is none of ours."""
         return self._repositories.get(repository.casefold(), "")
-
-
-def _read(delivery: Delivery) -> Outcome:
-    event = EVENTS.get(delivery.event)
-    return event(delivery.body) if event else Outcome()
 
 
 def _wish_key(comment: RawComment, line: int) -> str:

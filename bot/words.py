@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from lifecycle.text import plain
 
@@ -32,6 +32,28 @@ TOPICS: Final[Mapping[str, str]] = {
     ),
     "not_started": "No agent was started: {why}.",
 }
+
+#: What a row of a session's history says, by its kind; a decision speaks for itself.
+HISTORY: Final[Mapping[str, str]] = {
+    "created": "issue #{issue} asks for {agent}: {title}",
+    "wish": "asks to {kind} {text}",
+    "observed": "{changes}",
+    "slot": "it may run a program now",
+    "decision": "{because}",
+    "done": "{action}: {result}",
+    "given_up": "{action}: {error}",
+    "taken_back": "{action}: its cause is gone",
+    "revived": "{action} is tried again",
+    "freeze": "no effect goes out any more ({scope})",
+    "unfreeze": "effects go out again ({scope})",
+}
+
+
+def happened(kind: str, data: Mapping[str, Any]) -> str:
+    """What a row of history says."""
+    lines = {"changes": "; ".join(data.get("changes", ()))} if kind == "observed" else {}
+    scope = {"scope": data["scope"] or "everywhere"} if "scope" in data else {}
+    return HISTORY[kind].format_map({**data, **lines, **scope}).rstrip(": ")
 
 
 def say(topic: str, values: Mapping[str, str]) -> str:

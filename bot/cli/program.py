@@ -129,6 +129,32 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
 
 
 @app.command()
+def replay(
+    session_id: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="Such as widgets-12.")
+    ] = None,
+    config: Config = None,
+    delivery: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A recorded webhook: say what it would cause."),
+    ] = None,
+    event: Annotated[
+        str, typer.Option(help="Which event it is, where the file does not say.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Make a session's decisions again, and fail if one differs. Touches nothing."""
+    from bot.cli import replaying
+
+    if (session_id is None) == (delivery is None):
+        raise Refused("name either a SESSION or, with --delivery, a recorded webhook")
+    if delivery is not None:
+        replaying.delivery(config, delivery, event, as_json=as_json)
+    elif session_id is not None and not replaying.session(config, session_id, as_json=as_json):
+        raise typer.Exit(PROBLEM)
+
+
+@app.command()
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Look at a session's terminal, as a person sitting before it."""
     from bot.cli import given

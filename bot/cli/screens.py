@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.store import HistoryRow, Session
+from bot.store import BOT, HistoryRow, Kind, Session
+from bot.words import happened
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
 from lifecycle.policy import Mode, Policy
@@ -221,11 +222,11 @@ def _history(history: Sequence[HistoryRow]) -> Table:
 
 
 def _happened(row: HistoryRow) -> str:
-    who = f" by {row.actor}" if row.actor else ""
-    if row.kind != "decision":
-        return f"{row.kind}{who}: " + ", ".join(f"{k} {v}" for k, v in row.data.items())
-    actions = ", ".join(row.data["actions"])
-    return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
+    if row.kind is Kind.DECISION:
+        actions = ", ".join(row.data["actions"])
+        return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
+    who = f" by {row.actor}" if row.actor and row.actor != BOT else ""
+    return f"{row.kind.replace('_', ' ')}{who}: {happened(row.kind, row.data)}"
 
 
 def _action(action: Any) -> str:

@@ -10,6 +10,7 @@ from bot.store.errors import (
     StoreUnusable,
 )
 from bot.store.freezes import Freeze
+from bot.store.history import BOT
 from bot.store.incidents import Incident
 from bot.store.judgements import Kept
 from bot.store.lease import this_process
@@ -36,6 +37,7 @@ from bot.store.values import (
 )
 
 __all__ = [
+    "BOT",
     "Accepted",
     "BadRow",
     "DeadLetter",

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from bot import plain
 from bot.rows import Row, row_of
-from bot.store import HistoryRow, Ordered, Session
+from bot.store import BOT, HistoryRow, Kind, Ordered, Session
+from bot.words import happened
 from lifecycle.actions import Comment
 
 
@@ -105,16 +106,12 @@ def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
 
 
 def _step(row: HistoryRow) -> Step:
-    status = str(row.data.get("status", ""))
-    said = row.data.get("because") or ", ".join(
-        f"{name}: {value}" for name, value in row.data.items()
-    )
     return Step(
         at=row.at,
         kind=row.kind,
-        actor=plain.line(row.actor),
-        status=status,
-        text=plain.line(str(said)),
+        actor=plain.line(row.actor) if row.actor != BOT else "",
+        status=row.data["status"] if row.kind is Kind.DECISION else "",
+        text=plain.line(happened(row.kind, row.data)),
         actions=tuple(plain.line(key) for key in row.data.get("actions", ())),
     )
 

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from bot import words
+from bot.store import Kind
 
 ZERO_WIDTH = "\u200b"
 
@@ -91,3 +92,22 @@ def test_nothing_is_longer_than_github_takes() -> None:
 
 def test_braces_in_a_value_are_not_filled_in() -> None:
     assert words.say("answer", {"text": "{text} {0}"}) == "{text} {0}"
+
+
+def test_every_kind_of_history_has_its_sentence() -> None:
+    assert words.HISTORY.keys() == set(Kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        (Kind.OBSERVED, {"changes": ["agent ready", "workspace at abc"]}, "agent ready; workspace"),
+        (Kind.WISH, {"kind": "stop", "text": "", "key": "k"}, "asks to stop"),
+        (Kind.DONE, {"action": "push:abc", "result": ""}, "push:abc"),
+        (Kind.FREEZE, {"scope": ""}, "no effect goes out any more (everywhere)"),
+    ],
+)
+def test_a_row_of_history_is_told_in_a_sentence(
+    kind: Kind, data: dict[str, object], said: str
+) -> None:
+    assert words.happened(kind, data).startswith(said)

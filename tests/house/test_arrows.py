@@ -31,7 +31,7 @@ LEAVES = {
 
 #: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
 INSIDE_BOT = {
-    "cli": {"app", "asking", "commands", "github", "limits", "rows", "store"},
+    "cli": {"app", "asking", "commands", "github", "limits", "replay", "rows", "store", "words"},
     "app": {
         "act",
         "agents",
@@ -53,7 +53,8 @@ INSIDE_BOT = {
         "web",
         "wishes",
     },
-    "web": {"asking", "commands", "inbox", "plain", "rows", "store"},
+    "web": {"asking", "commands", "inbox", "plain", "rows", "store", "words"},
+    "replay": {"inbox", "store"},
     "ticker": set[str](),
     "wishes": {"asking", "github", "people", "retries", "store", "watch_issues", "words"},
     "asking": {"commands", "store"},

@@ -110,12 +110,13 @@ def test_an_unknown_session_is_not_found(site: Site) -> None:
     assert site.seen("/api/sessions/nope").status_code == 404
 
 
-def test_a_decision_without_words_is_no_trouble(site: Site) -> None:
+def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
     session = site.session(1)
-    site.store.note(session, Kind.WISH, "mara", {"kind": "stop"}, datetime.now(UTC))
+    wish = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
+    site.store.note(session, Kind.WISH, "mara", wish, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
-    assert "Kind: stop" in page
+    assert "asks to tell use tabs" in page.lower()
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/healthz", "/static/page.js", "/nowhere"])

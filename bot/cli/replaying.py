@@ -1,0 +1,98 @@
+"""What `mergewright replay` does and says."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli import given
+from bot.cli.refused import PROBLEM, Refused
+from bot.cli.screens import add, show, show_json
+from bot.replay import Effect, Recording, Replayed, effects, recording, replay
+from bot.store import Kind
+from lifecycle.text import plain
+
+_MOST = 2_000  #: Characters of a value that are shown; a message to an agent may hold whole logs.
+
+
+def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
+    """Make a session's decisions again and say how they come out; whether all do as before."""
+    with given.store(given.settings(config)) as store:
+        name = given.session(store, session_id).id
+        found = list(replay(store.judgements(name)))
+        told = sum(row.kind is Kind.DECISION for row in store.history(name, limit=-1))
+    differing = [one for one in found if one.differences]
+    if as_json:
+        show_json({"session": name, "decisions": told, "replayed": len(found), "differ": differing})
+    else:
+        show(_decisions(name, found, differing, told - len(found)))
+    return not differing
+
+
+def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
+    """Say what a recorded webhook would cause. Raises `Refused`."""
+    webhook = _recorded(file, event)
+    settings = given.settings(config)
+    repositories = frozenset(project.repository for project in settings.projects.values())
+    with given.store(settings) as store:
+        try:
+            found = effects(store, repositories, webhook)
+        except (msgspec.DecodeError, RecursionError) as error:
+            said = f"{file}: this is no payload of `{webhook.event}` ({error})"
+            raise Refused(said, PROBLEM) from None
+    if as_json:
+        show_json({"event": webhook.event, "effects": found})
+    else:
+        show(_effects(webhook.event, found))
+
+
+def _recorded(file: Path, event: str) -> Recording:
+    try:
+        return recording(file.read_bytes(), event)
+    except OSError as error:
+        raise Refused(f"{file}: {error.strerror}") from None
+    except ValueError as error:
+        raise Refused(f"{file}: {error}") from None
+
+
+def _decisions(
+    session: str, found: Sequence[Replayed], differing: Sequence[Replayed], older: int
+) -> RenderableType:
+    lines: list[RenderableType] = []
+    for one in differing:
+        table = _columns()
+        for difference in one.differences:
+            add(table, difference.field, f"then {_json(difference.then)}")
+            add(table, "", f"now  {_json(difference.now)}")
+        when = one.row.at.isoformat(sep=" ", timespec="seconds")
+        lines += [Text(f"decision {one.row.seq} of {when} comes out otherwise:", "bold"), table]
+    verdict = f"{len(differing)} come out otherwise" if differing else "all come out the same"
+    lines.append(Text(f"{session}: {len(found)} decisions made again, {verdict}"))
+    if older:
+        lines.append(Text(f"{older} more cannot be: what they were made from is not kept"))
+    return Group(*lines)
+
+
+def _effects(event: str, found: Sequence[Effect]) -> RenderableType:
+    if not found:
+        return Text(f"{event} would cause nothing: it is about no repository or person here")
+    table = _columns()
+    for effect in found:
+        add(table, effect.session or "no session", effect.what)
+    return Group(Text(f"{event} would cause:"), table)
+
+
+def _columns() -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(overflow="fold")
+    return table
+
+
+def _json(value: Any) -> str:
+    text = plain(msgspec.json.encode(value).decode())
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"

@@ -1,0 +1,154 @@
+"""`mergewright replay`: every decision made again, and a recorded webhook read without effect."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.engine import Engine
+from bot.journal import log_step
+from bot.store import Observed, Store
+from lifecycle.facts import Agent
+from lifecycle.policy import Policy
+from lifecycle.status import Activity, Probe
+from tests.cli.conftest import CommandLine, House
+
+PAYLOADS = Path(__file__).parents[1] / "events/payloads"
+
+
+@pytest.fixture
+def lived(house: House) -> Iterator[str]:
+    """A session that a real engine has decided about twice."""
+    name = house.has_session(slot=True)
+    now = house.now
+    with closing(Store(house.layout.database, clock=lambda: now)) as store:
+        engine = Engine(store, Policy(), "tests", lambda: now, log_step, lambda: None)
+        engine.visit_due()
+        for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
+            now += timedelta(seconds=30)
+            for due in store.due_actions(now):
+                store.mark_done(due.seq, "", now)
+            agent = Agent(
+                run=1,
+                activity=activity,
+                since=now,
+                seen=now,
+                question="Which colour?",
+                runtime=Probe.ALIVE,
+                program=Probe.ALIVE,
+            )
+            store.observe([Observed(session=name, agent=agent)], now)
+            engine.visit_due()
+    yield name
+
+
+def spoil(house: House, statement: str) -> None:
+    with closing(Store(house.layout.database)) as store:
+        store.write(lambda connection: connection.execute(statement))
+
+
+def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, lived: str) -> None:
+    result = mergewright("replay", lived)
+    assert result.code == 0, result.out
+    assert f"{lived}: 2 decisions made again, all come out the same" in result.out
+    assert "1 more cannot be" in result.out, "the decision that the house wrote down itself"
+    found = json.loads(mergewright("replay", lived, "--json").out)
+    assert found == {"session": lived, "decisions": 3, "replayed": 2, "differ": []}
+
+
+@pytest.mark.parametrize(
+    ("statement", "field", "then"),
+    [
+        (
+            "UPDATE history SET data = json_set(data, '$.because', 'it felt so')"
+            " WHERE seq = (SELECT max(history) FROM judgements)",
+            "because",
+            'then "it felt so"',
+        ),
+        (
+            "UPDATE policies SET policy = json_set(policy, '$.mode', 'observe')",
+            "actions",
+            "now  []",
+        ),
+    ],
+)
+def test_a_decision_that_comes_out_otherwise_is_shown_and_fails(
+    mergewright: CommandLine, house: House, lived: str, statement: str, field: str, then: str
+) -> None:
+    spoil(house, statement)
+    result = mergewright("replay", lived)
+    assert result.code == 1
+    assert field in result.out
+    assert then in result.out
+    assert "come out otherwise" in result.out
+
+
+def test_a_recorded_webhook_is_read_and_nothing_is_touched(
+    mergewright: CommandLine, house: House
+) -> None:
+    name = house.has_session(12)
+    before = house.layout.database.read_bytes()
+    result = mergewright("replay", "--delivery", str(PAYLOADS / "issues.json"), "--event", "issues")
+    assert result.code == 0, result.err
+    assert "issues would cause:" in result.out
+    assert f"{name}  look again at acme/widgets issue:12" in result.out
+    assert house.layout.database.read_bytes() == before
+
+
+def test_a_comment_with_a_command_is_told_as_a_wish(
+    mergewright: CommandLine, house: House, tmp_path: Path
+) -> None:
+    name = house.has_session(12)
+    payload = json.loads((PAYLOADS / "issue_comment.json").read_text())
+    payload["comment"]["body"] = "/mergewright tell use tabs"
+    payload["issue"]["number"] = 12
+    record = {"headers": {"X-GitHub-Event": "issue_comment"}, "payload": payload}
+    file = tmp_path / "delivery.json"
+    file.write_text(json.dumps({"event": "ignored", "request": record}))
+    found = json.loads(mergewright("replay", "--delivery", str(file), "--json").out)
+    assert found["event"] == "issue_comment"
+    actor = payload["comment"]["user"]["login"]
+    wish = {"what": f"@{actor} asks: tell use tabs", "session": name}
+    assert wish in found["effects"]
+
+
+def test_a_webhook_about_nobody_here_would_cause_nothing(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session(12)
+    result = mergewright("replay", "--delivery", str(PAYLOADS / "ping.json"), "--event", "ping")
+    assert "ping would cause nothing" in result.out
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "code", "says"),
+    [
+        ("{}", (), 2, "name it with --event"),
+        ("[1]", ("--event", "issues"), 2, "no JSON object"),
+        ("{}", ("--event", "issues"), 1, "no payload of `issues`"),
+    ],
+)
+def test_what_is_no_webhook_is_refused(
+    mergewright: CommandLine,
+    house: House,
+    tmp_path: Path,
+    text: str,
+    words: tuple[str, ...],
+    code: int,
+    says: str,
+) -> None:
+    house.has_session(12)
+    file = tmp_path / "delivery.json"
+    file.write_text(text)
+    result = mergewright("replay", "--delivery", str(file), *words)
+    assert result.code == code
+    assert says in result.err
+
+
+def test_either_a_session_or_a_webhook_is_replayed(mergewright: CommandLine, house: House) -> None:
+    house.has_session(12)
+    assert mergewright("replay").code == 2
+    assert mergewright("replay", "widgets-12", "--delivery", "x.json").code == 2
