@@ -1,7 +1,6 @@
 """`mergewright replay`: every decision made again, and a recorded webhook read without effect."""
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -20,12 +19,12 @@ PAYLOADS = Path(__file__).parents[1] / "events/payloads"
 
 
 @pytest.fixture
-def lived(house: House) -> Iterator[str]:
+def lived(house: House) -> str:
     """A session that a real engine has decided about twice."""
     name = house.has_session(slot=True)
     now = house.now
     with closing(Store(house.layout.database, clock=lambda: now)) as store:
-        engine = Engine(store, Policy(), "tests", lambda: now, log_step, lambda: None)
+        engine = Engine(store, Policy(), lambda: now, log_step, lambda: None)
         engine.visit_due()
         for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
             now += timedelta(seconds=30)
@@ -42,7 +41,7 @@ def lived(house: House) -> Iterator[str]:
             )
             store.observe([Observed(session=name, agent=agent)], now)
             engine.visit_due()
-    yield name
+    return name
 
 
 def spoil(house: House, statement: str) -> None:
