@@ -79,6 +79,7 @@ class App:
         self._epoch: int | None = None
         self._leads_until: datetime | None = None
         self._standing_by = "starting"
+        self._looked_at_all = False  #: Whether every session was visited since we lead.
         self._sorting = Lane("inbox", self._sort)
         self._reading = Lane("github", self._read)
         self._sweeping = Lane("sweep", self._sweep)
@@ -312,6 +313,9 @@ class App:
             self._visiting.kick()
 
     def _visit(self) -> None:
+        if not self._looked_at_all:
+            self.engine.visit_live()
+            self._looked_at_all = True
         self.engine.visit_due()
         if self.store.take_slots(self._caps, free_mb()):
             self._visiting.kick()

@@ -50,6 +50,11 @@ class Engine:
                 break
         return visited
 
+    def visit_live(self) -> int:
+        """Visit everything that is not over, due or not: the policy may be another by now."""
+        live = self._store.live_ids()
+        return sum(self.visit(live[at : at + _GROUP]) for at in range(0, len(live), _GROUP))
+
     def visit(self, sessions: Sequence[str]) -> int:
         """One pass over each of these sessions; how many were judged, or put off.
 

@@ -30,6 +30,7 @@ OF_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND he
 ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
+LIVE_IDS = "SELECT id FROM live ORDER BY id"
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
         work, pulls_read_at FROM sessions WHERE id IN live ORDER BY created, id"""
 
@@ -83,6 +84,11 @@ class Sessions(Base):
         """What a sweep needs of every session that is not over and done with, oldest first."""
         with self._read() as connection:
             return list(readable(live_of, connection.execute(LIVE_ROWS)))
+
+    def live_ids(self) -> list[str]:
+        """The sessions that are not over and done with."""
+        with self._read() as connection:
+            return [row["id"] for row in connection.execute(LIVE_IDS)]
 
     def session_of_issue(self, repository: str, number: int) -> str | None:
         """The session that works on an issue."""

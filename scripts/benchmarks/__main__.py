@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from scripts.benchmarks import ingest, start, sweep
+from scripts.benchmarks import decide, ingest, sessions, start, sweep
 from scripts.benchmarks.figure import Figure
 
 #: Every benchmark by its name; one line each.
@@ -16,6 +16,8 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "ingest": ingest.run,
     "sweep": sweep.run,
     "start": start.run,
+    "decide": decide.run,
+    "sessions": sessions.run,
 }
 
 

@@ -169,3 +169,24 @@ def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     assert told[0] is Step.RECORDED
     assert told[1].startswith("widgets-1 start:first:r1")
     assert visiting.kicks == 1
+
+
+def test_after_a_restart_everything_that_is_not_over_is_visited(
+    visiting: Visiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration may be another one by now; where it says the same, nothing is written."""
+    monkeypatch.setattr(module, "_GROUP", 2)
+    ids = visiting.sessions(1, 2, 3, 4, 5)
+    visiting.engine.visit_due()
+    assert visiting.engine.visit_due() == 0
+    seen = statements(visiting.room)
+    assert visiting.engine.visit_live() == 5
+    assert seen == []
+    recorded = module.recorded
+
+    def otherwise(facts: Facts, policy: Policy, decision: Decision) -> Any:
+        return replace(recorded(facts, policy, decision), because="it is judged otherwise")
+
+    monkeypatch.setattr(module, "recorded", otherwise)
+    assert visiting.engine.visit_live() == 5
+    assert visiting.decisions(ids) == [2] * 5

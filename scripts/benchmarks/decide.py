@@ -1,0 +1,96 @@
+"""What one decision costs: it is made at every visit and before every action."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from statistics import median
+
+from lifecycle.decide import decide
+from lifecycle.facts import Agent, Check, Done, Facts, Issue, Pull, Usage, Verdict, Work
+from lifecycle.policy import Policy
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState
+from scripts.benchmarks.figure import Figure
+
+MICROSECONDS = 20.0
+ROUNDS, CALLS = 200, 50
+_NOW = datetime(2030, 1, 1, tzinfo=UTC)
+_EARLIER = _NOW - timedelta(hours=1)
+_HEAD, _BASE = "a" * 40, "b" * 40
+_DONE = (
+    "comment:started",
+    "start:first:r1",
+    f"push:{'c' * 40}",
+    "pull:mergewright/12-it-breaks",
+    f"tell:ci:{'c' * 40}:1234567890ab:r1",
+    f"push:{'d' * 40}",
+    "tell:review:234567890abc:r1",
+    "heard:IC_1:r1",
+    "react:IC_1",
+    f"push:{_HEAD}",
+)
+
+
+def run() -> dict[str, Figure]:
+    """Decide about one usual session again and again."""
+    facts, policy = usual(), Policy()
+    took: list[float] = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        for _ in range(CALLS):
+            decide(facts, policy, _NOW)
+        took.append((time.perf_counter() - begun) / CALLS * 1e6)
+    value = median(took)
+    return {
+        "decide.usual": Figure(
+            value=value,
+            unit="us",
+            limit=f"<= {MICROSECONDS:g}",
+            holds=value <= MICROSECONDS,
+        )
+    }
+
+
+def usual() -> Facts:
+    """A session with one pull request, ten checks and ten things done; its agent is idle."""
+    return Facts(
+        session="widgets-12",
+        project="widgets",
+        created=_EARLIER,
+        issue=Issue(number=12, title="It breaks", labelled_at=_EARLIER),
+        requester="ada",
+        agent_type="claude",
+        branch="mergewright/12-it-breaks",
+        run=1,
+        slot=True,
+        agent=Agent(
+            run=1,
+            activity=Activity.IDLE,
+            since=_EARLIER,
+            seen=_EARLIER,
+            runtime=Probe.ALIVE,
+            program=Probe.ALIVE,
+            usage=Usage(input=10_000, output=2_000, cost_usd=0.4),
+            native_id="0b0b",
+        ),
+        work=Work(
+            path="/w", branch="mergewright/12-it-breaks", base=_BASE, head=_HEAD, dirty=False
+        ),
+        pulls=(
+            Pull(
+                number=34,
+                state=PullState.OPEN,
+                branch="mergewright/12-it-breaks",
+                head=_HEAD,
+                base=_BASE,
+                base_branch="main",
+                merge=Merge.CLEAN,
+                checks=tuple(
+                    Check(id=f"ci/unit-{n}", name=f"unit-{n}", state=CheckState.PASSED, run_id=n)
+                    for n in range(10)
+                ),
+                verdicts=(Verdict(author="bob", approved=True, sha="c" * 40, allowed=True),),
+                head_since=_EARLIER,
+                green_since=_EARLIER,
+            ),
+        ),
+        done={key: Done(at=_EARLIER) for key in _DONE},
+    )

@@ -1,0 +1,42 @@
+"""A bot in a process of its own over sessions that are there already: what being idle costs.
+
+    python -m scripts.benchmarks.idle FOLDER SIZE
+
+Prints, as JSON, the seconds until all were visited again after the restart, the seconds of
+processor time of a sweep, and the most memory the process had, in MB.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from scripts.benchmarks.population import Population
+
+SWEEPS = 7
+
+
+def main() -> None:
+    """Restart, visit, sweep, and say what it took."""
+    folder, size = Path(sys.argv[1]), int(sys.argv[2])
+    begun = time.perf_counter()
+    population = Population(folder, restored=size)
+    visited = population.engine.visit_live()
+    restarted = time.perf_counter() - begun
+    assert visited == size, f"{visited} of {size} were visited"
+    sweeps = []
+    for _ in range(SWEEPS):
+        population.later(5)
+        begun = time.process_time()
+        assert population.watch.sweep() == 0, "a sweep over idle sessions saw something new"
+        sweeps.append(time.process_time() - begun)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    population.store.close()
+    figures = {"restart": restarted, "sweep": median(sweeps[1:]), "memory": memory}
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Many usual sessions: an agent that is done, a pull request with ten checks that waits for review.
+
+They are made as a bot makes them, by observing, visiting and marking; only GitHub and the agents
+are missing.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bot.engine import Engine
+from bot.journal import Step
+from bot.layout import Layout
+from bot.sites import Sites
+from bot.store import Due, NewSession, Observed, Store
+from bot.watch_agents import WatchAgents
+from config.settings import Project
+from lifecycle.actions import OpenPull, Publish, Start
+from lifecycle.facts import Check, Issue, Pull, Work
+from lifecycle.policy import Policy
+from lifecycle.status import Activity, CheckState, Merge, Probe
+from runtimes.agents.base import AgentType
+from runtimes.agents.shell import Shell
+from runtimes.base import Launch, Seen
+from runtimes.memory import Memory
+
+REPOSITORY, PROJECT = "acme/bench", "bench"
+BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
+_LONG_AGO = BEGAN - timedelta(days=1)
+_ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
+_BASE, _HEAD = "b" * 40, "a" * 40
+_CHECKS = tuple(
+    Check(id=f"actions/ci/unit-{number}", name=f"unit-{number}", state=CheckState.PASSED)
+    for number in range(10)
+)
+
+
+class Population:
+    """A bot's parts around one store, with a clock that moves only when told to."""
+
+    def __init__(self, folder: Path, restored: int = 0) -> None:
+        """`restored`: of how many sessions the programs run on, from an earlier population."""
+        self.now = BEGAN if not restored else BEGAN + timedelta(hours=1)
+        self.layout = Layout(folder)
+        self.store = Store(self.layout.database, clock=self.clock)
+        self.runtime = Memory()
+        projects = {PROJECT: Project(repository=REPOSITORY)}
+        programs = {"shell": Shell(AgentType(program="shell", command=("true",)))}
+        self.sites = Sites(
+            self.layout, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
+        )
+        self.watch = WatchAgents(self.store, self.sites, 300.0, self.clock, _silent)
+        self.engine = Engine(self.store, Policy(), self.clock, _silent, lambda: None)
+        self.size = restored
+        for number in range(1, restored + 1):
+            self._launch(number)
+
+    def later(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+    def clock(self) -> datetime:
+        """The time in here."""
+        return self.now
+
+    def grows(self, size: int) -> None:
+        """Have so many sessions, all idle, nothing due."""
+        numbers = range(self.size + 1, size + 1)
+        self.size = size
+        with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
+            list(workers.map(self._create, numbers))
+            self.engine.visit_due()
+            self.store.take_slots(size)
+            for _ in range(4):
+                self.later(60)
+                self.engine.visit_due()
+                while due := self.store.due_actions(self.now, limit=1000):
+                    list(workers.map(self._done, due))
+        pulls = [Observed(session=_id(n), run=1, pulls=(self._pull(n),)) for n in numbers]
+        self.store.observe(pulls, self.now)
+        self.later(400)
+        self.watch.sweep()
+        self.engine.visit_due()
+
+    def _create(self, number: int) -> None:
+        issue = Issue(number=number, title=f"Part {number} breaks", body="It breaks.\n" * 50)
+        new = NewSession(
+            id=_id(number),
+            project=PROJECT,
+            repository=REPOSITORY,
+            created=self.now,
+            issue=issue,
+            branch=_branch(number),
+            requester=f"person-{number % 20}",
+            agent_type="shell",
+        )
+        self.store.create_session(new)
+
+    def _done(self, due: Due) -> None:
+        number = int(due.session.rpartition("-")[2])
+        result, seen = "", None
+        if isinstance(due.action, Start):
+            seen = self._started(number)
+        elif isinstance(due.action, Publish):
+            result = due.action.head
+        elif isinstance(due.action, OpenPull):
+            result = str(10_000 + number)
+        self.store.mark_done(due.seq, result, self.now, observed=seen)
+
+    def _started(self, number: int) -> Observed:
+        """A program that ran and is done, with the files a workspace and a run leave behind."""
+        workspace = self.sites.workspace(PROJECT, _id(number), _branch(number))
+        head = workspace.repository / "refs" / "heads" / _branch(number)
+        view = workspace.place / "bot.git"
+        for folder in (head.parent, view, workspace.path):
+            folder.mkdir(parents=True)
+        (view / "made").write_text(_BASE)
+        head.write_text(f"{_HEAD}\n")
+        files = self.sites.files(_id(number), 1, _branch(number), workspace.path)
+        files.dir.mkdir(parents=True)
+        files.output.write_text("mergewright: ready done\n")
+        os.utime(files.output, times=(_LONG_AGO.timestamp(),) * 2)
+        self._launch(number)
+        agent = self.sites.programs["shell"].reader(files).read(_ALIVE, None, self.now)
+        return Observed(
+            session=_id(number),
+            run=1,
+            agent=replace(agent, activity=Activity.IDLE),
+            work=Work(
+                path=str(workspace.path),
+                branch=_branch(number),
+                base=_BASE,
+                head=_HEAD,
+                dirty=False,
+            ),
+        )
+
+    def _launch(self, number: int) -> None:
+        folder = self.layout.run(_id(number), 1)
+        self.runtime.start(Launch(name=folder.name, argv=("true",), cwd=folder, env={}, dir=folder))
+
+    def _pull(self, number: int) -> Pull:
+        return Pull(
+            number=10_000 + number,
+            branch=_branch(number),
+            head=_HEAD,
+            base=_BASE,
+            base_branch="main",
+            merge=Merge.CLEAN,
+            checks=_CHECKS,
+            head_since=self.now,
+            green_since=self.now,
+            read_at=self.now,
+        )
+
+
+def _id(number: int) -> str:
+    return f"{PROJECT}-{number}"
+
+
+def _branch(number: int) -> str:
+    return f"mergewright/{number}-part-breaks"
+
+
+def _silent(step: Step, about: str) -> None:
+    """A journal that nobody reads."""

@@ -1,0 +1,55 @@
+"""What thousands of idle sessions cost: the restart, the look at all of them, the memory."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from scripts.benchmarks.figure import Figure
+from scripts.benchmarks.population import Population
+
+SIZES = (10, 100, 1000, 10_000)
+SWEEP_SECONDS = 5.0
+PERCENT, RESTART_SECONDS, MEMORY_MB = 5.0, 2.0, 200.0
+
+
+def run() -> dict[str, Figure]:
+    """Let one population grow, and start a bot on it at every size."""
+    figures: dict[str, Figure] = {}
+    with tempfile.TemporaryDirectory(prefix="mw-") as name:
+        folder = Path(name)
+        for size in SIZES:
+            _grow(folder, size)
+            told = _idle(folder, size)
+            percent = 100 * told["sweep"] / SWEEP_SECONDS
+            most = size == SIZES[-1]
+            figures[f"sessions.{size}.sweep"] = _held(percent, "% core", PERCENT, most)
+            figures[f"sessions.{size}.sweep_each"] = Figure(
+                value=told["sweep"] / size * 1e6, unit="us"
+            )
+            figures[f"sessions.{size}.restart"] = _held(
+                told["restart"], "s", RESTART_SECONDS, size == 1000
+            )
+            figures[f"sessions.{size}.memory"] = _held(told["memory"], "MB", MEMORY_MB, most)
+    return figures
+
+
+def _held(value: float, unit: str, most: float, held: bool) -> Figure:
+    limit = f"<= {most:g}" if held else ""
+    return Figure(value=value, unit=unit, limit=limit, holds=not held or value <= most)
+
+
+def _grow(folder: Path, size: int) -> None:
+    population = Population(folder, restored=sum(1 for _ in (folder / "sessions").glob("*_r1")))
+    try:
+        population.grows(size)
+    finally:
+        population.store.close()
+
+
+def _idle(folder: Path, size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "scripts.benchmarks.idle", str(folder), str(size)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    figures: dict[str, float] = json.loads(told)
+    return figures
