@@ -19,6 +19,7 @@ from bot.store import Due, NewSession, Observed, Store
 from bot.watch_agents import WatchAgents
 from config.settings import Project
 from lifecycle.actions import OpenPull, Publish, Start
+from lifecycle.capacity import Caps
 from lifecycle.facts import Check, Issue, Pull, Work
 from lifecycle.policy import Policy
 from lifecycle.status import Activity, CheckState, Merge, Probe
@@ -73,7 +74,7 @@ class Population:
         with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
             list(workers.map(self._create, numbers))
             self.engine.visit_due()
-            self.store.take_slots(size)
+            self.store.take_slots(Caps(sessions=size))
             for _ in range(4):
                 self.later(60)
                 self.engine.visit_due()

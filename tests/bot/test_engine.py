@@ -12,6 +12,7 @@ from bot import engine as module
 from bot.engine import Engine
 from bot.journal import Step
 from bot.store import Kind, Observed
+from lifecycle.capacity import Caps
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Agent, Facts
 from lifecycle.policy import Policy
@@ -162,7 +163,7 @@ def test_one_that_changes_while_it_is_judged_is_judged_again(
 def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     visiting.sessions(1)
     visiting.engine.visit_due()
-    taken = visiting.room.store.take_slots(1)
+    taken = visiting.room.store.take_slots(Caps(sessions=1))
     assert taken == ["widgets-1"]
     visiting.engine.visit_due()
     (told,) = visiting.told
