@@ -23,6 +23,7 @@ from bot.inbox import Inbox
 from bot.journal import Journal, Step, log_step
 from bot.layout import Layout
 from bot.limits import caps
+from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.people import People
 from bot.prompts import Prompts
@@ -116,7 +117,15 @@ class App:
             self.store, self.sites, policy.idle_seconds, clock, journal, policy.probe_looks
         )
         people = People(self.github, clock)
-        self.watch_pulls = WatchPulls(self.store, self.github, people, clock, journal)
+        self.watch_pulls = WatchPulls(
+            self.store,
+            self.github,
+            people,
+            Movers(self.store, self.sites).who,
+            settings.projects,
+            clock,
+            journal,
+        )
         self.watch_issues = WatchIssues(
             self.store,
             self.github,

@@ -1,8 +1,9 @@
 """The observer of pull requests: touched and stale ones are read whole, and kept as facts."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -14,9 +15,10 @@ from bot.journal import Journal, Step
 from bot.people import People
 from bot.retries import Retries
 from bot.store import DueTouch, Observed, Session, Store, Touch
+from config.settings import Project
 from lifecycle.backoff import delay
-from lifecycle.facts import Check, Pull, Remark, Thread, Verdict
-from lifecycle.status import CheckState, Merge, PullState
+from lifecycle.facts import Check, Pull, Push, Remark, Thread, Verdict
+from lifecycle.status import CheckState, Merge, Mover, PullState
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +40,16 @@ class WatchPulls:
         store: Store,
         github: GitHub,
         people: People,
+        movers: Callable[[Session, Pull, Pull | None], Mover],
+        projects: Mapping[str, Project],
         clock: Clock,
         journal: Journal,
     ) -> None:
         self._store = store
         self._github = github
         self._people = people
+        self._movers = movers
+        self._projects = projects
         self._clock = clock
         self._journal = journal
         self._retries = Retries(clock)
@@ -163,7 +169,7 @@ class WatchPulls:
                 continue
             if number not in known and self._adopting(repository, reading) != session:
                 continue
-            known[number] = self._complete(repository, reading, known.get(number))
+            known[number] = self._complete(before, reading, known.get(number))
         pulls = tuple(known[number] for number in sorted(known))
         changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
         if changed:
@@ -174,29 +180,55 @@ class WatchPulls:
         self._unknown[session] = self._unknown.get(session, 0) + 1
         return timedelta(seconds=delay(self._unknown[session], *_MERGE_UNKNOWN))
 
-    def _complete(self, repository: str, reading: PullReading, before: Pull | None) -> Pull:
-        """Add what GitHub does not say in one answer: permissions, logs, and since when."""
-        pull, now = reading.pull, self._clock()
+    def _complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
+        """Add what GitHub does not say in one answer: permissions, logs, who pushed, since when."""
+        repository, pull, now = session.repository, reading.pull, self._clock()
+        project = self._projects.get(session.project)
+        flaky = project.flaky_checks if project else ()
         logs = {check.run_id: check.log for check in before.checks} if before else {}
-        same_head = before is not None and before.head == pull.head
         green = _green(pull)
         was_green = before is not None and _green(before)
         return replace(
-            pull,
-            checks=tuple(self._with_log(repository, check, logs) for check in pull.checks),
+            self._moved(session, pull, before, now),
+            checks=tuple(
+                replace(self._with_log(repository, check, logs), flaky=_matches(check.name, flaky))
+                for check in pull.checks
+            ),
             verdicts=tuple(self._judged(repository, reading, v) for v in pull.verdicts),
             threads=tuple(self._heard(repository, reading, thread) for thread in pull.threads),
             comments=tuple(self._said(repository, reading, remark) for remark in pull.comments),
-            head_since=before.head_since if before and same_head else now,
             green_since=(
                 now if green and not was_green else before.green_since if before else None
             ),
             read_at=before.read_at if before else now,
         )
 
+    def _moved(self, session: Session, pull: Pull, before: Pull | None, now: datetime) -> Pull:
+        """The pull request with who brought its branch where it is, and what that leaves valid."""
+        if before is not None and before.head == pull.head:
+            return replace(
+                pull,
+                head_by=before.head_by,
+                head_since=before.head_since,
+                person=before.person,
+                carried=before.carried,
+            )
+        mover = self._movers(session, pull, before)
+        pushed = Push(sha=pull.head, at=now) if mover is Mover.PERSON else None
+        kept = before is not None and mover is Mover.UPDATE
+        return replace(
+            pull,
+            head_by=mover,
+            head_since=now,
+            person=pushed or (before.person if before else None),
+            carried=before.carried | {before.head} if before and kept else frozenset(),
+        )
+
     def _with_log(self, repository: str, check: Check, logs: dict[int | None, str]) -> Check:
         """A failed check with the end of its log; read once for each run of it."""
-        if check.state is not CheckState.FAILED or check.run_id is None or check.log:
+        if check.state is not CheckState.FAILED or check.red_on_base:
+            return check
+        if check.run_id is None or check.log:
             return check
         if logs.get(check.run_id):
             return replace(check, log=logs[check.run_id])
@@ -217,12 +249,16 @@ class WatchPulls:
         return replace(check, log=found)
 
     def _allowed(self, repository: str, reading: PullReading, remark: Remark) -> bool:
-        """Whether the author may write; and whoever edited it, where that was somebody else."""
+        """Whether the author may write; and whoever edited it, where that was somebody else.
+
+        Which bots count is the policy's to say.
+        """
         editor = reading.edited_by.get(remark.id, remark.author)
-        return all(self._people.may_write(repository, login) for login in {remark.author, editor})
+        people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
+        return all(self._people.may_write(repository, login) for login in people)
 
     def _said(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
-        if remark.own or remark.bot:
+        if remark.own:
             return remark
         return replace(remark, allowed=self._allowed(repository, reading, remark))
 
@@ -232,8 +268,13 @@ class WatchPulls:
 
     def _judged(self, repository: str, reading: PullReading, verdict: Verdict) -> Verdict:
         remark = self._said(repository, reading, verdict.remark) if verdict.remark else None
-        allowed = self._people.may_write(repository, verdict.author)
+        own = verdict.author == self._github.read.me()
+        allowed = not own and self._people.may_write(repository, verdict.author)
         return replace(verdict, allowed=allowed, remark=remark)
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _green(pull: Pull) -> bool:

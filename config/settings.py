@@ -68,6 +68,7 @@ class Project(Table, frozen=True, kw_only=True):
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
     #: Who of several agents gets a new session: who is least busy, or who had the requester's last.
     affinity: Literal["none", "last"] = "none"
+    flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail at random.
 
 
 class AgentTypeSettings(Table, frozen=True, kw_only=True):

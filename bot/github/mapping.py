@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from bot.github.shapes import Context, PullRequest, Review
+from bot.github.shapes import PullRequest, Review, Told
 from lifecycle.status import CheckState, Merge, PullState
 from lifecycle.status import Review as ReviewState
 
@@ -54,7 +54,7 @@ PULL_STATES = {
 }
 
 
-def check_state(context: Context) -> CheckState:
+def check_state(context: Told) -> CheckState:
     """What one check run or commit status says; an unknown word reads as pending."""
     if context.typename == "StatusContext":
         return STATUSES.get(context.state or "", CheckState.PENDING)

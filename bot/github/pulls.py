@@ -1,24 +1,22 @@
 """Pages of a pull request as GitHub tells it -> one `PullReading`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
-from bot.github.mapping import PULL_STATES, check_state, merge_state, review_state
+from bot.github.checks import BEGINNING, OnBase, checks_of, required_checks, rollup_of
+from bot.github.mapping import PULL_STATES, merge_state, review_state
 from bot.github.readings import PullReading
 from bot.github.shapes import (
     Actor,
-    BaseRef,
     Comment,
-    Context,
     PullRequest,
     Review,
     ReviewThread,
-    Rollup,
 )
-from lifecycle.facts import Check, Pull, Remark, Thread, Verdict
-from lifecycle.status import CheckState, PullState
+from lifecycle.facts import Pull, Remark, Thread, Verdict
+from lifecycle.status import PullState
 
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING = OnBase()
 SIDES = {"APPROVED": True, "CHANGES_REQUESTED": False}
 
 
@@ -30,7 +28,9 @@ def login_of(actor: Actor | None) -> str:
     return f"{actor.login}[bot]" if bot else actor.login
 
 
-def reading_of(pages: Sequence[PullRequest], me: str, now: datetime) -> PullReading:
+def reading_of(
+    pages: Sequence[PullRequest], me: str, now: datetime, on_base: OnBase = _NOTHING
+) -> PullReading:
     """One reading of all pages, the newest of which says how the pull request stands.
 
     `checks_complete` is False where a page is missing or the checks are not those of the head.
@@ -59,14 +59,15 @@ def reading_of(pages: Sequence[PullRequest], me: str, now: datetime) -> PullRead
             title=last.title,
             state=PULL_STATES.get(last.state, PullState.OPEN),
             draft=last.is_draft,
+            branch=last.head_ref_name,
             head=last.head_ref_oid,
             base=base.target.oid if base and base.target else last.base_ref_oid,
             base_branch=last.base_ref_name,
             merge=merge_state(last.mergeable, last.merge_state_status),
             review=review_state(last),
-            checks=_checks(pages, required),
+            checks=checks_of(pages, required, me, on_base),
             checks_complete=_complete(pages),
-            checks_expected=required is not None,
+            checks_expected=required is not None or on_base.reported,
             verdicts=verdicts,
             threads=tuple(_thread(thread, me) for thread in threads),
             comments=tuple(sorted(remarks, key=lambda remark: (remark.at, remark.id))),
@@ -78,69 +79,6 @@ def reading_of(pages: Sequence[PullRequest], me: str, now: datetime) -> PullRead
         merged_by=login_of(last.merged_by),
         body=last.body,
         edited_by=dict(_edits(comments, [*reviews, *latest], threads)),
-    )
-
-
-def rollup_of(page: PullRequest) -> Rollup | None:
-    """The checks of the newest commit; None: it has none."""
-    return page.commits.nodes[-1].commit.status_check_rollup if page.commits.nodes else None
-
-
-def required_checks(base: BaseRef | None) -> frozenset[str] | None:
-    """The names of the checks the base branch's rules require; None: none, or not for us to see."""
-    if base is None:
-        return None
-    found: list[frozenset[str]] = []
-    protection = base.branch_protection_rule
-    if protection and protection.requires_status_checks:
-        found.append(frozenset(filter(None, protection.required_status_check_contexts or ())))
-    for rule in base.rules.nodes if base.rules else ():
-        if rule.type == "REQUIRED_STATUS_CHECKS" and rule.parameters:
-            found.append(frozenset(c.context for c in rule.parameters.required_status_checks))
-    return frozenset().union(*found) if found else None
-
-
-def _checks(pages: Iterable[PullRequest], required: frozenset[str] | None) -> tuple[Check, ...]:
-    """The newest of each identity; a required one that never reported is there as pending."""
-    newest: dict[tuple[str, ...], Context] = {}
-    rollups = (rollup for page in pages if (rollup := rollup_of(page)))
-    for context in (each for rollup in rollups for each in rollup.contexts.nodes if each):
-        identity = _identity(context)
-        if identity not in newest or _age(newest[identity]) < _age(context):
-            newest[identity] = context
-    checks = [_check(identity, context) for identity, context in newest.items()]
-    reported = {check.name for check in checks}
-    missing = sorted((required or frozenset()) - reported)
-    return (
-        *sorted(checks, key=lambda check: check.id),
-        *(
-            Check(id=f"required / {name}", name=name, state=CheckState.PENDING, required=True)
-            for name in missing
-        ),
-    )
-
-
-def _identity(context: Context) -> tuple[str, ...]:
-    if context.typename == "StatusContext":
-        return ("status", context.context)
-    suite = context.check_suite
-    run = suite.workflow_run if suite else None
-    app = suite.app.slug if suite and suite.app else ""
-    return (app, run.workflow.name if run else "", run.event if run else "", context.name)
-
-
-def _age(context: Context) -> tuple[datetime, int]:
-    return (context.created_at or BEGINNING, context.database_id)
-
-
-def _check(identity: tuple[str, ...], context: Context) -> Check:
-    return Check(
-        id=" / ".join(filter(None, identity)),
-        name=context.name or context.context,
-        state=check_state(context),
-        required=context.is_required,
-        url=context.details_url or context.target_url or "",
-        run_id=context.database_id or None,
     )
 
 

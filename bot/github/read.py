@@ -2,17 +2,27 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from threading import Lock
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from bot.github.calls import Calls
+from bot.github.checks import OnBase, on_base, rollup_of, wants_base
 from bot.github.errors import Refused, TryLater
 from bot.github.issues import issue_of
-from bot.github.pulls import reading_of, rollup_of
+from bot.github.pulls import reading_of
 from bot.github.readings import Edit, IssueReading, Labeling, PullReading, Repository
-from bot.github.shapes import BranchData, IssueData, Page, PullData, PullRequest, ViewerData
+from bot.github.shapes import (
+    BaseData,
+    BranchData,
+    IssueData,
+    Page,
+    PullData,
+    PullRequest,
+    ViewerData,
+)
 from bot.github.tail import tail
 from lifecycle.policy import MergeMethod
 
@@ -178,7 +188,11 @@ class Reads:
             if not _more(page):
                 break
             cursors = _cursors(page, cursors)
-        return reading_of(pages, self.me(), self._calls.clock())
+        read = partial(reading_of, pages, self.me(), self._calls.clock())
+        reading = read()
+        if not wants_base(reading.pull.checks):
+            return reading
+        return read(self._on_base(repo, reading.pull.base))
 
     def check_log(self, repo: str, run_id: int) -> str:
         """The end of what a check run printed: a job's log, or the text the check gave itself."""
@@ -192,6 +206,11 @@ class Reads:
                     raise
         output = run.output
         return tail(output.text or output.summary or output.title or "")
+
+    def _on_base(self, repo: str, commit: str) -> OnBase:
+        data = self._calls.graphql(repo, "base_checks", BaseData, {"commit": commit})
+        found = data.repository.object if data else None
+        return on_base(found.history.nodes, self.me()) if found else OnBase()
 
     def _who_am_i(self) -> str:
         if self._calls.tokens.is_app:

@@ -191,21 +191,29 @@ class CheckSuite(Shape, frozen=True):
     workflow_run: WorkflowRun | None
 
 
-class Context(Shape, frozen=True):
-    """A CheckRun or a StatusContext."""
+class Told(Shape, frozen=True, kw_only=True):
+    """What a CheckRun or a StatusContext says."""
 
     typename: str = field(name="__typename")
-    is_required: bool
     # CheckRun
-    database_id: int = 0
     name: str = ""
     status: str | None = None
     conclusion: str | None = None
-    details_url: str | None = None
     check_suite: CheckSuite | None = None
     # StatusContext
     context: str = ""
     state: str | None = None
+    creator: Actor | None = None
+
+
+class Context(Told, frozen=True, kw_only=True):
+    """One of a pull request's head."""
+
+    is_required: bool
+    # CheckRun
+    database_id: int = 0
+    details_url: str | None = None
+    # StatusContext
     target_url: str | None = None
     created_at: datetime | None = None
 
@@ -300,6 +308,39 @@ class PullData(Shape, frozen=True):
     """The answer to pull.graphql."""
 
     repository: PullRepository
+
+
+# base_checks.graphql
+
+
+class BaseRollup(Shape, frozen=True):
+    """The first hundred checks of a commit of the base branch."""
+
+    contexts: Nodes[Told | None]
+
+
+class BaseCommit(Shape, frozen=True):
+    """A commit of the base branch."""
+
+    status_check_rollup: BaseRollup | None
+
+
+class BaseObject(Shape, frozen=True):
+    """What has the name that was asked for; only a commit has a history."""
+
+    history: Nodes[BaseCommit] = Nodes(nodes=())
+
+
+class BaseRepository(Shape, frozen=True):
+    """The repository around it."""
+
+    object: BaseObject | None
+
+
+class BaseData(Shape, frozen=True):
+    """The answer to base_checks.graphql."""
+
+    repository: BaseRepository
 
 
 # viewer.graphql and reply.graphql

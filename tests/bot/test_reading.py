@@ -18,7 +18,7 @@ from bot.wishes import Wishes
 from config.settings import Project
 from lifecycle.actions import Publish
 from lifecycle.facts import Check, Issue, Pull, Remark, Verdict
-from lifecycle.status import CheckState, Merge, PullState
+from lifecycle.status import CheckState, Merge, Mover, PullState
 
 PROJECTS: Mapping[str, Project] = {
     "widgets": Project(repository="acme/widgets"),
@@ -73,7 +73,11 @@ class Bench:
         self.github = GitHub()
         github: Any = self.github
         self.people = People(github, room.clock)
-        self.pulls = WatchPulls(room.store, github, self.people, room.clock, log_step)
+        self.mover: Any = Mover.BOT
+        self.pulls = WatchPulls(
+            *(room.store, github, self.people, lambda *_: answer(self.mover)),
+            *(PROJECTS, room.clock, log_step),
+        )
         self.issues = WatchIssues(
             *(room.store, github, self.people, self.pulls, PROJECTS, ("shell", "claude")),
             *(room.clock, log_step),
@@ -313,14 +317,14 @@ def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> 
         Remark(id=f"comment:{n}", author=author, body="x", at=at)
         for n, author in enumerate(["ada", "mallory", "ada", "ada", ""])
     ]
+    # A bot has no permission to ask for; whether it counts is the policy's to say.
     robot = Remark(id="comment:9", author="robot[bot]", body="x", at=at, bot=True)
-    bench.github.writers.add("robot[bot]")
     verdicts = tuple(
         Verdict(author=author, approved=True, sha="a1") for author in ("rob", "mallory", "")
     )
     bench.pull(comments=(*said, robot), verdicts=verdicts)
     (pull,) = bench.reads()
-    assert [remark.allowed for remark in pull.comments] == [True] + [False] * 5
+    assert [remark.allowed for remark in pull.comments] == [True] + [False] * 4 + [True]
     assert [verdict.allowed for verdict in pull.verdicts] == [True, False, False]
 
 

@@ -158,6 +158,7 @@ CALLS: dict[str, Call] = {
     "update run": lambda s: s.installed.rest.checks.update(
         **s.at, check_run_id=s.run.id, conclusion="failure"
     ),
+    "job": lambda s: s.kit.rest.actions.get_job_for_workflow_run(**s.at, job_id=s.job.id),
     "annotations": lambda s: s.kit.rest.checks.list_annotations(**s.at, check_run_id=s.run.id),
     "new run": lambda s: s.installed.rest.checks.create(
         **s.at, name="types", head_sha=s.pull.head, status="completed", conclusion="success"
@@ -170,6 +171,8 @@ CALLS: dict[str, Call] = {
     "new status": lambda s: s.kit.rest.repos.create_commit_status(
         **s.at, sha=s.pull.head, state="success", context="deploy"
     ),
+    "rerequest": lambda s: s.kit.rest.checks.rerequest_run(**s.at, check_run_id=s.run.id),
+    "rerun": lambda s: s.kit.rest.actions.re_run_workflow_failed_jobs(**s.at, run_id=s.suite.id),
     "branch": lambda s: s.kit.rest.repos.get_branch(**s.at, branch="main"),
     "ref": lambda s: s.kit.rest.git.get_ref(**s.at, ref="heads/feat"),
     "commits": lambda s: s.kit.rest.repos.list_commits(**s.at, sha="feat"),

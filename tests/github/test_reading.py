@@ -20,14 +20,21 @@ VIEWER = {"data": {"viewer": {"login": "wright"}}}
 PLACE = ("repository", "pullRequest")
 
 
-def answers(mock: respx.MockRouter, *pages: PullRequest, errors: Any = None) -> list[Any]:
-    """Answer with these pages in turn, the last for ever; collects the variables asked with."""
+def answers(
+    mock: respx.MockRouter, *pages: PullRequest, errors: Any = None, base: Any = None
+) -> list[Any]:
+    """Answer with these pages in turn, the last for ever; collects the variables asked with.
+
+    `base` is what the base branch's newest commit is told to be.
+    """
     asked: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content)
         if "viewer" in body["query"]:
             return httpx.Response(200, json=VIEWER)
+        if "BaseChecks" in body["query"]:
+            return httpx.Response(200, json={"data": {"repository": {"object": base}}})
         asked.append(body["variables"])
         found = msgspec.to_builtins(pages[min(len(asked), len(pages)) - 1])
         data = {"data": {"repository": {"pullRequest": found}}}

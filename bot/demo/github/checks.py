@@ -66,6 +66,7 @@ class CheckRun(Thing):
     completed_at: datetime | None = None
     output: dict[str, Any] = field(default_factory=dict)  #: title, summary, text, annotations
     log: str = ""
+    attempt: int = 1  #: Which run of its workflow it belongs to, for a job of Actions.
 
     @property
     def world(self) -> World:
@@ -184,6 +185,19 @@ class Checks:
         suite.runs.append(self.world.add(run))
         run.publish("created")
         return run
+
+    @locked
+    def rerun(self, run: CheckRun) -> CheckRun:
+        """Queue another run of the same check."""
+        again = CheckRun(
+            suite=run.suite,
+            name=run.name,
+            attempt=run.attempt + 1,
+            **self.world.identity("CR"),
+        )
+        run.suite.runs.append(self.world.add(again))
+        again.publish("created")
+        return again
 
     @locked
     def status(

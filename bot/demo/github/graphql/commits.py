@@ -87,6 +87,7 @@ def commit(known: Commit, asking: Request) -> Json:
         "url": f"{repo.url}/commit/{sha}",
         "status": lazy(lambda: _status(repo, sha)),
         "statusCheckRollup": lazy(lambda: rollup(repo, sha)),
+        "history": pages(lambda: [Commit(repo, made.sha) for made in repo.git.log(sha)]),
         "checkSuites": pages(lambda: repo.checks.suites_of(sha)),
     }
 

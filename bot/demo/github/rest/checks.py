@@ -114,6 +114,34 @@ def _find(repo: Repository, run_id: int) -> CheckRun:
     raise not_found()
 
 
+# -- once more
+
+
+def _rerequest(request: Request) -> Answer:
+    repo = request.repo_for("write")
+    repo.checks.rerun(_find(repo, int(request.params["id"])))
+    return Answer(status=201, body={})
+
+
+def _job(request: Request) -> Answer:
+    run = _find(request.repo, int(request.params["id"]))
+    if not run.is_job:
+        raise not_found()
+    return Answer(body=commits.job(run))
+
+
+def _rerun_failed(request: Request) -> Answer:
+    """Run every job again that did not end well; the run has its suite's number here."""
+    repo = request.repo_for("write")
+    suite = _find_suite(request)
+    if suite.status != "completed":
+        raise Problem(403, "This workflow is already running")
+    for run in suite.latest:
+        if run.conclusion not in ("success", "neutral", "skipped"):
+            repo.checks.rerun(run)
+    return Answer(status=201, body={})
+
+
 # -- logs
 
 
@@ -205,5 +233,8 @@ ROUTES: list[Route] = [
     ("GET", f"{_COMMIT}/statuses", _statuses),
     ("GET", f"{_COMMIT}/status", _combined),
     ("POST", f"{_REPO}/statuses/{{ref}}", _create_status),
+    ("POST", f"{_RUN}/rerequest", _rerequest),
+    ("GET", f"{_REPO}/actions/jobs/{{id}}", _job),
     ("GET", f"{_REPO}/actions/jobs/{{id}}/logs", _log_address),
+    ("POST", f"{_REPO}/actions/runs/{{id}}/rerun-failed-jobs", _rerun_failed),
 ]

@@ -188,6 +188,34 @@ def check_run(run: CheckRun) -> Json:
     }
 
 
+def job(run: CheckRun) -> Json:
+    """A check run of GitHub Actions as the job it is; its workflow's run is its suite."""
+    suite, here = run.suite, base.api_of(run.suite.repo)
+    page = f"{suite.repo.url}/runs/{run.id}"
+    return {
+        "id": run.id,
+        "node_id": run.node_id,
+        "name": run.name,
+        "workflow_name": suite.workflow,
+        "run_id": suite.id,
+        "run_attempt": run.attempt,
+        "run_url": f"{here}/actions/runs/{suite.id}",
+        "url": f"{here}/actions/jobs/{run.id}",
+        "html_url": page,
+        "check_run_url": f"{here}/check-runs/{run.id}",
+        "head_sha": suite.head_sha,
+        "head_branch": suite.head_branch,
+        "status": run.status,
+        "conclusion": run.conclusion,
+        "created_at": time(run.created_at),
+        "started_at": time(run.created_at),
+        "completed_at": time(run.completed_at),
+        "steps": [],
+        "labels": [],
+        **dict.fromkeys(("runner_id", "runner_name", "runner_group_id", "runner_group_name")),
+    }
+
+
 def webhook_check_run(run: CheckRun) -> Json:
     """A check run in a webhook, with its suite."""
     suite = check_suite(run.suite)

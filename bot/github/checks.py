@@ -1,0 +1,133 @@
+"""The checks of commits as GitHub tells them -> ours: which count, and what the base says."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from bot.github.mapping import check_state
+from bot.github.shapes import BaseCommit, BaseRef, Context, PullRequest, Rollup, Told
+from lifecycle.facts import Check
+from lifecycle.status import CheckState
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Identity(NamedTuple):
+    """What makes two runs the same check. A name alone does not: two workflows may share it."""
+
+    app: str
+    workflow: str
+    event: str
+    name: str
+
+    @property
+    def anywhere(self) -> tuple[str, str, str]:
+        """The same whatever started it: a push on the base is a pull request on the head."""
+        return self.app, self.workflow, self.name
+
+
+class OnBase(Struct, frozen=True, kw_only=True):
+    """What the last commits of the base branch say of checks."""
+
+    reported: bool = False  #: Whether any of them had one.
+    red: frozenset[tuple[str, str, str]] = frozenset()  #: Those that failed when they last ended.
+
+
+def checks_of(
+    pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: OnBase
+) -> tuple[Check, ...]:
+    """The newest of each identity; a required one that never reported is there as pending.
+
+    What the bot says itself is no check.
+    """
+    rollups = (rollup for page in pages if (rollup := rollup_of(page)))
+    contexts = [each for rollup in rollups for each in rollup.contexts.nodes if each]
+    newest: dict[Identity, Context] = {}
+    for context in contexts:
+        identity = identity_of(context)
+        if not _is_own(context, me) and (
+            identity not in newest or _age(newest[identity]) < _age(context)
+        ):
+            newest[identity] = context
+    checks = [_check(identity, context, base) for identity, context in newest.items()]
+    missing = sorted((required or frozenset()) - {identity_of(each).name for each in contexts})
+    return (
+        *sorted(checks, key=lambda check: check.id),
+        *(
+            Check(id=f"required / {name}", name=name, state=CheckState.PENDING, required=True)
+            for name in missing
+        ),
+    )
+
+
+def rollup_of(page: PullRequest) -> Rollup | None:
+    """The checks of the newest commit; None: it has none."""
+    return page.commits.nodes[-1].commit.status_check_rollup if page.commits.nodes else None
+
+
+def wants_base(checks: Sequence[Check]) -> bool:
+    """Whether it matters what the base branch says: something failed, or nothing reported."""
+    return not checks or any(check.state is CheckState.FAILED for check in checks)
+
+
+def on_base(commits: Iterable[BaseCommit], me: str) -> OnBase:
+    """What the base branch's last commits say, the newest first."""
+    states: dict[tuple[str, str, str], CheckState] = {}
+    for commit in commits:
+        rollup = commit.status_check_rollup
+        for told in (each for each in (rollup.contexts.nodes if rollup else ()) if each):
+            state = check_state(told)
+            if not _is_own(told, me) and state is not CheckState.PENDING:
+                states.setdefault(identity_of(told).anywhere, state)
+    red = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
+    return OnBase(reported=bool(states), red=red)
+
+
+def required_checks(base: BaseRef | None) -> frozenset[str] | None:
+    """The names of the checks the base branch's rules require; None: none, or not for us to see."""
+    if base is None:
+        return None
+    found: list[frozenset[str]] = []
+    protection = base.branch_protection_rule
+    if protection and protection.requires_status_checks:
+        found.append(frozenset(filter(None, protection.required_status_check_contexts or ())))
+    for rule in base.rules.nodes if base.rules else ():
+        if rule.type == "REQUIRED_STATUS_CHECKS" and rule.parameters:
+            found.append(frozenset(c.context for c in rule.parameters.required_status_checks))
+    return frozenset().union(*found) if found else None
+
+
+def identity_of(told: Told) -> Identity:
+    """Which check it is."""
+    if told.typename == "StatusContext":
+        return Identity("status", "", "", told.context)
+    suite = told.check_suite
+    run = suite.workflow_run if suite else None
+    app = suite.app.slug if suite and suite.app else ""
+    return Identity(app, run.workflow.name if run else "", run.event if run else "", told.name)
+
+
+def _is_own(told: Told, me: str) -> bool:
+    suite = told.check_suite
+    if suite and suite.app and f"{suite.app.slug}[bot]" == me:
+        return True
+    return told.creator is not None and me in (told.creator.login, f"{told.creator.login}[bot]")
+
+
+def _age(context: Context) -> tuple[datetime, int]:
+    return (context.created_at or BEGINNING, context.database_id)
+
+
+def _check(identity: Identity, context: Context, base: OnBase) -> Check:
+    state = check_state(context)
+    return Check(
+        id=" / ".join(filter(None, identity)),
+        name=identity.name,
+        state=state,
+        required=context.is_required,
+        url=context.details_url or context.target_url or "",
+        run_id=context.database_id or None,
+        red_on_base=state is CheckState.FAILED and identity.anywhere in base.red,
+    )
