@@ -39,6 +39,7 @@ class Agents:
         prompts: Prompts,
         watch: WatchAgents,
         archive: Archive,
+        system_prompts: Mapping[str, str],
         clock: Clock,
     ) -> None:
         self._github = github
@@ -46,6 +47,7 @@ class Agents:
         self._prompts = prompts
         self._watch = watch
         self._archive = archive
+        self._system_prompts = system_prompts
         self._clock = clock
 
     def start(self, session: Session, start: do.Start, check: Check) -> Outcome:
@@ -66,7 +68,8 @@ class Agents:
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         program = self._sites.programs[session.agent_type]
         self._archive.put_back(session.id)
-        command = program.prepare(files, text, start.resume)
+        system = self._system_prompts.get(session.agent_name, "")
+        command = program.prepare(files, text, start.resume, system)
         launch = Launch(
             name=files.dir.name,
             argv=bootstrapped(project.bootstrap, command.argv),

@@ -19,6 +19,7 @@ from bot.clock import Clock, utc_now
 from bot.engine import Engine
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.identities import Identities
 from bot.inbox import Inbox
 from bot.journal import Journal, Step, log_step
 from bot.layout import Layout
@@ -132,7 +133,7 @@ class App:
             people,
             self.watch_pulls,
             settings.projects,
-            settings.agent_types,
+            Identities(self.store, settings.identities, settings.projects),
             clock,
             journal,
         )
@@ -141,7 +142,16 @@ class App:
         )
         self.engine = Engine(self.store, policy, clock, journal, self._doing.kick)
         self.archive = Archive(self.sites)
-        agents = Agents(self.github, self.sites, Prompts(), self.watch_agents, self.archive, clock)
+        system_prompts = {name: one.system_prompt for name, one in settings.identities.items()}
+        agents = Agents(
+            self.github,
+            self.sites,
+            Prompts(),
+            self.watch_agents,
+            self.archive,
+            system_prompts,
+            clock,
+        )
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
             self.store,

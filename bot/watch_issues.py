@@ -3,7 +3,7 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.github.read import IssueReading, Labeling
+from bot.identities import Identities
 from bot.journal import Journal, Step
 from bot.people import People
 from bot.retries import Retries
@@ -19,6 +20,7 @@ from bot.store import DueTouch, NewSession, NewWish, Observed, Session, Store, T
 from bot.watch_pulls import WatchPulls
 from config.load import nearest
 from config.settings import Project
+from lifecycle.capacity import priority_of
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ class WatchIssues:
         people: People,
         pulls: WatchPulls,
         projects: Mapping[str, Project],
-        agents: Collection[str],
+        identities: Identities,
         clock: Clock,
         journal: Journal,
     ) -> None:
@@ -43,7 +45,7 @@ class WatchIssues:
         self._pulls = pulls
         self._names = {project.repository.lower(): name for name, project in projects.items()}
         self._projects = projects
-        self._agents = agents
+        self._identities = identities
         self._clock = clock
         self._journal = journal
         self._retries = Retries(clock)
@@ -114,6 +116,7 @@ class WatchIssues:
             # What was started by a word, and never labelled, needs no label to go on.
             labelled=wears(reading, label) or session.issue.labelled_at is None,
         )
+        self._store.prioritise(id, priority_of(reading.labels))
         if not issue.open:
             # A merge closes its issue: what is known of the pull request has to come first.
             self._pulls.read_again(session)
@@ -164,9 +167,9 @@ class WatchIssues:
         name = self._names.get(wish.repository.lower())
         if name is None:
             return f"no project is configured for {wish.repository}"
-        agent = wish.text or self._projects[name].agent
-        if agent not in self._agents:
-            return f"there is no agent `{agent}` here; {nearest(agent, list(self._agents))}"
+        agent, known = wish.text or self._projects[name].agent, self._identities.words
+        if agent not in known:
+            return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
         reading = self._github.read.issue(wish.repository, wish.number)
         if reading is None or reading.is_pull or not reading.issue.open:
             return "an agent is started on an open issue"
@@ -177,6 +180,7 @@ class WatchIssues:
 
     def _make(self, name: str, reading: IssueReading, requester: str, agent: str) -> None:
         project, issue = self._projects[name], reading.issue
+        chosen = self._identities.choose(agent, name, requester)
         put = labelling(reading, project.label)
         new = NewSession(
             id=f"{name}-{issue.number}",
@@ -186,7 +190,9 @@ class WatchIssues:
             issue=replace(issue, labelled=True, labelled_at=put.at if put else None),
             branch=branch_name(issue.number, issue.title),
             requester=requester,
-            agent_type=agent,
+            agent_type=chosen.agent_type,
+            agent_name=chosen.agent,
+            priority=priority_of(reading.labels),
         )
         if self._store.create_session(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)

@@ -88,7 +88,8 @@ class AgentSettings(Table, frozen=True, kw_only=True):
     """An agent by name, which keeps its history from session to session: `[agents.NAME]`."""
 
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
-    system_prompt: str = ""  #: What it is told before anything else, in every run.
+    #: What it is told before anything else, in every run.
+    system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
 
 

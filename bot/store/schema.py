@@ -167,6 +167,7 @@ WHOLE_LIFECYCLE = (
     "DROP INDEX sessions_queued",
     "CREATE INDEX sessions_wanting ON sessions (wanted_since) WHERE slot = 0 AND wants_slot = 1",
     "UPDATE sessions SET agent_name = agent_type",
+    "CREATE INDEX sessions_requester ON sessions (project, requester, created)",
     # Who held a slot, and how long.
     """CREATE TABLE slots (
         session TEXT NOT NULL REFERENCES sessions (id),

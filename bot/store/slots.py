@@ -33,6 +33,8 @@ _TAKE = """UPDATE sessions SET slot = 1, wants_slot = 0, wanted_since = NULL, wa
 _TAKEN = """INSERT INTO slots (session, agent_type, taken, awaited)
     SELECT id, agent_type, ?, ? FROM sessions WHERE id = ?"""
 _FREED = "UPDATE slots SET freed = ? WHERE session = ? AND freed IS NULL"
+PRIORITY = "SELECT priority FROM sessions WHERE id = ?"
+_PRIORITISE = "UPDATE sessions SET priority = ? WHERE id = ?"
 _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
 
 
@@ -65,6 +67,14 @@ class Slots(Base):
         changed = self.write(work)
         self._announce(changed)
         return changed
+
+    def prioritise(self, session: str, priority: int) -> None:
+        """Move a session up or down the line."""
+        with self._read() as connection:
+            row = connection.execute(PRIORITY, (session,)).fetchone()
+        if row is not None and row["priority"] != priority:
+            self.write(lambda connection: connection.execute(_PRIORITISE, (priority, session)))
+            self._announce([session])
 
     def queue(self, caps: Caps) -> list[Queued]:
         """Those that wait for a slot, who is next first, with an estimate of when."""

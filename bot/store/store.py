@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from bot.store.agents import Agents
 from bot.store.deliveries import Deliveries
 from bot.store.errors import StoreFailure
 from bot.store.freezes import Freezes
@@ -30,6 +31,7 @@ class Store(
     Wishes,
     Sessions,
     Slots,
+    Agents,
     Observing,
     Visits,
     Outbox,

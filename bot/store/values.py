@@ -12,7 +12,7 @@ from lifecycle.actions import Action
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Ended, Facts, Issue, Pull, Spending, Wish, Work
 from lifecycle.policy import Policy
-from lifecycle.status import Activity
+from lifecycle.status import Activity, Status
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -131,6 +131,26 @@ class Queued(Struct, frozen=True, kw_only=True):
     since: datetime
     priority: int
     awaited: bool  #: Whether a person's own wish is what it wants to run for.
+
+
+class Ledger(Struct, frozen=True, kw_only=True):
+    """What became of all that one agent worked on."""
+
+    agent: str
+    sessions: int
+    live: int  #: Of them, not over.
+    outcomes: Mapping[str, int]  #: How many ended how.
+    first_pass: int  #: Merged as they were opened: without a repair, and without a review round.
+    repairs: int  #: Messages about failed checks and conflicts.
+    review_rounds: int  #: Messages about reviews and comments.
+    cost_usd: float
+    seconds_to_merge: float | None  #: The median of those that were merged; None: none was.
+
+    @property
+    def first_pass_rate(self) -> float | None:
+        """Of those that were merged; None: none was."""
+        merged = self.outcomes.get(Status.MERGED, 0)
+        return self.first_pass / merged if merged else None
 
 
 class Live(Struct, frozen=True, kw_only=True):

@@ -92,10 +92,11 @@ class Program(Protocol):
     #: Whether `Reader.read` needs the screen when its files say nothing.
     wants_screen: bool
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
         """Write the files the program needs (settings, hooks, prompt) and say how to start it.
 
-        `resume` is the conversation to go on with, or empty. Safe to repeat.
+        `resume` is the conversation to go on with, or empty; `system` is what it is told before
+        anything else. Safe to repeat.
         """
         ...
 

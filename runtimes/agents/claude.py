@@ -46,7 +46,7 @@ class Claude:
         self._kind = kind
         self._program = kind.command or ("claude",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
         """Write settings, hooks and the answers to its first questions; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
@@ -71,6 +71,7 @@ class Claude:
             *("--name", files.session),
             *("--permission-mode", _MODES.get(self._kind.permission_mode, "default")),
             *(("--model", self._kind.model) if self._kind.model else ()),
+            *(("--append-system-prompt", system) if system else ()),
             *self._kind.args,
         ]
         if len(prompt.encode()) > _ARGUMENT_BYTES:

@@ -2,8 +2,9 @@
 
 `command` and `args` may hold `{prompt}` (path of the first prompt), `{workspace}`, `{session}`,
 `{run}`, `{branch}` and `{resume}` (the session from its second run on, empty before). The same
-stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME. Later messages
-come as lines on its standard input.
+stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME, and what the
+agent at work is told before anything else in MERGEWRIGHT_SYSTEM_PROMPT. Later messages come as
+lines on its standard input.
 
 A line of its output that begins with `mergewright: ` says what it does:
 
@@ -73,7 +74,7 @@ class Shell:
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
         """Write the prompt's file and fill the command's names; see `Program.prepare`."""
         write_private(files.prompt, prompt)
         names = {
@@ -86,7 +87,11 @@ class Shell:
         }
         words = (*self._kind.command, *self._kind.args)
         argv = tuple(_filled(word, names) for word in words if names.get(word) != "")
-        env = {**environment(self._kind, files), "MERGEWRIGHT_RESUME": resume}
+        env = {
+            **environment(self._kind, files),
+            "MERGEWRIGHT_RESUME": resume,
+            "MERGEWRIGHT_SYSTEM_PROMPT": system,
+        }
         return Command(argv=argv, env=env, native_id=files.session)
 
     def reader(self, files: RunFiles) -> "ShellReader":

@@ -55,7 +55,7 @@ class Site:
         )
         nobody: Any = None
         self.archive = Archive(self.sites)
-        self.agents = Agents(nobody, self.sites, Prompts(), nobody, self.archive, room.clock)
+        self.agents = Agents(nobody, self.sites, Prompts(), nobody, self.archive, {}, room.clock)
         self.id = room.session()
 
     @property

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
 from bot.github.readings import Edit, IssueReading, Labeling, PullReading
+from bot.identities import Identities
 from bot.journal import log_step
 from bot.people import People
 from bot.store import NewSession, NewWish, Touch
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
 from bot.wishes import Wishes
-from config.settings import Project
+from config.settings import AgentSettings, Project
 from lifecycle.actions import Publish
 from lifecycle.facts import Check, Issue, Pull, Remark, Verdict
 from lifecycle.status import CheckState, Merge, Mover, PullState
@@ -24,6 +25,7 @@ PROJECTS: Mapping[str, Project] = {
     "widgets": Project(repository="acme/widgets"),
     "gears": Project(repository="acme/gears"),
 }
+IDENTITIES = {"ada": AgentSettings(types=("claude",)), "rob": AgentSettings(types=("shell",))}
 REPOSITORY = "acme/widgets"
 
 
@@ -79,8 +81,8 @@ class Bench:
             *(PROJECTS, room.clock, log_step),
         )
         self.issues = WatchIssues(
-            *(room.store, github, self.people, self.pulls, PROJECTS, ("shell", "claude")),
-            *(room.clock, log_step),
+            *(room.store, github, self.people, self.pulls, PROJECTS),
+            *(Identities(room.store, IDENTITIES, PROJECTS), room.clock, log_step),
         )
         self.wishes = Wishes(
             *(room.store, github, self.people, self.issues, room.clock, lambda _: True)
@@ -346,3 +348,18 @@ def test_what_was_read_is_not_remembered_for_ever(bench: Bench) -> None:
     bench.room.clock.passes(120)
     bench.pulls.read_touched()
     assert bench.pulls._read_at == {}
+
+
+def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
+    bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:high"))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    made = bench.store.session("widgets-12")
+    assert made is not None
+    assert (made.priority, made.agent_name, made.agent_type) == (1, "ada", "claude")
+    bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:low"))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    later = bench.store.session("widgets-12")
+    assert later is not None
+    assert later.priority == -1

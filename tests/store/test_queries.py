@@ -7,6 +7,7 @@ import pytest
 
 from bot.store import (
     Store,
+    agents,
     deliveries,
     freezes,
     history,
@@ -25,7 +26,7 @@ from bot.store import (
 )
 
 ROOMS = (
-    *(deliveries, freezes, history, incidents, judgements, loading),
+    *(agents, deliveries, freezes, history, incidents, judgements, loading),
     *(metadata, observe, outbox, sessions, slots, touches, usage, visits, wishes),
 )
 STATEMENTS = {
@@ -34,8 +35,8 @@ STATEMENTS = {
     for name, statement in vars(room).items()
     if isinstance(statement, str) and statement.startswith(("SELECT", "UPDATE", "DELETE"))
 }
-# The list of all sessions is meant to read all of them.
-MEANT = {"sessions.ALL"}
+# The list of all sessions, and what became of them, is meant to read all of them.
+MEANT = {"agents.LEDGER", "sessions.ALL"}
 TABLES = (
     "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|metadata"
     "|first|earlier"

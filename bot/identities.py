@@ -1,0 +1,46 @@
+"""Who takes a new session: agents have names, and keep what they begin."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from bot.store import Store
+from config.settings import AgentSettings, Project
+
+
+class Chosen(NamedTuple):
+    """An agent by name, and the agent type it runs."""
+
+    agent: str
+    agent_type: str
+
+
+class Identities:
+    """Every agent of the configuration."""
+
+    def __init__(
+        self, store: Store, agents: Mapping[str, AgentSettings], projects: Mapping[str, Project]
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._projects = projects
+
+    @property
+    def words(self) -> Collection[str]:
+        """What may be asked for: the name of an agent, or of an agent type."""
+        return {*self._agents, *(kind for one in self._agents.values() for kind in one.types)}
+
+    def choose(self, word: str, project: str, requester: str) -> Chosen:
+        """The agent for a new session: by name, or of those that run a type who is least busy.
+
+        Where the project gives work back to who had it last, that is who had the requester's last
+        session.
+        """
+        able = [name for name, agent in self._agents.items() if word in agent.types]
+        if not able:
+            return Chosen(word, self._agents[word].types[0])
+        if self._projects[project].affinity == "last":
+            last = self._store.last_agent(project, requester)
+            if last in able:
+                return Chosen(last, word)
+        busy = self._store.agents_at_work()
+        return Chosen(min(able, key=lambda name: (busy.get(name, 0), name)), word)

@@ -1,0 +1,69 @@
+"""Agents by name, and what became of what they worked on: read off their sessions."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+from statistics import median
+
+from bot.store.base import Base
+from bot.store.rows import Row
+from bot.store.values import Ledger
+from lifecycle.status import Status
+
+AT_WORK = "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
+LAST = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
+    ORDER BY created DESC LIMIT 1"""
+LEDGER = """SELECT agent_name, created,
+        json_extract(ended, '$.status') AS outcome, json_extract(ended, '$.at') AS ended_at,
+        (SELECT total(cost_usd) FROM usage WHERE session = sessions.id) AS cost_usd,
+        (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
+            AND json_extract(action, '$.prompt.name') IN ('fix_ci', 'resolve_conflict')
+        ) AS repairs,
+        (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
+            AND json_extract(action, '$.prompt.name') = 'address_review') AS rounds
+    FROM sessions ORDER BY agent_name"""
+
+
+class Agents(Base):
+    """What is known of agents."""
+
+    def agents_at_work(self) -> dict[str, int]:
+        """How many sessions that are not over each agent has."""
+        with self._read() as connection:
+            return {row["agent_name"]: row["sessions"] for row in connection.execute(AT_WORK)}
+
+    def last_agent(self, project: str, requester: str) -> str:
+        """Who had the newest session that a person asked for; empty: there is none."""
+        with self._read() as connection:
+            row = connection.execute(LAST, (project, requester)).fetchone()
+            return "" if row is None else str(row["agent_name"])
+
+    def ledgers(self) -> list[Ledger]:
+        """The record of every agent that ever had a session, by name."""
+        with self._read() as connection:
+            rows = connection.execute(LEDGER).fetchall()
+        return [
+            _ledger(agent, list(theirs))
+            for agent, theirs in groupby(rows, key=lambda row: str(row["agent_name"]))
+        ]
+
+
+def _ledger(agent: str, rows: Sequence[Row]) -> Ledger:
+    merged = [row for row in rows if row["outcome"] == Status.MERGED]
+    return Ledger(
+        agent=agent,
+        sessions=len(rows),
+        live=sum(row["outcome"] is None for row in rows),
+        outcomes=dict(sorted(Counter(row["outcome"] for row in rows if row["outcome"]).items())),
+        first_pass=sum(not row["repairs"] and not row["rounds"] for row in merged),
+        repairs=sum(row["repairs"] for row in rows),
+        review_rounds=sum(row["rounds"] for row in rows),
+        cost_usd=sum(row["cost_usd"] for row in rows),
+        seconds_to_merge=median(map(_seconds, merged)) if merged else None,
+    )
+
+
+def _seconds(row: Row) -> float:
+    """From the beginning of a session to its end."""
+    return datetime.fromisoformat(row["ended_at"]).timestamp() - float(row["created"])
