@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Annotated, Final
 
 from litestar import Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.exceptions import ClientException, HTTPException
-from litestar.params import FromHeader, FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
 from msgspec import Struct
 
 from bot.asking import API, AskedOtherwise, ask, wish_of
@@ -38,6 +38,7 @@ ROUTES: Final[Mapping[tuple[str, str], str]] = {
 
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
 _METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -102,9 +103,9 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     @post("/sessions/{id:str}/wishes", status_code=202, sync_to_thread=True)
     def wish(
-        id: FromPath[str], data: JSONBody[Ask], idempotency_key: FromHeader[str | None] = None
+        id: FromPath[str], data: JSONBody[Ask], idempotency_key: _IdempotencyKey = ""
     ) -> Response[Taken]:
-        if not idempotency_key or not _KEY.fullmatch(idempotency_key):
+        if not _KEY.fullmatch(idempotency_key):
             raise ClientException(
                 "The header Idempotency-Key is missing or malformed.",
                 extra={

@@ -14,6 +14,7 @@ import pytest
 
 from bot.inbox import Inbox
 from bot.store import NewSession, Observed, Recorded, Store
+from bot.web.access import COOKIE, Access
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
@@ -161,6 +162,14 @@ def signed(body: bytes, secret: str = SECRET, delivery: str = "d-1") -> dict[str
 
 def bearer(token: str = TOKEN) -> dict[bytes, bytes]:
     return {b"authorization": f"Bearer {token}".encode()}
+
+
+def sign_in(site: Site) -> None:
+    """As the form does; it is slowed down, though."""
+    cookie = Access(TOKEN).cookie(secure=False).value
+    assert cookie is not None
+    site.http.cookies.clear()
+    site.http.cookies.set(COOKIE, cookie)
 
 
 def wait_until(happened: Callable[[], bool], seconds: float = 10.0) -> None:

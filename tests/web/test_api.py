@@ -1,0 +1,242 @@
+"""The JSON interface: who may write, what is taken once, and how every refusal says what helps."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.asking import ASKABLE
+from bot.web.api import ROUTES
+from lifecycle.actions import Comment
+from lifecycle.facts import Pull
+from lifecycle.status import Status
+from tests.web.conftest import Site, bearer, sign_in
+
+HEAD = "a" * 40
+
+
+def wishes(site: Site, session: str) -> list[tuple[str, str, str]]:
+    found = site.store.session(session)
+    assert found is not None
+    return [(wish.kind, wish.text, wish.actor) for wish in found.wishes]
+
+
+def asked(site: Site, session: str, key: str = "k-1", **body: Any) -> httpx.Response:
+    headers = {**bearer(), b"idempotency-key": key.encode()}
+    return site.http.post(f"/api/sessions/{session}/wishes", json=body, headers=headers)
+
+
+def sent(site: Site, path: str, body: Any) -> httpx.Response:
+    return site.http.post(path, json=body, headers=bearer())
+
+
+def test_every_route_is_documented(site: Site) -> None:
+    there = {
+        (method, path.replace("{id:str}", "ID"))
+        for path, route in ((one.path, one) for one in site.app.routes)
+        for method in set(getattr(route, "methods", ())) - {"HEAD", "OPTIONS"}
+        if path.startswith("/api/")
+    }
+    assert there == set(ROUTES)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path.replace("ID", "widgets-1") for method, path in ROUTES if method == "POST"],
+)
+def test_only_a_bearer_writes(site: Site, path: str) -> None:
+    session = site.session(1)
+    body = {"kind": "stop"} if path.endswith("wishes") else {"scope": ""}
+    sign_in(site)
+    assert site.http.get("/api/sessions").status_code == 200
+    response = site.http.post(path, json=body, headers={"idempotency-key": "k"})
+    assert response.status_code == 403
+    assert response.json() == {
+        "error": "A cookie alone may not write here.",
+        "remedy": "Show the page's token: Authorization: Bearer TOKEN",
+    }
+    site.http.cookies.clear()
+    assert site.http.post(path, json=body).status_code == 401
+    assert wishes(site, session) == []
+    assert site.store.freezes() == []
+
+
+def test_a_wish_is_written_down_and_its_session_visited(site: Site) -> None:
+    session = site.session(1)
+    response = asked(site, session, kind="tell", text=" use the other parser ")
+    assert response.status_code == 202
+    assert response.json() == {
+        "key": "api:widgets-1:k-1",
+        "session": session,
+        "kind": "tell",
+        "text": "use the other parser",
+        "new": True,
+    }
+    assert wishes(site, session) == [("tell", "use the other parser", "api:client")]
+    found = site.store.session(session)
+    assert found is not None
+    assert found.due is not None
+
+
+def test_a_request_that_is_repeated_is_one_wish(site: Site) -> None:
+    session = site.session(1)
+    assert asked(site, session, kind="budget", text="5").status_code == 202
+    again = asked(site, session, kind="budget", text="+5")
+    assert (again.status_code, again.json()["new"]) == (200, False)
+    assert wishes(site, session) == [("budget", "+5", "api:client")]
+
+
+def test_a_key_that_was_used_for_something_else_is_refused(site: Site) -> None:
+    session = site.session(1)
+    asked(site, session, kind="pause")
+    response = asked(site, session, kind="stop")
+    assert response.status_code == 409
+    assert response.json()["remedy"] == "Take another Idempotency-Key."
+    assert [kind for kind, _, _ in wishes(site, session)] == ["pause"]
+
+
+def test_the_same_key_at_another_session_is_another_request(site: Site) -> None:
+    for number in (1, 2):
+        assert asked(site, site.session(number), kind="pause").status_code == 202
+
+
+@pytest.mark.parametrize("key", ["", "with a blank", "x" * 101, "a/b"])
+def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None:
+    session = site.session(1)
+    response = asked(site, session, key=key, kind="stop")
+    assert response.status_code == 400
+    assert "Idempotency-Key" in response.json()["error"]
+    assert "when you repeat a request" in response.json()["remedy"]
+    assert wishes(site, session) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"kind": "stopp"}, "there is no 'stopp'; did you mean stop? known: answer, budget,"),
+        ({"kind": "help"}, "there is no 'help'"),
+        ({"kind": "tell"}, "tell needs a text after it"),
+        ({"kind": "budget", "text": "lots"}, "budget needs an amount in US dollars"),
+        ({"kind": "merge", "text": "squish"}, "merge takes nothing or one of"),
+        ({"kind": "stop", "text": "now"}, "stop takes nothing after it"),
+        ({"kind": "merge", "head": HEAD}, "no open pull request of widgets-1 is at aaaaaaa"),
+        ({}, "missing required field `kind`"),
+        ({"kind": 1}, "Expected `str`, got `int`"),
+        ({"kind": "stop", "what": 1}, "unknown field `what`"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_what_can(
+    site: Site, body: dict[str, Any], error: str
+) -> None:
+    session = site.session(1)
+    response = asked(site, session, **body)
+    assert response.status_code == 400
+    assert error in response.json()["error"]
+    assert response.json()["remedy"]
+    assert wishes(site, session) == []
+
+
+def test_a_body_that_is_no_json_or_too_long_is_refused(site: Site) -> None:
+    path = f"/api/sessions/{site.session(1)}/wishes"
+    headers = {**bearer(), b"idempotency-key": b"k", b"content-type": b"application/json"}
+    assert site.http.post(path, content=b"{", headers=headers).status_code == 400
+    response = site.http.post(path, content=b"x" * 200_000, headers=headers)
+    assert response.status_code == 413
+    assert response.json()["remedy"] == "Send at most 100000 bytes."
+
+
+def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
+    session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
+    texts = {"tell": "x", "answer": "x", "budget": "+1"}
+    for kind in ASKABLE:
+        assert asked(site, session, key=kind, kind=kind, text=texts.get(kind, "")).is_success
+    assert {kind for kind, _, _ in wishes(site, session)} == set(ASKABLE)
+
+
+def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:
+    session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
+    assert asked(site, session, key="1", kind="merge").is_success
+    assert asked(site, session, key="2", kind="merge", text="rebase", head=HEAD).is_success
+    found = site.store.session(session)
+    assert found is not None
+    assert [(wish.text, wish.head) for wish in found.wishes] == [("", HEAD), ("rebase", HEAD)]
+
+
+def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> None:
+    session = site.session(1)
+    asked(site, session, kind="pause")
+    values = {"text": "Its program is ended."}
+    answer = Comment(
+        key="comment:heeded:api:widgets-1:k-1", number=1, topic="answer", values=values
+    )
+    site.decide(session, Status.PAUSED, "paused", actions=(answer,))
+    whole = site.seen(f"/api/sessions/{session}").json()
+    assert whole["facts"]["session"] == session
+    assert whole["history"]
+    (letter,) = whole["outbox"]
+    assert (letter["key"], letter["state"], letter["tries"]) == (answer.key, "waiting", 0)
+    (wish,) = whole["wishes"]
+    assert (wish["kind"], wish["actor"]) == ("pause", "api:client")
+    assert wish["answer"] == "Its program is ended."
+
+
+def test_sessions_with_something_left_can_be_listed_alone(site: Site) -> None:
+    site.session(1)
+    assert len(site.seen("/api/sessions?live=true").json()) == 1
+    assert site.seen("/api/sessions?live=false").json() == []
+    assert site.seen("/api/sessions?live=perhaps").status_code == 400
+
+
+def test_what_is_remembered_of_a_session_is_merged_and_forgotten(site: Site) -> None:
+    session = site.session(1)
+    path = f"/api/sessions/{session}/metadata"
+    assert sent(site, path, {"ticket": "A-1", "team": "blue"}).json() == {
+        "ticket": "A-1",
+        "team": "blue",
+    }
+    assert sent(site, path, {"ticket": ""}).json() == {"team": "blue"}
+    assert site.seen("/api/sessions").json()[0]["metadata"] == {"team": "blue"}
+    response = sent(site, path, {"a key": "x"})
+    assert (response.status_code, response.json()["error"]) == (400, "'a key' is no key.")
+
+
+@pytest.mark.parametrize("scope", ["", "project:widgets", "session:widgets-1"])
+def test_a_scope_is_frozen_and_unfrozen(site: Site, scope: str) -> None:
+    site.session(1)
+    for _ in range(2):
+        (freeze,) = sent(site, "/api/freeze", {"scope": scope}).json()
+        assert (freeze["scope"], freeze["by"]) == (scope, "api:client")
+    assert site.seen("/api/freezes").json() == [freeze]
+    assert sent(site, "/api/unfreeze", {"scope": scope}).json() == []
+
+
+@pytest.mark.parametrize("scope", ["widgets", "project:gears", "session:widgets-9", "session:"])
+def test_what_is_not_there_cannot_be_frozen(site: Site, scope: str) -> None:
+    response = sent(site, "/api/freeze", {"scope": scope})
+    assert response.status_code == 400
+    assert response.json()["error"] == f"{scope!r} is nothing that can be frozen."
+    assert "known: widgets" in response.json()["remedy"]
+
+
+def test_incidents_are_told_also_when_they_are_over(site: Site) -> None:
+    now = site.store.clock()
+    site.store.raise_incident("many-lost", "five sessions seem dead at once", now)
+    site.store.clear_incident("many-lost", now)
+    (incident,) = site.seen("/api/incidents").json()
+    assert (incident["key"], incident["text"]) == ("many-lost", "five sessions seem dead at once")
+    assert incident["cleared_at"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error"),
+    [
+        ("/api/sessions/nope", 404, "There is no session nope."),
+        ("/api/nowhere", 404, "Not Found"),
+    ],
+)
+def test_what_is_not_there_says_where_to_look(
+    site: Site, path: str, status: int, error: str
+) -> None:
+    response = site.seen(path)
+    assert (response.status_code, response.json()["error"]) == (status, error)
+    assert "GET /api/sessions lists the sessions" in response.json()["remedy"]

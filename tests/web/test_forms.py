@@ -1,0 +1,160 @@
+"""The page's buttons: they ask what the API asks, and no other page can press them."""
+
+import re
+
+import httpx
+import pytest
+
+from bot.web.access import COOKIE
+from lifecycle.actions import Comment
+from lifecycle.facts import Pull
+from lifecycle.status import Reason, Status
+from tests.web.conftest import Site, sign_in
+
+HEAD = "a" * 40
+
+
+@pytest.fixture
+def visitor(site: Site) -> Site:
+    """Somebody who signed in."""
+    sign_in(site)
+    return site
+
+
+def page(site: Site, path: str = "/sessions/widgets-1") -> str:
+    return site.http.get(path).text
+
+
+def fields(html: str, action: str) -> dict[str, str]:
+    """The hidden fields of the first form that leads there."""
+    form = html[html.index(f'action="{action}"') :]
+    form = form[: form.index("</form>")]
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+
+
+def pressed(site: Site, action: str, **more: str) -> httpx.Response:
+    path = "/" if action == "/freeze" else "/sessions/widgets-1"
+    return site.http.post(action, data={**fields(page(site, path), action), **more})
+
+
+def kinds(html: str) -> list[str]:
+    return re.findall(r'name="kind" value="(\w+)"', html)
+
+
+def asked(site: Site) -> list[tuple[str, str, str]]:
+    session = site.store.session("widgets-1")
+    assert session is not None
+    return [(wish.kind, wish.text, wish.actor) for wish in session.wishes]
+
+
+def test_a_button_asks_and_leads_back(visitor: Site) -> None:
+    visitor.session(1)
+    response = pressed(visitor, "/sessions/widgets-1/ask", kind="pause")
+    assert (response.status_code, response.headers["location"]) == (303, "/sessions/widgets-1")
+    assert asked(visitor) == [("pause", "", "page:visitor")]
+    assert "by page:visitor" in page(visitor)
+
+
+def test_a_double_click_asks_once(visitor: Site) -> None:
+    visitor.session(1)
+    form = fields(page(visitor), "/sessions/widgets-1/ask")
+    for _ in range(2):
+        visitor.http.post("/sessions/widgets-1/ask", data={**form, "kind": "pause"})
+    assert len(asked(visitor)) == 1
+
+
+def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
+    visitor.session(1)
+    text = 'Use <b> & "quotes".\r\n\r\nAnd ünïcode.'
+    pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text=text)
+    assert [(kind, said) for kind, said, _ in asked(visitor)] == [("tell", text)]
+    assert "Use &lt;b&gt; &amp;" in page(visitor)
+
+
+def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(visitor: Site) -> None:
+    visitor.session(1)
+    own = fields(page(visitor), "/sessions/widgets-1/ask")
+    visitor.http.cookies.clear()
+    visitor.http.cookies.set(COOKIE, "x")
+    assert visitor.http.post("/sessions/widgets-1/ask", data={**own, "kind": "stop"}).is_redirect
+    sign_in(visitor)
+    for word in ("", "guess", "é"):
+        response = visitor.http.post(
+            "/sessions/widgets-1/ask", data={**own, "word": word, "kind": "stop"}
+        )
+        assert response.status_code == 403
+        assert "Load the page again" in response.text
+    for action in ("/freeze", "/unfreeze"):
+        assert visitor.http.post(action, data={"scope": ""}).status_code == 403
+    assert asked(visitor) == []
+    assert visitor.store.freezes() == []
+
+
+def test_what_cannot_be_asked_is_said_on_a_page(visitor: Site) -> None:
+    visitor.session(1)
+    response = pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text="  ")
+    assert response.status_code == 400
+    assert "tell needs a text after it" in response.text
+
+
+@pytest.mark.parametrize(
+    ("status", "offered"),
+    [
+        (Status.WORKING, ["pause", "restart", "stop", "tell"]),
+        (Status.QUEUED, ["pause", "stop", "tell"]),
+        (Status.PAUSED, ["resume", "restart", "stop", "tell"]),
+        (Status.KILLED, ["restore"]),
+        (Status.MERGED, []),
+        (Status.CLEANUP, []),
+    ],
+)
+def test_only_what_can_help_is_offered(visitor: Site, status: Status, offered: list[str]) -> None:
+    visitor.session(1, status=status)
+    assert kinds(page(visitor)) == offered
+
+
+def test_what_was_given_up_can_be_tried_again(visitor: Site) -> None:
+    session = visitor.session(1, actions=(Comment(key="comment:x", number=1, topic="ready"),))
+    now = visitor.store.clock()
+    (due,) = visitor.store.due_actions(now)
+    visitor.store.mark_dead(due.seq, Reason.ACTION_FAILED, "GitHub said no", now)
+    assert "retry" in kinds(page(visitor, f"/sessions/{session}"))
+
+
+def test_a_pull_request_is_merged_at_the_head_that_was_shown(visitor: Site) -> None:
+    pulls = (Pull(number=33, head="b" * 40), Pull(number=34, head=HEAD))
+    visitor.session(1, pulls=pulls)
+    html = page(visitor)
+    form = fields(html[html.index("#34") :], "/sessions/widgets-1/ask")
+    assert form["head"] == HEAD
+    visitor.http.post("/sessions/widgets-1/ask", data={**form, "kind": "merge"})
+    session = visitor.store.session("widgets-1")
+    assert session is not None
+    assert [(wish.kind, wish.head) for wish in session.wishes] == [("merge", HEAD)]
+
+
+def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:
+    visitor.session(1)
+    assert pressed(visitor, "/freeze").headers["location"] == "/"
+    html = page(visitor, "/")
+    assert "Everything is frozen by page:visitor" in html
+    assert 'action="/freeze"' not in html
+    visitor.http.post("/unfreeze", data=fields(html, "/unfreeze"))
+    assert visitor.store.freezes() == []
+
+
+def test_one_session_is_frozen_on_its_own_page(visitor: Site) -> None:
+    visitor.session(1)
+    html = page(visitor)
+    visitor.http.post("/freeze", data=fields(html, "/freeze"))
+    assert [freeze.scope for freeze in visitor.store.freezes()] == ["session:widgets-1"]
+    html = page(visitor)
+    assert fields(html, "/unfreeze")["scope"] == "session:widgets-1"
+    assert "is frozen by" not in page(visitor, "/")
+
+
+def test_what_is_wrong_with_the_whole_stands_on_every_page(visitor: Site) -> None:
+    visitor.session(1)
+    visitor.store.raise_incident("many-lost", "<five> seem dead at once", visitor.store.clock())
+    for path in ("/", "/sessions/widgets-1"):
+        assert "&lt;five&gt; seem dead at once" in page(visitor, path)
