@@ -14,6 +14,7 @@ import typer.main
 from bot.cli.program import app
 from bot.commands import COMMANDS, usage
 from bot.events import EVENTS
+from bot.web.api import ROUTES
 from config import load
 from lifecycle import diagram
 
@@ -48,6 +49,12 @@ def comments() -> str:
     return table(("comment", "asks to"), rows)
 
 
+def api() -> str:
+    """What programs can read and ask for."""
+    rows = ((f"`{method} {path}`", says) for (method, path), says in ROUTES.items())
+    return table(("request", "what it is for"), rows)
+
+
 def events() -> str:
     """The webhook events that are read."""
     docs = ((name, sys.modules[read.__module__].__doc__ or "") for name, read in EVENTS.items())
@@ -65,6 +72,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "diagram": picture,
     "commands": commands,
     "comments": comments,
+    "api": api,
     "events": events,
     "settings": settings,
 }
