@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scripts.mutants.tables import Mutant, Rows, Table
+from scripts.mutants.tables import Mutant, Rowed, Table
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests/lifecycle"
@@ -60,7 +60,7 @@ def answers(table: Table) -> Iterator[bytes]:
         yield json.encode([decide(facts, policy, NOW) for policy in policies])
 
 
-def install(table: Table, change: Callable[[Rows], Rows]) -> None:
+def install(table: Table, change: Callable[[Rowed], Rowed]) -> None:
     """Have the core, imported anew, use a changed table.
 
     The change stands right behind the table, so that what is made of the table is changed too.

@@ -1,9 +1,10 @@
 """Which tables of the core are mutated, and in which ways one row of them can be wrong."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 Rows = tuple[Any, ...]
+Rowed = Rows | Mapping[str, Any]  #: A table as the core has it: its rows, maybe by name.
 
 
 class Table(NamedTuple):
@@ -54,6 +55,13 @@ TABLES: Final = (
         ("name", "limit", "reached", "says", "of_day"),
         ("test_budgets.py",),
     ),
+    Table(
+        "lifecycle.wishes",
+        "WISHES",
+        ("works", "vain"),
+        ("heeded", "otherwise", "in_vain", "fault"),
+        ("test_wishes.py",),
+    ),
 )
 
 
@@ -68,8 +76,16 @@ class Mutant(NamedTuple):
     def __str__(self) -> str:
         return f"{self.table.name} {self.says}: {self.change}"
 
-    def of(self, rows: Rows) -> Rows:
-        """The table with the mistake in it."""
+    def of(self, table: Rowed) -> Rowed:
+        """The table with the mistake in it; where rows have names, they keep their order."""
+        if not isinstance(table, Mapping):
+            return self._wrong(table)
+        names = [*table]
+        if self.change == "drop":
+            del names[self.row]
+        return dict(zip(names, self._wrong(tuple(table.values())), strict=True))
+
+    def _wrong(self, rows: Rows) -> Rows:
         before, row, after = rows[: self.row], rows[self.row], rows[self.row + 1 :]
         what, _, field = self.change.partition(" ")
         if what == "drop":
@@ -80,19 +96,23 @@ class Mutant(NamedTuple):
         return (*before, wrong(row, what, field, rows), *after)
 
 
-def mutants_of(table: Table, rows: Rows) -> Iterator[Mutant]:
-    """Every mistake that is tried."""
+def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
+    """Every mistake that is one. A sentence that is not there is not changed."""
+    rows = tuple(rowed.values()) if isinstance(rowed, Mapping) else rowed
+    names = list(rowed) if isinstance(rowed, Mapping) else [_name(row) for row in rows]
     negations = ["negate row"] if callable(rows[0]) else [f"negate {f}" for f in table.conditions]
     for place, row in enumerate(rows):
         swaps = ["swap"] if place + 1 < len(rows) else []
-        changes = [f"change {field}" for field in table.results]
+        there = [field for field in table.results if getattr(row, field, None) != ""]
+        changes = [f"change {field}" for field in there]
         for change in ("drop", *swaps, *negations, *changes):
-            yield Mutant(table, place, change, _named(place, row))
+            mutant = Mutant(table, place, change, f"{place + 1} ({names[place]})")
+            if mutant.of(rowed) != rowed:
+                yield mutant
 
 
-def _named(place: int, row: Any) -> str:
-    name = getattr(row, "__name__", None) or getattr(row, "name", None) or row[0]
-    return f"{place + 1} ({name})"
+def _name(row: Any) -> str:
+    return str(getattr(row, "__name__", None) or getattr(row, "name", None) or row[0])
 
 
 def _changed(row: Any, what: str, field: str, rows: Rows) -> Any:
