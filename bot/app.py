@@ -3,15 +3,13 @@
 import logging
 import os
 import shlex
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Event, Thread
 
-from msgspec import convert, structs
+from msgspec import convert
 
-from bot import log as logs
 from bot.act import Act
 from bot.agents import Agents
 from bot.archive import Archive
@@ -29,33 +27,32 @@ from bot.outbox import Outbox, Tries
 from bot.people import People
 from bot.prompts import Prompts
 from bot.sites import Sites
-from bot.store import Store, StoreFailure, this_process
+from bot.store import Store, this_process
 from bot.ticker import Job, Lane, Ticker
 from bot.watch_agents import WatchAgents
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
 from bot.web.app import build
 from bot.web.health import Health
-from bot.web.serve import CannotListen, Server
+from bot.web.serve import Server
 from bot.web.views import Terminal
 from bot.web.webhook import Limits
 from bot.wishes import Wishes
-from config.load import VARIABLES, Secrets
+from config.load import Secrets
 from config.settings import Settings
 from lifecycle.policy import Mode
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program
-from runtimes.base import Options, RuntimeFailure
+from runtimes.base import Options
 from runtimes.machine import free_mb
 from runtimes.supervised import tail
 
 log = logging.getLogger(__name__)
 
 _WORKERS = 8
-#: What stands in the way of a start and a person can clear: each says what, where and the remedy.
-CANNOT_START = (CannotListen, OSError, RuntimeFailure, StoreFailure)
-
+#: How many workspaces are looked into at once: one that is huge must not delay the others.
+_EXAMINERS = 2
 #: How often what is due by the clock is looked for; what comes in is looked at at once.
 _BEAT_SECONDS = 0.5
 #: How long what runs may take to end when the bot stops.
@@ -85,11 +82,12 @@ class App:
         self._sorting = Lane("inbox", self._sort)
         self._reading = Lane("github", self._read)
         self._sweeping = Lane("sweep", self._sweep)
+        self._examining = [Lane(f"examine-{n}", self._examine) for n in range(_EXAMINERS)]
         self._visiting = Lane("visits", self._visit)
         self._doing = Lane("outbox", self._do)
         self._reconciling = Lane("reconcile", self._reconcile)
         self._lanes = (
-            *(self._sorting, self._reading, self._sweeping),
+            *(self._sorting, self._reading, self._sweeping, *self._examining),
             *(self._visiting, self._doing, self._reconciling),
         )
         layout = Layout(settings.data)
@@ -115,7 +113,7 @@ class App:
         )
         timing, policy = settings.timing, settings.policy
         self.watch_agents = WatchAgents(
-            self.store, self.sites, policy.idle_seconds, clock, journal, policy.probe_looks
+            self.store, self.sites, policy, clock, journal, self._examine_soon
         )
         people = People(self.github, clock)
         self.watch_pulls = WatchPulls(
@@ -331,6 +329,14 @@ class App:
         if self.watch_agents.sweep():
             self._visiting.kick()
 
+    def _examine_soon(self) -> None:
+        for lane in self._examining:
+            lane.kick()
+
+    def _examine(self) -> None:
+        if self.watch_agents.examine():
+            self._visiting.kick()
+
     def _visit(self) -> None:
         if not self._looked_at_all:
             self.engine.visit_live()
@@ -384,30 +390,3 @@ def terminal(store: Store, sites: Sites) -> Terminal:
         return tail(sites.layout.run(id, session.run) / "output.log")
 
     return Terminal(attach=attach, log=output)
-
-
-def serve(settings: Settings, secrets: Secrets) -> None:
-    """Run the bot until it is told to stop. Ends the process with 1 where it cannot, or lost."""
-    logs.set_up(
-        settings.log.level, as_json=settings.log.format == "json", secrets=structs.astuple(secrets)
-    )
-    for name in VARIABLES.values():
-        # What is started from here (git, tmux, agents) has no business with them.
-        os.environ.pop(name, None)
-    app = App(settings, secrets)
-    if settings.runtime.sandbox == "":
-        log.warning(
-            "agents run with the rights of this user, without a sandbox; "
-            'say so with sandbox = "none" under [runtime] to have this accepted'
-        )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: app.end())
-    app.start()
-    log.info("listening on %s", settings.public_url)
-    app.wait()
-    if not app.stop():
-        log.warning("ended in the middle of something: it is found undone at the next start")
-        logging.shutdown()
-        os._exit(int(app.lost))  # Without waiting for the threads that hang.
-    if app.lost:
-        raise SystemExit(1)

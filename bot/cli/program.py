@@ -70,7 +70,7 @@ def serve(config: Config = None) -> None:
     if wanted:
         raise Refused("\n".join(wanted))
 
-    from bot import app as server
+    from bot import serve as server
 
     try:
         server.serve(settings, secrets)

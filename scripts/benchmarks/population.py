@@ -53,7 +53,9 @@ class Population:
         self.sites = Sites(
             self.layout, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
         )
-        self.watch = WatchAgents(self.store, self.sites, 300.0, self.clock, _silent)
+        self.watch = WatchAgents(
+            self.store, self.sites, Policy(), self.clock, _silent, lambda: None
+        )
         self.engine = Engine(self.store, Policy(), self.clock, _silent, lambda: None)
         self.size = restored
         for number in range(1, restored + 1):

@@ -3,12 +3,19 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bot.journal import log_step
+from bot.layout import Layout
+from bot.sites import Sites
 from bot.store import NewSession, Recorded, Store
+from bot.watch_agents import WatchAgents
 from lifecycle.actions import Action
 from lifecycle.facts import Issue
+from lifecycle.policy import Policy
+from tests.bot.edges import PROJECTS, Checkout, Edge
 from tests.bot.site import Site
 
 REPOSITORY = "acme/widgets"
@@ -75,3 +82,30 @@ def room(tmp_path: Path, clock: Clock) -> Iterator[Room]:
     store = Store(tmp_path / "mergewright.db", clock=clock)
     yield Room(store, clock)
     store.close()
+
+
+@pytest.fixture
+def edge() -> Edge:
+    return Edge()
+
+
+@pytest.fixture
+def asked() -> list[str]:
+    """Grows whenever there is something to examine."""
+    return []
+
+
+@pytest.fixture
+def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> WatchAgents:
+    at: Any = edge
+    sites = Sites(Layout(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
+    return WatchAgents(
+        room.store, sites, Policy(), room.clock, log_step, lambda: asked.append("examine")
+    )
+
+
+@pytest.fixture
+def checkout(watch: WatchAgents, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    made = Checkout()
+    monkeypatch.setattr(watch._sites, "workspace", lambda *_: made)
+    return made

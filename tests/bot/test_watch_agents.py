@@ -1,99 +1,49 @@
 """Looking at agents: a look that failed is no news, and one session's trouble is its own."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections import Counter
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from bot.journal import log_step
-from bot.layout import Layout
-from bot.sites import Sites
-from bot.store import Observed
 from bot.watch_agents import WatchAgents
-from config.settings import Project
-from lifecycle.facts import Agent, Exit, Work
+from lifecycle.facts import Agent, Exit
 from lifecycle.status import Activity, Probe
-from runtimes.base import Handle, Seen, Unavailable
+from runtimes.base import Seen, Unavailable
+from tests.bot.edges import ALIVE, PROJECTS, Edge, incidents, programs, running, the
 
-ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
-PROJECTS = {"widgets": Project(repository="acme/widgets", agent="shell")}
-
-
-class Edge:
-    """A runtime and an agent type of which the test says what is seen."""
-
-    submit_seconds = 0.0
-    wants_screen = True
-
-    def __init__(self) -> None:
-        self.seen: dict[str, Seen] = {}
-        self.fails: Exception | None = None
-        self.screens_fail: Exception | None = None
-        self.unreadable: set[str] = set()
-
-    def handle(self, name: str) -> Handle:
-        return Handle(name)
-
-    def look(self) -> Mapping[str, Seen]:
-        if self.fails:
-            raise self.fails
-        return self.seen
-
-    def screens(self, handles: Any) -> Mapping[str, str]:
-        if self.screens_fail:
-            raise self.screens_fail
-        return {}
-
-    def reader(self, files: Any) -> Any:
-        unreadable = self.unreadable
-
-        class Reader:
-            def read(self, seen: Seen, screen: str | None, now: Any) -> Agent:
-                if files.session in unreadable:
-                    raise ValueError("odd file")
-                return Agent(
-                    activity=Activity.ACTIVE, runtime=seen.runtime, program=seen.program, seen=now
-                )
-
-        return Reader()
+# -- a look that fails -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def edge() -> Edge:
-    return Edge()
-
-
-@pytest.fixture
-def watch(room: Any, edge: Edge, tmp_path: Path) -> WatchAgents:
-    at: Any = edge
-    sites = Sites(Layout(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
-    return WatchAgents(room.store, sites, 300, room.clock, log_step)
-
-
-def running(room: Any, edge: Edge, *numbers: int) -> None:
-    for number in numbers:
-        name = room.session(number)
-        room.orders(name)
-        agent = Agent(run=1, runtime=Probe.ALIVE, program=Probe.ALIVE)
-        seen = Observed(session=name, run=1, agent=agent, work=Work(path="/x"))
-        room.store.observe([seen], room.clock())
-        edge.seen[f"{name}_r1"] = ALIVE
-
-
-def programs(room: Any) -> list[str]:
-    return [live.agent.program.value for live in room.store.live()]
-
-
-def test_a_look_that_failed_changes_nothing(room: Any, edge: Edge, watch: WatchAgents) -> None:
+def test_a_look_that_failed_leaves_all_but_the_probes_as_they_were(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
     running(room, edge, 1)
-    before = room.store.live()
+    edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, question="Which?")
+    watch.sweep()
+    before = the(room)
     edge.fails = Unavailable("no tmux")
-    assert watch.sweep() == 0
-    edge.fails, edge.screens_fail = None, Unavailable("no screens")
-    assert watch.sweep() == 0
-    assert room.store.live() == before
+    for looks in (1, 2, 3):
+        watch.sweep()
+        doubt = the(room).doubt
+        assert doubt is not None
+        assert doubt.looks == looks
+    assert incidents(room) == ["runtime"]
+    assert watch.sweep() == 0  # No look counts further than is asked for.
+    probes = {"runtime": Probe.ALIVE, "program": Probe.ALIVE, "doubt": None}
+    assert replace(the(room), **probes) == before
+    edge.fails = None
+    watch.sweep()
+    assert the(room) == before
+    assert incidents(room) == []
+
+
+def test_screens_that_cannot_be_read_keep_nobody_from_being_read(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    edge.screens_fail = Unavailable("no screens")
+    assert watch.sweep() == 1
 
 
 def test_a_session_that_cannot_be_read_keeps_no_other_from_being_read(
@@ -115,6 +65,34 @@ def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
     assert watch.sweep() == 0
 
 
+# -- doubt -----------------------------------------------------------------------------------------
+
+
+def test_looks_count_while_the_evidence_is_the_same_whatever_its_times(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.ALIVE)
+    began = room.clock()
+    for looks in (1, 2, 3, 3):
+        watch.sweep()
+        doubt = the(room).doubt
+        assert doubt is not None
+        assert (doubt.since, doubt.looks) == (began, looks)
+        room.clock.passes(5)
+    edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.UNKNOWN)
+    watch.sweep()
+    doubt = the(room).doubt
+    assert doubt is not None
+    assert (doubt.since, doubt.looks) == (room.clock(), 1)
+    edge.seen["widgets-1_r1"] = ALIVE
+    watch.sweep()
+    assert the(room).doubt is None
+
+
+# -- many deaths at once ---------------------------------------------------------------------------
+
+
 def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: WatchAgents) -> None:
     running(room, edge, 1, 2)
     del edge.seen["widgets-1_r1"]
@@ -122,26 +100,72 @@ def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: WatchAg
     assert programs(room) == ["dead", "alive"]
 
 
-def test_when_most_programs_vanish_in_one_look_it_is_not_believed(
-    room: Any, edge: Edge, watch: WatchAgents
+def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_told(
+    room: Any, edge: Edge, watch: WatchAgents, caplog: pytest.LogCaptureFixture
 ) -> None:
     running(room, edge, *range(1, 10))
-    everything = dict(edge.seen)
     for number in range(1, 6):
         del edge.seen[f"widgets-{number}_r1"]
-    assert watch.sweep() == 0
-    assert programs(room) == ["alive"] * 9
-    edge.seen["widgets-5_r1"] = everything["widgets-5_r1"]
+    watch.sweep()
+    assert programs(room) == ["unknown"] * 5 + ["alive"] * 4
+    assert {live.agent.activity for live in room.store.live()} == {Activity.ACTIVE}
+    assert incidents(room) == ["many-lost"]
+    assert "nobody is taken for dead" in caplog.text
+    watch.look("widgets-1")
+    watch.sweep()
+    assert programs(room)[0] == "unknown"
+    assert caplog.text.count("nobody is taken for dead") == 1
+    edge.seen["widgets-5_r1"] = ALIVE
     watch.sweep()
     assert programs(room) == ["dead"] * 4 + ["alive"] * 5
+    assert incidents(room) == []
+
+
+@pytest.mark.parametrize(("lost", "all_of_them"), [(4, 4), (5, 10)])
+def test_four_or_half_are_believed(
+    room: Any, edge: Edge, watch: WatchAgents, lost: int, all_of_them: int
+) -> None:
+    running(room, edge, *range(1, all_of_them + 1))
+    for number in range(1, lost + 1):
+        del edge.seen[f"widgets-{number}_r1"]
+    watch.sweep()
+    assert programs(room).count("dead") == lost
+
+
+def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, *range(1, 5))
+    edge.seen.clear()
+    watch.sweep()
+    assert programs(room) == ["dead"] * 4
+    reads = edge.reads
+    running(room, edge, *range(5, 14))
+    for number in range(5, 10):
+        del edge.seen[f"widgets-{number}_r1"]
+    watch.sweep()
+    assert Counter(programs(room)) == {"dead": 4, "unknown": 5, "alive": 4}
+    assert edge.reads == reads + 9
+
+
+def test_a_death_that_nothing_proves_is_left_to_a_look_at_all(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    edge.seen.clear()
+    watch.look("widgets-1")
+    assert programs(room) == ["alive"]
 
 
 def test_ends_that_were_written_down_are_believed_whatever_their_number(
     room: Any, edge: Edge, watch: WatchAgents
 ) -> None:
     running(room, edge, *range(1, 7))
-    end = Exit(at=room.clock(), code=0)
+    end = Exit(at=room.clock(), lost="the machine was started anew")
     for name in edge.seen:
-        edge.seen[name] = replace(ALIVE, program=Probe.DEAD, exit=end)
+        edge.seen[name] = Seen(runtime=Probe.DEAD, program=Probe.DEAD, exit=end)
+    watch.look("widgets-1")
     watch.sweep()
     assert programs(room) == ["dead"] * 6
+    assert [live.agent.exit for live in room.store.live()] == [end] * 6
+    assert incidents(room) == []

@@ -31,7 +31,19 @@ LEAVES = {
 
 #: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
 INSIDE_BOT = {
-    "cli": {"app", "asking", "commands", "github", "limits", "replay", "rows", "store", "words"},
+    "cli": {
+        "app",
+        "asking",
+        "serve",
+        "commands",
+        "github",
+        "limits",
+        "replay",
+        "rows",
+        "store",
+        "words",
+    },
+    "serve": {"app", "log", "store", "web"},
     "app": {
         "act",
         "agents",
@@ -41,7 +53,6 @@ INSIDE_BOT = {
         "identities",
         "inbox",
         "limits",
-        "log",
         "movers",
         "outbox",
         "people",
@@ -68,7 +79,8 @@ INSIDE_BOT = {
     "identities": {"store"},
     "watch_pulls": {"github", "people", "retries", "store"},
     "movers": {"sites", "store"},
-    "watch_agents": {"sites", "store"},
+    "watch_agents": {"probes", "sites", "store"},
+    "probes": {"store"},
     "outbox": {"engine", "store"},
     "engine": {"store"},
     "people": {"github"},

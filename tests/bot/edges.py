@@ -1,0 +1,104 @@
+"""A runtime, agents and workspaces of which the tests say what is seen."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from bot.store import Observed
+from config.settings import Project
+from lifecycle.facts import Agent, Work
+from lifecycle.status import Activity, Probe
+from runtimes.base import Handle, Seen
+from runtimes.workspaces.git import GitFailure
+
+ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
+PROJECTS = {"widgets": Project(repository="acme/widgets", agent="shell")}
+
+
+class Edge:
+    """A runtime and an agent type of which the test says what is seen."""
+
+    submit_seconds = 0.0
+    wants_screen = True
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Seen] = {}
+        self.says: dict[str, Agent] = {}  #: What an agent's own files say; active, where nothing.
+        self.fails: Exception | None = None
+        self.screens_fail: Exception | None = None
+        self.unreadable: set[str] = set()
+        self.reads = 0
+
+    def handle(self, name: str) -> Handle:
+        return Handle(name)
+
+    def look(self) -> Mapping[str, Seen]:
+        if self.fails:
+            raise self.fails
+        return self.seen
+
+    def screens(self, handles: Any) -> Mapping[str, str]:
+        if self.screens_fail:
+            raise self.screens_fail
+        return {}
+
+    def reader(self, files: Any) -> Any:
+        edge = self
+
+        class Reader:
+            def read(self, seen: Seen, screen: str | None, now: Any) -> Agent:
+                edge.reads += 1
+                if files.session in edge.unreadable:
+                    raise ValueError("odd file")
+                says = edge.says.get(files.session, Agent(activity=Activity.ACTIVE, seen=now))
+                return replace(says, runtime=seen.runtime, program=seen.program, exit=seen.exit)
+
+        return Reader()
+
+
+class Checkout:
+    """A workspace of which the test says what is in it."""
+
+    made = True
+
+    def __init__(self) -> None:
+        self.path = Path("/x")
+        self.at, self.unclean, self.looks = "a" * 40, False, 0
+        self.meanwhile: Callable[[], object] = int
+        self.fails = False
+
+    def head(self) -> str:
+        return self.at
+
+    def dirty(self) -> bool:
+        self.looks += 1
+        self.meanwhile()
+        if self.fails:
+            raise GitFailure("status", "/x", "odd", "mend it")
+        return self.unclean
+
+
+def running(room: Any, edge: Edge, *numbers: int, **given: Any) -> None:
+    for number in numbers:
+        name = room.session(number)
+        room.orders(name)
+        agent = Agent(run=1, runtime=Probe.ALIVE, program=Probe.ALIVE, **given)
+        seen = Observed(session=name, run=1, agent=agent, work=Work(path="/x"))
+        room.store.observe([seen], room.clock())
+        edge.seen[f"{name}_r1"] = ALIVE
+
+
+def programs(room: Any) -> list[str]:
+    return [live.agent.program.value for live in room.store.live()]
+
+
+def the(room: Any) -> Agent:
+    """The first session's agent, as it is stored."""
+    agent: Agent = room.store.live()[0].agent
+    return agent
+
+
+def incidents(room: Any) -> list[str]:
+    return [incident.key for incident in room.store.incidents()]

@@ -1,0 +1,153 @@
+"""Looking at agents: what is no news, what is not even read, and how a turn ends."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from bot.watch_agents import WatchAgents
+from lifecycle.facts import Agent, Usage
+from lifecycle.status import Activity
+from tests.bot.edges import ALIVE, Checkout, Edge, programs, running, the
+
+# -- what is no news -------------------------------------------------------------------------------
+
+
+def test_a_source_that_says_nothing_any_more_changes_nothing(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    used = Usage(input=9, output=9)
+    edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", usage=used)
+    watch.sweep()
+    before = the(room)
+    edge.says["widgets-1"] = Agent()
+    room.clock.passes(600)
+    assert watch.sweep() == 0
+    assert the(room) == before
+
+
+def test_evidence_and_usage_of_an_agent_at_work_are_written_every_twenty_seconds(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    watch.sweep()
+    for _ in range(3):
+        room.clock.passes(6)
+        used = Usage(input=int(room.clock().timestamp()))
+        edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, seen=room.clock(), usage=used)
+        assert watch.sweep() == 0
+    room.clock.passes(2)
+    assert watch.sweep() == 1
+    assert the(room).usage == used
+    edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, usage=Usage(input=2**40))
+    assert watch.sweep() == 1
+    assert the(room).usage.input == 2**40
+
+
+def idle(room: Any, edge: Edge, watch: WatchAgents, *numbers: int) -> None:
+    """They finished their turn long ago, and everything about it was seen."""
+    running(room, edge, *numbers)
+    for number in numbers:
+        rests = Agent(activity=Activity.READY, since=room.clock(), seen=room.clock())
+        edge.says[f"widgets-{number}"] = rests
+    room.clock.passes(301)
+    watch.sweep()
+    watch.sweep()
+    edge.reads = 0
+
+
+def test_files_of_idle_agents_are_not_read_while_their_terminals_show_nothing_new(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    idle(room, edge, watch, 1, 2)
+    for _ in range(5):
+        room.clock.passes(5)
+        watch.sweep()
+    assert edge.reads == 0
+    edge.seen["widgets-1_r1"] = replace(ALIVE, output_at=room.clock())
+    watch.sweep()
+    assert edge.reads == 1
+    watch.sweep()  # More may have come in the same second.
+    assert edge.reads == 2
+    room.clock.passes(5)
+    watch.sweep()
+    assert edge.reads == 3
+    watch.sweep()
+    assert edge.reads == 3
+    watch.look("widgets-2")
+    assert edge.reads == 4
+
+
+def test_files_of_idle_agents_are_read_again_after_a_while_and_not_all_at_once(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    idle(room, edge, watch, 1, 2)
+    room.clock.passes(61)
+    watch.sweep()
+    assert edge.reads == 1
+    room.clock.passes(30)
+    watch.sweep()
+    assert edge.reads == 2
+
+
+def test_an_idle_agent_that_dies_is_seen_at_once(room: Any, edge: Edge, watch: WatchAgents) -> None:
+    idle(room, edge, watch, 1)
+    del edge.seen["widgets-1_r1"]
+    watch.sweep()
+    assert programs(room) == ["dead"]
+
+
+# -- the workspace at the end of a turn ------------------------------------------------------------
+
+
+def test_a_turn_that_ended_is_told_once_its_workspace_was_examined(
+    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout, asked: list[str]
+) -> None:
+    running(room, edge, 1, 2)
+    watch.sweep()
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    checkout.unclean = True
+    watch.sweep()
+    watch.sweep()
+    assert the(room).activity is Activity.ACTIVE
+    assert asked
+    assert watch.examine() == 1
+    assert the(room).activity is Activity.READY
+    assert room.store.live()[0].work.dirty is True
+    watch.sweep()
+    assert watch.examine() == 0
+    assert checkout.looks == 1
+
+
+def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
+    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout
+) -> None:
+    running(room, edge, 1)
+    watch.sweep()
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    watch.sweep()
+
+    def goes_on() -> None:
+        del edge.says["widgets-1"]
+        watch.sweep()  # Nobody waits for the one that is being examined.
+
+    checkout.meanwhile = goes_on
+    assert watch.examine() == 0
+    assert the(room).activity is Activity.ACTIVE
+    assert room.store.live()[0].work.dirty is None
+
+
+def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
+    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout
+) -> None:
+    running(room, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    checkout.fails = True
+    watch.sweep()
+    assert watch.examine() == 1
+    assert the(room).activity is Activity.READY
+    assert room.store.live()[0].work.dirty is None
+    checkout.fails = False
+    watch.sweep()
+    watch.examine()
+    assert room.store.live()[0].work.dirty is False
