@@ -1,0 +1,210 @@
+"""What others put on the branch comes into the workspace, and nothing of the agent's is lost."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.workspaces.conftest import BRANCH, Git
+
+SESSION = "widgets-12"
+
+
+class Branch:
+    """The session's branch: pushed by us once, then by a person."""
+
+    def __init__(self, worktree: Worktree, mirror: Mirror, person: Path, git: Git) -> None:
+        self.worktree, self.mirror, self.person, self.git = worktree, mirror, person, git
+        self.pushed = self.commits("ours", "1\n")
+        mirror.take(worktree)
+        mirror.push(self.pushed, BRANCH, expected="")
+        git(person, "fetch", "--quiet", "origin")
+        git(person, "checkout", "--quiet", BRANCH)
+
+    def commits(self, name: str, text: str) -> str:
+        """The agent commits."""
+        return self.git.commit(self.worktree.path, name, text)
+
+    def person_pushes(self, name: str, text: str, *, over: str = "") -> str:
+        """A person commits on top of what is there, or of something else."""
+        if over:
+            self.git(self.person, "reset", "--quiet", "--hard", over)
+        sha = self.git.commit(self.person, name, text)
+        self.git(self.person, "push", "--quiet", "--force", "origin", BRANCH)
+        self.mirror.refresh()
+        return sha
+
+    def join(self, theirs: str) -> str | None:
+        ours = self.mirror.take(self.worktree)
+        return self.mirror.join(SESSION, BRANCH, ours, theirs)
+
+
+@pytest.fixture
+def branch(worktree: Worktree, mirror: Mirror, person: Path, git: Git) -> Branch:
+    return Branch(worktree, mirror, person, git)
+
+
+def test_a_persons_commit_on_top_of_ours_is_taken_as_it_is(branch: Branch, git: Git) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    assert branch.join(theirs) == theirs
+    branch.worktree.move(branch.pushed, theirs)
+    here = branch.worktree.path
+    assert branch.worktree.head() == theirs
+    assert (here / "theirs").read_text() == "2\n"
+    assert git(here, "status", "--porcelain", "--branch") == f"## {BRANCH}"
+    assert not branch.worktree.dirty()
+    git.commit(here, "more", "3\n")
+    assert git(here, "rev-parse", "HEAD~1") == theirs
+
+
+def test_a_persons_commit_beside_the_agents_is_merged(branch: Branch, git: Git) -> None:
+    ours = branch.commits("more", "2\n")
+    theirs = branch.person_pushes("theirs", "2\n")
+    joined = branch.join(theirs)
+    assert joined is not None
+    branch.worktree.move(ours, joined)
+    here = branch.worktree.path
+    assert git(here, "rev-parse", "HEAD^@").split() == [ours, theirs]
+    assert all((here / name).is_file() for name in ("ours", "more", "theirs"))
+    assert git(here, "status", "--porcelain") == ""
+    branch.mirror.push(joined, BRANCH, expected=theirs)
+
+
+def test_what_the_agent_has_merged_itself_is_left_as_it_is(branch: Branch, git: Git) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    git(branch.worktree.path, "fetch", "--quiet", "origin")
+    git(branch.worktree.path, "merge", "--quiet", f"origin/{BRANCH}")
+    ours = branch.commits("more", "2\n")
+    assert branch.join(theirs) == ours
+    branch.worktree.move(ours, ours)
+
+
+def test_what_conflicts_is_left_to_the_agent(branch: Branch) -> None:
+    branch.commits("same", "1\n")
+    assert branch.join(branch.person_pushes("same", "2\n")) is None
+
+
+def test_a_person_may_throw_our_commits_away(branch: Branch) -> None:
+    theirs = branch.person_pushes("theirs", "2\n", over="origin/main")
+    assert branch.join(theirs) == theirs
+    branch.worktree.move(branch.pushed, theirs)
+    assert not (branch.worktree.path / "ours").exists()
+    assert not branch.worktree.dirty()
+
+
+def test_what_a_person_threw_away_does_not_come_back_with_new_commits(branch: Branch) -> None:
+    branch.commits("more", "2\n")
+    assert branch.join(branch.person_pushes("theirs", "2\n", over="origin/main")) is None
+
+
+def test_files_that_are_not_committed_are_not_touched(branch: Branch) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    branch.join(theirs)
+    (branch.worktree.path / "theirs").write_text("mine")
+    with pytest.raises(GitFailure, match="not committed"):
+        branch.worktree.move(branch.pushed, theirs)
+    assert (branch.worktree.path / "theirs").read_text() == "mine"
+    assert branch.worktree.head() == branch.pushed
+
+
+def test_an_agent_that_moved_on_or_off_its_branch_is_not_moved(branch: Branch, git: Git) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    branch.join(theirs)
+    later = branch.commits("more", "2\n")
+    with pytest.raises(GitFailure, match="not at"):
+        branch.worktree.move(branch.pushed, theirs)
+    git(branch.worktree.path, "checkout", "--quiet", "--detach")
+    with pytest.raises(GitFailure, match="not checked out"):
+        branch.worktree.move(later, theirs)
+
+
+def test_a_move_that_a_crash_cut_short_is_finished(
+    branch: Branch, workspace: Callable[[], Worktree], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    branch.join(theirs)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("runtimes.workspaces.worktree.put", crash)
+        with pytest.raises(KeyboardInterrupt):
+            branch.worktree.move(branch.pushed, theirs)
+    workspace().move(branch.pushed, theirs)
+    assert workspace().head() == theirs
+    assert not workspace().dirty()
+
+
+def test_a_link_in_the_repository_leads_the_move_nowhere(branch: Branch, tmp_path: Path) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    branch.join(theirs)
+    repository, outside = branch.worktree.repository, tmp_path / "outside"
+    (repository / "worktrees").rename(outside)
+    (repository / "worktrees").symlink_to(outside)
+    before = (outside / "checkout" / "index").read_bytes()
+    with pytest.raises((GitFailure, OSError)):
+        branch.worktree.move(branch.pushed, theirs)
+    assert (outside / "checkout" / "index").read_bytes() == before
+
+
+def test_branches_that_git_packed_are_moved_too(branch: Branch, git: Git) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    branch.join(theirs)
+    git(branch.worktree.path, "pack-refs", "--all")
+    branch.worktree.move(branch.pushed, theirs)
+    assert git(branch.worktree.path, "rev-parse", "HEAD") == theirs
+
+
+# -- what an update is ----------------------------------------------------------------------------
+
+
+def merged(branch: Branch, git: Git, *changes: str) -> str:
+    """The base, moved on, merged into the branch by a person, with these files changed in it."""
+    git(branch.person, "checkout", "--quiet", "main")
+    git.commit(branch.person, "base", "later\n")
+    git(branch.person, "push", "--quiet", "origin", "main")
+    git(branch.person, "checkout", "--quiet", BRANCH)
+    git(branch.person, "merge", "--quiet", "--no-ff", "--no-commit", "main")
+    for name in changes:
+        (branch.person / name).write_text("changed in the merge\n")
+        git(branch.person, "add", name)
+    git(branch.person, "commit", "--quiet", "-m", "Merge main")
+    git(branch.person, "push", "--quiet", "origin", BRANCH)
+    branch.mirror.refresh()
+    return git(branch.person, "rev-parse", "HEAD")
+
+
+def test_the_base_merged_as_git_merges_it_is_an_update(branch: Branch, git: Git) -> None:
+    once = merged(branch, git)
+    assert branch.mirror.is_update(branch.pushed, once, "main")
+    assert not branch.mirror.is_update(branch.pushed, once, "another")
+    git(branch.person, "checkout", "--quiet", "main")
+    git.commit(branch.person, "base", "later still\n")
+    git(branch.person, "push", "--quiet", "origin", "main")
+    git(branch.person, "checkout", "--quiet", BRANCH)
+    git(branch.person, "merge", "--quiet", "--no-ff", "main")
+    git(branch.person, "push", "--quiet", "origin", BRANCH)
+    branch.mirror.refresh()
+    assert branch.mirror.is_update(branch.pushed, git(branch.person, "rev-parse", "HEAD"), "main")
+
+
+def test_a_merge_with_something_slipped_in_is_none(branch: Branch, git: Git) -> None:
+    assert not branch.mirror.is_update(branch.pushed, merged(branch, git, "ours"), "main")
+
+
+def test_a_commit_of_a_person_and_a_merge_of_another_branch_are_none(
+    branch: Branch, git: Git
+) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    assert not branch.mirror.is_update(branch.pushed, theirs, "main")
+    git(branch.person, "checkout", "--quiet", "-b", "other", "origin/main")
+    git.commit(branch.person, "other", "1\n")
+    git(branch.person, "checkout", "--quiet", BRANCH)
+    git(branch.person, "merge", "--quiet", "--no-ff", "other")
+    git(branch.person, "push", "--quiet", "origin", BRANCH)
+    branch.mirror.refresh()
+    assert not branch.mirror.is_update(theirs, git(branch.person, "rev-parse", "HEAD"), "main")

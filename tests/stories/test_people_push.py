@@ -1,0 +1,96 @@
+"""People push to the agent's branch: their commits stay, and the agent gives way."""
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, IssueStory, World
+
+
+def working(world: World, **policy: object) -> IssueStory:
+    """A session whose first commit has a pull request."""
+    world.bot_starts(policy)
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    assert issue.pull
+    return issue
+
+
+def test_after_three_failed_repairs_people_are_asked_and_a_persons_push_clears_it(
+    world: World,
+) -> None:
+    issue = working(world)
+    pull = issue.pull
+    for number in range(3):
+        head = pull.pull.head
+        pull.ci_fails("unit", log=f"it broke {number}")
+        issue.agent.hears(f"it broke {number}")
+        issue.agent.commits({"widgets.txt": f"{number}\n"}).ends_its_turn()
+        pull.moves_on_from(head)
+    pull.ci_fails("unit", log="it broke for good")
+    assert issue.becomes("needs_input").reason == "repairs_exhausted"
+    pull.is_answered("still fail after 3 repairs")
+
+    world.repo.push(pull.pull.head_branch, {"fix.txt": "by hand\n"}, by=ALICE)
+    pull.ci_fails("unit", log="it broke once more")
+    assert issue.becomes("ci_failed").reason == "person_pushed"
+    pull.is_answered("leaves this branch alone")
+    assert "once more" not in str(issue.agent.heard)
+
+    pull.pull.comment("/mergewright resume", by=ALICE)
+    issue.agent.hears("it broke once more")
+    head = pull.pull.head
+    issue.agent.commits({"widgets.txt": "mended\n"}).ends_its_turn()
+    pull.moves_on_from(head)
+    pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
+    assert world.repo.git.run("show", "main:fix.txt") == "by hand\n"
+
+
+def test_a_person_pushes_to_the_branch_while_the_agent_is_in_its_turn(world: World) -> None:
+    issue = working(world)
+    pull = issue.pull
+    pull.pull.comment("Please write two.", by=ALICE)
+    issue.agent.hears("Please write two.")
+    issue.agent.commits({"more.txt": "two\n"}, "Write two")
+    theirs = world.repo.push(pull.pull.head_branch, {"theirs.txt": "mine\n"}, by=ALICE)
+    pull.is_answered("leaves this branch alone")
+    issue.agent.ends_its_turn()
+    head = pull.moves_on_from(theirs)
+
+    assert world.repo.git.contains(head, theirs)
+    files = world.folder / "data" / "workspaces" / issue.id / "checkout"
+    assert (files / "theirs.txt").read_text() == "mine\n"
+    assert (files / "more.txt").read_text() == "two\n"
+    pull.ci_fails("unit", log="it broke")
+    issue.becomes("ci_failed")
+    assert "it broke" not in str(issue.agent.heard)
+    pull.pull.comment("Please mend it.", by=ALICE)
+    issue.agent.hears("it broke")
+
+
+def test_github_brings_the_base_in_and_the_approval_stays(world: World) -> None:
+    issue = working(world)
+    pull = issue.pull.ci_passes()
+    first = pull.pull.head
+    world.repo.push("main", {"other.txt": "theirs\n"}, by=ALICE)
+    world.repo.protect("main", required_checks=["unit"], required_reviews=1, strict=True)
+    pull.reviewer_approves()
+    head = pull.moves_on_from(first)
+    assert world.repo.git.contains(head, first)
+    pull.ci_passes()
+    issue.becomes("merged")
+    assert [review.commit_id for review in pull.pull.reviews] == [first]
+    assert all(entry["kind"] == "prompt" for entry in issue.agent.heard)
+
+
+def test_checks_that_were_cancelled_run_once_more_before_people_are_asked(world: World) -> None:
+    issue = working(world, settle_seconds=1)
+    pull = issue.pull
+    pull.pull.check("unit", conclusion="cancelled", suite="ci")
+    (again,) = eventually(
+        lambda: [run for run in world.repo.checks.runs_of(pull.pull.head) if run.attempt == 2],
+        "the check runs once more",
+    )
+    again.complete("cancelled")
+    assert issue.becomes("needs_input").reason == "checks_held"
+    assert [run.attempt for run in world.repo.checks.runs_of(pull.pull.head)] == [2]
+    pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
