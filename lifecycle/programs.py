@@ -76,7 +76,7 @@ def pause(judged: Judged) -> Iterator[do.Action]:
 
 
 def park(judged: Judged) -> Iterator[do.Action]:
-    """So is that of one that has waited on people for long; the next cause starts it again."""
+    """The program of one that has waited on people for long is ended, until its next cause."""
     view, pull = judged.view, judged.view.pull
     times = [view.given, view.facts.agent.since, view.past.last_push]
     times += [pull.head_since, pull.green_since] if pull else []

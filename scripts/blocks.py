@@ -17,6 +17,7 @@ from bot.events import EVENTS
 from bot.web.api import ROUTES
 from config import load
 from lifecycle import diagram
+from scripts import core_tables
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md")
@@ -67,6 +68,16 @@ def settings() -> str:
     return table(("setting", "default", "meaning"), _settings())
 
 
+def of_core(rows: Callable[[], Iterator[tuple[str, ...]]]) -> Callable[[], str]:
+    """A table of the core."""
+
+    def drawn() -> str:
+        head, *lines = rows()
+        return table(head, iter(lines))
+
+    return drawn
+
+
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "statuses": statuses,
     "diagram": picture,
@@ -75,6 +86,13 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "api": api,
     "events": events,
     "settings": settings,
+    "rules": of_core(core_tables.rules),
+    "reactions": of_core(core_tables.reactions),
+    "blockers": of_core(core_tables.blockers),
+    "escalations": of_core(core_tables.escalations),
+    "budgets": of_core(core_tables.budgets),
+    "remedies": of_core(core_tables.remedies),
+    "wishes": of_core(core_tables.wishes),
 }
 
 

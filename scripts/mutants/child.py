@@ -94,7 +94,10 @@ def _pass(paths: list[str]) -> bool:
     """Whether all tests pass; what they say about the mutant is nobody's concern."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        return pytest.main([*options, *paths]) == pytest.ExitCode.OK
+        ended = pytest.main([*options, *paths])
+    if ended == pytest.ExitCode.USAGE_ERROR:
+        raise RuntimeError(f"pytest cannot run {' '.join(paths)}")
+    return ended == pytest.ExitCode.OK
 
 
 def _too_long(signum: int, frame: FrameType | None) -> Any:

@@ -47,20 +47,20 @@ TABLES: Final = (
     ),
     Table("lifecycle.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
     Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py",)),
-    Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
+    Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_rules.py", "test_reactions.py")),
     Table(
         "lifecycle.budgets",
         "BUDGETS",
         (),
         ("name", "limit", "reached", "says", "of_day"),
-        ("test_budgets.py",),
+        ("test_rules.py", "test_reactions.py"),
     ),
     Table(
         "lifecycle.wishes",
         "WISHES",
         ("works", "vain"),
         ("heeded", "otherwise", "in_vain", "fault"),
-        ("test_wishes.py",),
+        ("test_reactions.py",),
     ),
 )
 

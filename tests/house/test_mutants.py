@@ -9,7 +9,7 @@ import pytest
 from lifecycle.signals import Signals, Stage
 from lifecycle.status import Status
 from scripts.mutants.tables import TABLES, Rowed, Rows, Table, mutants_of
-from tests.house.source import modules
+from tests.house.source import ROOT, modules
 
 #: Nothing is decided by these: what they say is looked at as a whole.
 SENTENCES = {"lifecycle.reasons.ADVICE"}
@@ -42,6 +42,11 @@ def _holds_rows(value: ast.expr | None) -> bool:
     """Whether it is a tuple or a dictionary of calls or names, and not of words."""
     members = value.elts if isinstance(value, ast.Tuple) else getattr(value, "values", [])
     return bool(members) and isinstance(members[0], ast.Call | ast.Name)
+
+
+def test_the_tests_that_are_tried_first_are_there() -> None:
+    first = {name for table in TABLES for name in table.tests}
+    assert [name for name in first if not (ROOT / "tests/lifecycle" / name).is_file()] == []
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

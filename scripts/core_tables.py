@@ -1,0 +1,116 @@
+"""The core's tables as the documents show them: drawn from the rows, their words and defaults."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any
+
+from lifecycle.blockers import BLOCKERS
+from lifecycle.budgets import BUDGETS
+from lifecycle.escalations import ESCALATIONS
+from lifecycle.pauses import PAUSES
+from lifecycle.policy import Policy
+from lifecycle.reactions import EVERY, REACTIONS, UNDER_WAY
+from lifecycle.reasons import ADVICE
+from lifecycle.rules import RULES
+from lifecycle.stalls import STALLS
+from lifecycle.status import Status
+from lifecycle.wishes import WISHES
+
+Cells = tuple[str, ...]
+
+#: Sets of statuses that have a name.
+_NAMED = {EVERY: "every status", UNDER_WAY: "all that are under way"}
+_DEFAULTS = Policy()
+
+
+def rules() -> Iterator[Cells]:
+    """Every rule in its order."""
+    yield "", "status", "when", "because"
+    for place, row in enumerate(RULES, 1):
+        yield (
+            str(place),
+            f"`{row.status}`",
+            row.reads,
+            row.because.replace("{why}", "(its evidence)"),
+        )
+
+
+def reactions() -> Iterator[Cells]:
+    """Every reaction in its order, with the defaults it depends on."""
+    yield "reaction", "in", "what follows", "defaults"
+    for row in REACTIONS:
+        yield f"`{row.name}`", _statuses(row.statuses), _says(row.then), _defaults(row.then)
+
+
+def blockers() -> Iterator[Cells]:
+    """Everything that may stand in the way of a merge."""
+    yield "blocker", "says"
+    for row in BLOCKERS:
+        yield f"`{row.name}`", row.sentence
+
+
+def escalations() -> Iterator[Cells]:
+    """What people are called for, in the order in which the first that stands is told."""
+    yield "cause", "reads as", "stands when", "defaults"
+    for status, rows in (
+        (Status.NEEDS_INPUT, ESCALATIONS),
+        (Status.STUCK, STALLS),
+        (Status.PAUSED, PAUSES),
+    ):
+        for row in rows:
+            yield f"`{row.__name__}`", f"`{status}`", _says(row), _defaults(row)
+
+
+def budgets() -> Iterator[Cells]:
+    """Every budget."""
+    yield "budget", "says", "goes on by itself", "defaults"
+    for row in BUDGETS:
+        goes_on = "at midnight, UTC" if row.of_day else ""
+        says = re.sub(r"\{limit(:[^}]*)?\}", "N", row.says)
+        yield f"`{row.name}`", says, goes_on, _defaults(row.limit)
+
+
+def remedies() -> Iterator[Cells]:
+    """What people can do about a reason."""
+    yield "reason", "remedy", "may a retry help by itself"
+    for reason, advice in ADVICE.items():
+        yield f"`{reason}`", advice.remedy, "yes" if advice.retryable else "no"
+
+
+def wishes() -> Iterator[Cells]:
+    """What people may ask for, where it works and what they are told elsewhere."""
+    yield "wish", "works in", "answer", "elsewhere"
+    for kind, row in WISHES.items():
+        answer = row.heeded.replace("\n", " ") or "its effect"
+        yield f"`{kind}`", _statuses(row.works), answer, row.otherwise or "works everywhere"
+
+
+def _statuses(statuses: frozenset[Status]) -> str:
+    if statuses in _NAMED:
+        return _NAMED[statuses]
+    if len(statuses) > len(Status) / 2:
+        return f"all but {_listed(EVERY - statuses)}"
+    return _listed(statuses)
+
+
+def _listed(statuses: frozenset[Status]) -> str:
+    return ", ".join(f"`{status}`" for status in Status if status in statuses)
+
+
+def _says(row: Callable[..., Any]) -> str:
+    return " ".join((row.__doc__ or "").split("\n\n")[0].split())
+
+
+def _defaults(row: Callable[..., Any]) -> str:
+    """The fields of `Policy` that a row names, with their defaults."""
+    named = dict.fromkeys(re.findall(r"\bpolicy\.(\w+)", inspect.getsource(row)))
+    return ", ".join(f"`{name.replace('_', '-')}` {_value(name)}" for name in named)
+
+
+def _value(name: str) -> str:
+    value = getattr(_DEFAULTS, name)
+    if isinstance(value, Enum):
+        return str(value.value)
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
