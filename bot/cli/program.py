@@ -85,30 +85,81 @@ def ls(
     as_json: Json = False,
 ) -> None:
     """List the sessions, newest first."""
-    from bot.cli import given, screens
+    from bot.cli import capacity, given, screens
     from bot.clock import utc_now
+    from bot.limits import caps
 
-    with given.store(given.settings(config)) as store:
+    settings = given.settings(config)
+    with given.store(settings) as store:
         sessions = store.sessions(live=None if every else True)
+        line = store.queue(caps(settings))
+    now = utc_now()
     if as_json:
-        screens.show_json([screens.summary(session) for session in sessions])
+        places = {one.session: one for one in line}
+        screens.show_json([screens.summary(one, places.get(one.id)) for one in sessions])
     else:
-        screens.show(screens.listing(sessions, utc_now(), every))
+        said = {one.session: capacity.place(one, now) for one in line}
+        screens.show(screens.listing(sessions, now, every, said))
 
 
 @app.command()
 def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Show a session: what it works on, how far it is, what happened."""
-    from bot.cli import given, screens
+    from bot.cli import capacity, given, screens
     from bot.clock import utc_now
+    from bot.limits import caps
 
-    with given.store(given.settings(config)) as store:
+    settings = given.settings(config)
+    with given.store(settings) as store:
         session = given.session(store, session_id)
         facts, history = store.facts(session.id), store.history(session.id)
+        line = {one.session: one for one in store.queue(caps(settings))}
+    place = line.get(session.id)
     if as_json:
-        screens.show_json({"session": session, "facts": facts, "history": history})
+        screens.show_json({"session": session, "facts": facts, "history": history, "place": place})
     else:
-        screens.show(screens.detail(session, facts, history, utc_now()))
+        said = capacity.place(place, utc_now()) if place else ""
+        screens.show(screens.detail(session, facts, history, utc_now(), said))
+
+
+@app.command()
+def queue(config: Config = None, as_json: Json = False) -> None:
+    """Show who waits for a slot, why, and when it may be their turn."""
+    from bot.cli import capacity, given, screens
+    from bot.clock import utc_now
+    from bot.limits import caps
+
+    settings = given.settings(config)
+    with given.store(settings) as store:
+        line = store.queue(caps(settings))
+    if as_json:
+        screens.show_json(line)
+    else:
+        screens.show(capacity.line(line, utc_now()))
+
+
+@app.command()
+def agents(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Show the agents: how many sessions, how they ended, what they cost."""
+    from bot.cli import capacity, given, screens
+    from bot.clock import utc_now
+
+    settings = given.settings(config)
+    with given.store(settings) as store:
+        ledgers = capacity.known(store.ledgers(), settings.identities)
+        chosen = [capacity.one_of(ledgers, name)] if name else ledgers
+        theirs = [one for one in store.sessions() if one.agent_name == name] if name else []
+    if as_json:
+        screens.show_json(chosen)
+    elif name:
+        identity = settings.identities.get(name)
+        screens.show(capacity.record(chosen[0], identity, theirs, utc_now()))
+    else:
+        screens.show(capacity.agents(ledgers))
 
 
 @app.command()

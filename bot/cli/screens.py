@@ -1,7 +1,7 @@
 """What the commands show of a session, made to be read in 80 columns."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.store import BOT, HistoryRow, Kind, Session
+from bot.store import BOT, HistoryRow, Kind, Queued, Session
 from bot.words import happened
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
@@ -35,7 +35,7 @@ def show_json(value: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
-def summary(session: Session) -> dict[str, Any]:
+def summary(session: Session, place: Queued | None) -> dict[str, Any]:
     """A session as a row for programs."""
     return {
         "id": session.id,
@@ -47,15 +47,25 @@ def summary(session: Session) -> dict[str, Any]:
         "repository": session.repository,
         "issue": {"number": session.issue.number, "title": session.issue.title},
         "pulls": [{"number": pull.number, "url": pull.url} for pull in session.pulls],
-        "agent": session.agent_type,
+        "agent": session.agent_name,
+        "agent_type": session.agent_type,
         "run": session.run,
         "created": session.created,
         "since": session.since,
+        "place": place,
     }
 
 
-def listing(sessions: Sequence[Session], now: datetime, every: bool) -> RenderableType:
-    """The words of each session in columns; below them what it is about, and the sentence."""
+def listing(
+    sessions: Sequence[Session],
+    now: datetime,
+    every: bool,
+    places: Mapping[str, str] = {},
+) -> RenderableType:
+    """The words of each session in columns; below them what it is about, and the sentence.
+
+    `places` say of those that wait for a slot where they stand.
+    """
     if not sessions:
         return Text("No sessions yet." if every else "No live sessions; --all shows ended ones.")
     rows = [("SESSION", "STATUS", "AGENT", "PULL", "SINCE")]
@@ -71,19 +81,32 @@ def listing(sessions: Sequence[Session], now: datetime, every: bool) -> Renderab
         said.highlight_words([one.status], colour(one.status))
         below = Text(f"\n  {plain(one.issue.title)}\n  {plain(one.because)}", "dim")
         screen.append("\n").append(said).append(below)
+        if one.id in places:
+            screen.append(f"\n  {plain(places[one.id])}", "dim")
     return screen
 
 
 def detail(
-    session: Session, facts: Facts, history: Sequence[HistoryRow], now: datetime
+    session: Session,
+    facts: Facts,
+    history: Sequence[HistoryRow],
+    now: datetime,
+    place: str = "",
 ) -> RenderableType:
-    """Everything about one session, and the last things that happened."""
-    rows = _rows()
+    """Everything about one session, and the last things that happened.
+
+    `place` says where it stands among those that wait for a slot, where it does.
+    """
+    rows = grid()
     issue = session.issue
     add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
     add(rows, "project", f"{session.project} ({session.repository})")
     add(rows, "asked by", session.requester or "unknown")
-    add(rows, "agent", f"{session.agent_type}, {agent_line(session.agent, session.run, now)}")
+    named = "" if session.agent_name == session.agent_type else f"{session.agent_name}, "
+    line = agent_line(session.agent, session.run, now)
+    add(rows, "agent", f"{named}{session.agent_type}, {line}")
+    if place:
+        add(rows, "in line", place)
     add(rows, "work", work_line(session.work, session.branch), session.work.path)
     for pull in session.pulls:
         add(rows, "pull", pull_line(pull), pull.url)
@@ -103,7 +126,7 @@ def detail(
 
 def verdict(facts: Facts, decision: Decision, policy: Policy, now: datetime) -> RenderableType:
     """Facts, then the rule they match, then what follows."""
-    rows = _rows()
+    rows = grid()
     words = ", ".join(
         f"{name}={value}" for name, value in msgspec.structs.asdict(decision.signals).items()
     )
@@ -146,11 +169,15 @@ def colour(status: str) -> str:
 
 def age(since: datetime, now: datetime) -> str:
     """How long between two times, in one unit."""
-    seconds = max(0, int((now - since).total_seconds()))
+    return duration(max(0.0, (now - since).total_seconds()))
+
+
+def duration(seconds: float) -> str:
+    """So many seconds, in one unit."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * length:
-            return f"{seconds // length}{unit}"
-    return f"{seconds}s"
+            return f"{int(seconds // length)}{unit}"
+    return f"{int(seconds)}s"
 
 
 def agent_line(agent: Agent, run: int, now: datetime) -> str:
@@ -191,7 +218,8 @@ def add(rows: Table, name: str, *lines: str) -> None:
     rows.add_row(Text(name, "dim"), Text("\n".join(plain(line) for line in lines if line)))
 
 
-def _rows() -> Table:
+def grid() -> Table:
+    """An empty table for `add`."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     rows.add_column(min_width=8)
     rows.add_column(overflow="fold")

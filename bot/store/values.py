@@ -137,14 +137,16 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """What became of all that one agent worked on."""
 
     agent: str
-    sessions: int
-    live: int  #: Of them, not over.
-    outcomes: Mapping[str, int]  #: How many ended how.
-    first_pass: int  #: Merged as they were opened: without a repair, and without a review round.
-    repairs: int  #: Messages about failed checks and conflicts.
-    review_rounds: int  #: Messages about reviews and comments.
-    cost_usd: float
-    seconds_to_merge: float | None  #: The median of those that were merged; None: none was.
+    sessions: int = 0
+    live: int = 0  #: Of them, not over.
+    outcomes: Mapping[str, int] = {}  #: How many ended how.
+    first_pass: int = (
+        0  #: Merged as they were opened: without a repair, and without a review round.
+    )
+    repairs: int = 0  #: Messages about failed checks and conflicts.
+    review_rounds: int = 0  #: Messages about reviews and comments.
+    cost_usd: float = 0.0
+    seconds_to_merge: float | None = None  #: The median of those that were merged; None: none was.
 
     @property
     def first_pass_rate(self) -> float | None:

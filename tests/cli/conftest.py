@@ -81,6 +81,33 @@ class House:
         store.close()
         return new.id
 
+    def has_waiting(self, number: int, agent: str = "shell", **given: int) -> str:
+        """A session that has waited for a slot for five minutes."""
+        since = self.now - timedelta(minutes=5)
+        store = Store(self.layout.database, clock=lambda: since)
+        new = NewSession(
+            id=f"widgets-{number}",
+            project="widgets",
+            repository="acme/widgets",
+            created=since,
+            issue=Issue(number=number, title="It breaks"),
+            branch=f"mergewright/{number}-it-breaks",
+            requester="ada",
+            agent_type="shell",
+            agent_name=agent,
+            **given,
+        )
+        store.create_session(new)
+        store.close()
+        return new.id
+
+    def looks_for_slots(self, sessions: int, minutes_ago: float = 0) -> None:
+        """Slots are handed out, so many in all."""
+        at = self.now - timedelta(minutes=minutes_ago)
+        store = Store(self.layout.database, clock=lambda: at)
+        store.take_slots(Caps(sessions=sessions))
+        store.close()
+
     def has_a_red_check(self, session: str) -> None:
         """Its pull request, and a decision about it."""
         pull = Pull(
@@ -106,7 +133,9 @@ class House:
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
         (visit,) = store.visits([session])
-        over = Recorded(status=status, reason=reason, because=because, run=1, ended=ended)
+        over = Recorded(
+            status=status, reason=reason, because=because, run=1, ended=ended, frees_slot=True
+        )
         store.record([(visit, over)], self.now)[0].result()
         store.close()
 

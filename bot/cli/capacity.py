@@ -1,0 +1,103 @@
+"""What the commands show of the line for a slot, and of the agents."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli.refused import Refused
+from bot.cli.screens import add, age, duration, grid, listing
+from bot.store import Ledger, Queued, Session
+from config.load import nearest
+from config.settings import AgentSettings
+from lifecycle.status import Status
+
+
+def line(queue: Sequence[Queued], now: datetime) -> RenderableType:
+    """Who waits for a slot, who is next first."""
+    if not queue:
+        return Text("Nobody waits for a slot.")
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_row(*(Text(name, "dim") for name in ("", "SESSION", "WAITS", "STARTS", "BECAUSE")))
+    for one in queue:
+        waits = age(one.since, now)
+        rows.add_row(str(one.position), one.session, waits, starts(one, now), Text(because(one)))
+    return rows
+
+
+def place(one: Queued, now: datetime) -> str:
+    """Where a session stands, in a few words."""
+    return f"number {one.position}, starts {starts(one, now)}: {because(one)}"
+
+
+def starts(one: Queued, now: datetime) -> str:
+    """When it may be its turn."""
+    if one.starts_at is None:
+        return "nobody knows when"
+    return f"in about {age(now, one.starts_at)}" if one.starts_at > now else "any moment"
+
+
+def because(one: Queued) -> str:
+    """Why it waits, and what moves it up or down the line."""
+    moved = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
+    return f"{one.waits or 'not looked at yet'}{moved}{'; a person waits' if one.awaited else ''}"
+
+
+def known(ledgers: Sequence[Ledger], identities: Mapping[str, AgentSettings]) -> list[Ledger]:
+    """The records of all agents, those too that had no session yet or are configured no more."""
+    kept = {one.agent: one for one in ledgers}
+    return [kept.get(name) or Ledger(agent=name) for name in sorted({*kept, *identities})]
+
+
+def one_of(ledgers: Sequence[Ledger], name: str) -> Ledger:
+    """The record of one agent. Raises `Refused`."""
+    by_name = {one.agent: one for one in ledgers}
+    if name not in by_name:
+        raise Refused(f"no agent {name!r}; {nearest(name, by_name)}")
+    return by_name[name]
+
+
+def agents(ledgers: Sequence[Ledger]) -> RenderableType:
+    """A row for each agent."""
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    names = ("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
+    rows.add_row(*(Text(name, "dim") for name in names))
+    for one in ledgers:
+        rows.add_row(
+            Text(one.agent, "bold"),
+            *(str(one.sessions), str(one.live), str(one.outcomes.get(Status.MERGED, 0))),
+            *(rate(one), str(one.repairs), f"${one.cost_usd:.2f}", to_merge(one)),
+        )
+    return rows
+
+
+def record(
+    one: Ledger,
+    identity: AgentSettings | None,
+    sessions: Sequence[Session],
+    now: datetime,
+) -> RenderableType:
+    """Everything about one agent, and what it works on or worked on."""
+    rows = grid()
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one.outcomes.items())
+    add(rows, "runs", ", ".join(identity.types) if identity else "not in the configuration")
+    add(rows, "sessions", f"{one.sessions}, {one.live} not over; {outcomes or 'none ended'}")
+    add(rows, "first pass", f"{rate(one)} of those merged")
+    add(rows, "repairs", f"{one.repairs}, and {one.review_rounds} review rounds")
+    add(rows, "cost", f"${one.cost_usd:.2f}")
+    add(rows, "to merge", to_merge(one))
+    if identity and identity.system_prompt:
+        add(rows, "is told", identity.system_prompt)
+    return Group(Text(one.agent, "bold"), rows, Text(), listing(sessions, now, every=True))
+
+
+def rate(one: Ledger) -> str:
+    """How many of the merged needed nothing after they were opened."""
+    return "-" if one.first_pass_rate is None else f"{one.first_pass_rate:.0%}"
+
+
+def to_merge(one: Ledger) -> str:
+    """How long a merge took, as a rule."""
+    return "-" if one.seconds_to_merge is None else duration(one.seconds_to_merge)

@@ -1,0 +1,91 @@
+"""Who waits, since when, why and how long still; and what became of what an agent worked on."""
+
+import json
+
+from tests.cli.conftest import CommandLine, House
+
+
+def lines(said: str) -> list[str]:
+    return [" ".join(line.split()) for line in said.splitlines()]
+
+
+def test_the_line_shows_place_wait_estimate_and_reason(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_waiting(1)
+    house.looks_for_slots(1, minutes_ago=4)
+    house.has_waiting(2)
+    house.has_waiting(3, priority=1)
+    house.looks_for_slots(1)
+    house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
+    assert lines(mergewright("queue").out) == [
+        "SESSION WAITS STARTS BECAUSE",
+        "1 widgets-3 5m nobody knows when all 1 slots are taken; priority:high",
+        "2 widgets-2 5m nobody knows when all 1 slots are taken",
+    ]
+    told = json.loads(mergewright("queue", "--json").out)
+    assert [(one["session"], one["position"], one["starts_at"]) for one in told] == [
+        ("widgets-3", 1, None),
+        ("widgets-2", 2, None),
+    ]
+
+
+def test_the_estimate_is_made_of_how_long_others_took(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_waiting(1)
+    house.looks_for_slots(1, minutes_ago=4)
+    house.has_ended("widgets-1")
+    house.has_waiting(2)
+    house.looks_for_slots(1)
+    house.has_waiting(3)
+    house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
+    assert lines(mergewright("queue").out)[1] == "1 widgets-3 5m in about 4m not looked at yet"
+
+
+def test_list_and_session_say_where_it_stands(mergewright: CommandLine, house: House) -> None:
+    house.has_waiting(1)
+    assert "\n  number 1, starts any moment: not looked at yet" in mergewright("ls").out
+    shown = lines(mergewright("show", "widgets-1").out)
+    assert "in line number 1, starts any moment: not looked at yet" in shown
+    assert json.loads(mergewright("ls", "--json").out)[0]["place"]["position"] == 1
+    assert json.loads(mergewright("show", "widgets-1", "--json").out)["place"]["position"] == 1
+
+
+def test_where_nobody_waits_that_is_said(mergewright: CommandLine, house: House) -> None:
+    house.has_session(1, slot=True)
+    assert mergewright("queue").out == "Nobody waits for a slot.\n"
+    assert "in line" not in mergewright("show", "widgets-1").out
+
+
+def test_agents_are_listed_those_too_that_had_nothing_yet(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_ended(house.has_waiting(1, agent="old"))
+    house.has_waiting(2, agent="ada")
+    ada = '[agents.ada]\ntypes = ["shell"]\nsystem-prompt = "Be kind."\n'
+    house.file.write_text(f"{house.file.read_text()}{ada}[agents.ben]\ntypes = ['shell']\n")
+    assert lines(mergewright("agents").out) == [
+        "AGENT SESSIONS LIVE MERGED FIRST PASS REPAIRS COST TO MERGE",
+        "ada 1 1 0 - 0 $0.00 -",
+        "ben 0 0 0 - 0 $0.00 -",
+        "old 1 0 0 - 0 $0.00 -",
+    ]
+    one = lines(mergewright("agents", "ada").out)
+    assert "is told Be kind." in one
+    assert "sessions 1, 1 not over; none ended" in one
+    assert any(line.startswith("widgets-2 ") for line in one)
+    old = lines(mergewright("agents", "old").out)
+    assert "runs not in the configuration" in old
+    assert "sessions 1, 0 not over; 1 killed" in old
+    (told,) = json.loads(mergewright("agents", "old", "--json").out)
+    assert told["outcomes"] == {"killed": 1}
+
+
+def test_an_agent_nobody_knows_is_answered_with_the_nearest(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_waiting(1, agent="ada")
+    result = mergewright("agents", "adda")
+    assert result.code != 0
+    assert "no agent 'adda'; did you mean 'ada'?" in result.err
