@@ -34,7 +34,7 @@ def test_the_estimate_is_made_of_how_long_others_took(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_waiting(1)
-    house.looks_for_slots(1, minutes_ago=4)
+    house.looks_for_slots(1, minutes_ago=4.5)
     house.has_ended("widgets-1")
     house.has_waiting(2)
     house.looks_for_slots(1)
