@@ -193,6 +193,7 @@ class App:
                 page_token=secrets.page_token,
                 health=self.health,
                 projects=settings.projects,
+                policy=settings.policy,
                 terminal=terminal(self.store, self.sites),
                 limits=Limits(
                     body_bytes=settings.limits.webhook_bytes,

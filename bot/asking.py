@@ -3,12 +3,13 @@
 Who may ask was settled at the door: by the right to write the database's file, or by the token.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 
 from bot.commands import COMMANDS, Command, Unfit
-from bot.store import Session, Store
+from bot.store import Ordered, Session, Store
+from lifecycle.actions import Comment
 from lifecycle.facts import Pull, Wish
 from lifecycle.status import PullState
 
@@ -72,6 +73,17 @@ def ask(store: Store, session: Session, wish: Wish) -> bool:
     if (wish.key, wish.kind, wish.text) not in same:
         raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
     return False
+
+
+def answers(outbox: Iterable[Ordered]) -> Mapping[str, str]:
+    """What people were answered, by the key of their wish."""
+    said = (order.action for order in outbox)
+    # Its key is `comment:WHICH:` and the wish's.
+    return {
+        one.key.split(":", 2)[2]: one.values["text"]
+        for one in said
+        if isinstance(one, Comment) and one.topic == "answer"
+    }
 
 
 def standing_head(session: Session, number: int, at: datetime, head: str = "") -> str:

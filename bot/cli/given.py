@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -69,11 +69,24 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
 @contextmanager
 def store(found: Settings) -> Iterator[Store]:
     """The server's database, to read from."""
+    with _opened(found, Store.reading) as opened:
+        yield opened
+
+
+@contextmanager
+def guest(found: Settings) -> Iterator[Store]:
+    """The server's database, to write a person's word into beside the server."""
+    with _opened(found, Store.beside) as opened:
+        yield opened
+
+
+@contextmanager
+def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store]:
     path = Layout(found.data).database
     if not path.exists():
         raise Refused(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
     try:
-        with closing(Store.reading(path)) as opened:
+        with closing(opening(path)) as opened:
             yield opened
     except StoreFailure as failure:
         raise Refused(str(failure), PROBLEM) from None

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from bot.cli import steer
+from bot.cli.options import Config, Json, SessionId
 from bot.cli.refused import PROBLEM, Refused
 
 app = typer.Typer(
@@ -19,18 +21,7 @@ app = typer.Typer(
 )
 config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config_app, name="config", help="Look at configuration files.")
-
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        envvar="MERGEWRIGHT_CONFIG",
-        metavar="FILE",
-        help="The configuration; otherwise ./mergewright.toml.",
-    ),
-]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Such as widgets-12.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+app.add_typer(steer.app)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, co
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
 NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
     WHERE state = 'new' ORDER BY at, rowid"""
+SETTLED = "SELECT why FROM wishes WHERE key = ? AND state <> 'new'"
 _GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state = 'new' RETURNING key, kind, actor, text"""
 _ASK = """INSERT INTO wishes
@@ -36,6 +37,12 @@ class Wishes(Base):
     def add_wish(self, wish: NewWish) -> None:
         """Write down what was asked for elsewhere than in a delivery; once for a key."""
         self.write(lambda connection: add_wishes(connection, [wish]))
+
+    def settled_wish(self, key: str) -> str | None:
+        """Why a wish was set aside, or empty where it was granted; None: it is still new."""
+        with self._read() as connection:
+            row = connection.execute(SETTLED, (key,)).fetchone()
+            return None if row is None else str(row["why"])
 
     def grant_wish(self, key: str, session: str, now: datetime, head: str = "") -> None:
         """Make a wish a fact of a session, bound to `head` where it is given, and visit it.

@@ -32,7 +32,9 @@ ROUTES: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("GET", "/api/incidents"): "what is or was wrong with the whole",
     ("GET", "/api/freezes"): "where every effect is stopped",
-    ("POST", "/api/freeze"): 'stop every effect: `{"scope": ""}`, `"project:NAME"`, `"session:ID"`',
+    ("POST", "/api/freeze"): (
+        'stop every effect, everywhere (`{"scope": ""}`) or of a project (`"project:NAME"`)'
+    ),
     ("POST", "/api/unfreeze"): "let effects out again, of the same scope",
 }
 

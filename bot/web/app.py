@@ -19,6 +19,7 @@ from bot.web.live import Watchers
 from bot.web.pages import page_routes
 from bot.web.views import Terminal, Views
 from bot.web.webhook import Limits, webhook
+from lifecycle.policy import Policy
 
 _log = logging.getLogger(__name__)
 _HEADERS = [
@@ -40,6 +41,7 @@ def build(
     page_token: str,
     health: Callable[[], Health],
     projects: Iterable[str],
+    policy: Policy,
     terminal: Terminal,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Litestar:
@@ -48,7 +50,11 @@ def build(
     A delivery signed with any of `webhook_secrets` is genuine; without one all are refused.
     `health` is asked on every delivery. An empty `page_token` closes the page.
     """
-    views, access, watchers = Views(store, projects, terminal), Access(page_token), Watchers()
+    views, access, watchers = (
+        Views(store, projects, policy, terminal),
+        Access(page_token),
+        Watchers(),
+    )
     store.on_change.append(watchers.changed)
 
     async def bind() -> None:

@@ -1,15 +1,18 @@
 """All that is shown of one session: its row, what was asked of it, what happened, what is to do."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from bot import plain
+from bot.asking import answers
+from bot.bars import Bar
 from bot.rows import Row, row_of
 from bot.store import BOT, HistoryRow, Kind, Ordered, Session
 from bot.words import happened
-from lifecycle.actions import Comment
+from lifecycle.facts import Facts, Frozen
+from lifecycle.pauses import frozen_by
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -50,7 +53,8 @@ class Detail(Struct, frozen=True, kw_only=True):
     """One session with its past and what is under way."""
 
     session: Row
-    frozen: bool  #: Whether this session alone is frozen.
+    frozen: Frozen | None  #: Who stopped every effect on it, if somebody did.
+    budgets: tuple[Bar, ...]  #: Those that have a limit.
     wishes: tuple[Asked, ...]  #: Newest first, likewise below.
     history: tuple[Step, ...]
     outbox: tuple[Letter, ...]  #: What needs attention first.
@@ -60,34 +64,25 @@ class Detail(Struct, frozen=True, kw_only=True):
 
 def detail_of(
     session: Session,
+    facts: Facts,
     history: Sequence[HistoryRow],
     outbox: Sequence[Ordered],
+    *,
     attach: str,
     log: str,
-    *,
-    frozen: bool,
+    budgets: tuple[Bar, ...],
 ) -> Detail:
     """Put together what the store and the runtime know."""
     return Detail(
         session=row_of(session),
-        frozen=frozen,
+        frozen=frozen_by(facts),
+        budgets=budgets,
         wishes=_asked(session, answers(outbox)),
         history=tuple(_step(row) for row in sorted(history, key=lambda row: -row.seq)),
         outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
         attach=plain.line(attach),
         log=plain.block(log),
     )
-
-
-def answers(outbox: Iterable[Ordered]) -> Mapping[str, str]:
-    """What people were answered, by the key of their wish."""
-    said = (order.action for order in outbox)
-    # Its key is `comment:WHICH:` and the wish's.
-    return {
-        one.key.split(":", 2)[2]: one.values["text"]
-        for one in said
-        if isinstance(one, Comment) and one.topic == "answer"
-    }
 
 
 def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:

@@ -14,7 +14,9 @@ from bot.asking import PAGE, AskedOtherwise, ask, wish_of
 from bot.commands import Unfit
 from bot.rows import Row
 from bot.web.access import Access
+from bot.web.detail import Detail
 from bot.web.views import Views
+from lifecycle.lives import RESTORABLE
 from lifecycle.status import TERMINAL, Activity, Status
 
 _Request = Request[object, object, State]
@@ -42,23 +44,27 @@ class _Freeze(Struct, frozen=True):
 
 
 _ALIVE = frozenset(Status) - TERMINAL
-_RESTORABLE = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 _BUTTONS = (
     (Button(kind="resume", says="Resume"), frozenset({Status.PAUSED})),
     (Button(kind="pause", says="Pause"), _ALIVE - {Status.PAUSED}),
     (Button(kind="restart", says="Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
-    (Button(kind="restore", says="Restore"), _RESTORABLE),
+    (Button(kind="restore", says="Restore"), RESTORABLE),
     (Button(kind="retry", says="Retry what was given up"), _ALIVE),
     (Button(kind="stop", says="Stop"), _ALIVE),
+    (Button(kind="freeze", says="Freeze"), _ALIVE),
+    (Button(kind="unfreeze", says="Unfreeze"), frozenset(Status)),
 )
 
 
-def buttons(row: Row, given_up: bool) -> list[Button]:
+def buttons(detail: Detail) -> list[Button]:
     """What a click may ask of a session as it stands."""
+    given_up = any(letter.state == "given up" for letter in detail.outbox)
+    frozen = detail.frozen is not None and detail.frozen.scope == "session"
+    wanted = {"retry": given_up, "freeze": not frozen, "unfreeze": frozen}
     return [
         button
         for button, statuses in _BUTTONS
-        if row.status in statuses and (button.kind != "retry" or given_up)
+        if detail.session.status in statuses and wanted.get(button.kind, True)
     ]
 
 
@@ -104,14 +110,14 @@ def form_routes(views: Views, access: Access) -> list[Router]:
         access.check_form(request, data.word)
         views.check_scope(data.scope)
         store.freeze(data.scope, PAGE)
-        return _back(data.scope)
+        return Redirect("/", status_code=303)
 
     @post("/unfreeze", sync_to_thread=True)
     def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.word)
         views.check_scope(data.scope)
         store.unfreeze(data.scope, PAGE)
-        return _back(data.scope)
+        return Redirect("/", status_code=303)
 
     return [
         Router(
@@ -121,8 +127,3 @@ def form_routes(views: Views, access: Access) -> list[Router]:
             request_max_body_size=_MOST_BYTES,
         )
     ]
-
-
-def _back(scope: str) -> Redirect:
-    kind, _, name = scope.partition(":")
-    return Redirect(f"/sessions/{name}" if kind == "session" else "/", status_code=303)

@@ -73,12 +73,12 @@ def page_routes(
     )
     def session_page(request: _Request, id: FromPath[str]) -> str:
         detail = views.detail(id)
-        given_up = any(letter.state == "given up" for letter in detail.outbox)
         return render(
             "session.html",
             detail=detail,
-            buttons=buttons(detail.session, given_up),
+            buttons=buttons(detail),
             sayings=sayings(detail.session),
+            warn=views.policy.budget_warning,
             standing=views.standing(),
             word=access.form_word(request),
             key=form_key(),

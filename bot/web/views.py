@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
+from bot.bars import bars
 from bot.rows import Row, row_of
 from bot.store import BadRow, Freeze, Incident, Session, Store
 from bot.web.detail import Detail, detail_of
+from lifecycle.policy import Policy
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
@@ -27,9 +29,12 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Views:
     """Looks things up; what is not there is said as an HTTP error."""
 
-    def __init__(self, store: Store, projects: Iterable[str], terminal: Terminal) -> None:
+    def __init__(
+        self, store: Store, projects: Iterable[str], policy: Policy, terminal: Terminal
+    ) -> None:
         """`projects` are the names in the configuration."""
         self.store = store
+        self.policy = policy
         self._projects = frozenset(projects)
         self._terminal = terminal
 
@@ -42,12 +47,12 @@ class Views:
 
     def detail(self, id: str) -> Detail:
         """Everything about one session; 404 where there is none."""
-        session = self.session(id)
-        history, outbox = self.store.history(id), self.store.outbox(id)
-        terminal, scopes = self._terminal, {one.scope for one in self.store.freezes()}
+        session, facts = self.session(id), self.store.facts(id)
         return detail_of(
-            *(session, history, outbox, terminal.attach(id), terminal.log(id)),
-            frozen=f"session:{id}" in scopes,
+            *(session, facts, self.store.history(id), self.store.outbox(id)),
+            attach=self._terminal.attach(id),
+            log=self._terminal.log(id),
+            budgets=bars(facts, self.policy, self.store.clock()),
         )
 
     def rows(self, ids: Iterable[str]) -> Iterator[Row]:
@@ -62,21 +67,19 @@ class Views:
 
     def standing(self) -> Standing:
         """What concerns more than one session."""
-        wide = (one for one in self.store.freezes() if not one.scope.startswith("session:"))
-        return Standing(incidents=tuple(self.store.incidents()), freezes=tuple(wide))
+        incidents, freezes = self.store.incidents(), self.store.freezes()
+        return Standing(incidents=tuple(incidents), freezes=tuple(freezes))
 
     def check_scope(self, scope: str) -> None:
-        """Raise 400 for a scope of a freeze that there is not."""
+        """Raise 400 for what is no scope of a freeze; one session is frozen by a wish."""
         kind, _, name = scope.partition(":")
         if not scope or (kind == "project" and name in self._projects):
-            return
-        if kind == "session" and self.store.session(name) is not None:
             return
         known = ", ".join(sorted(self._projects)) or "none"
         raise ClientException(
             f"{scope[:80]!r} is nothing that can be frozen.",
             extra={
-                "remedy": f"Use an empty scope for everything, project:NAME (known: {known}) or"
-                " session:ID."
+                "remedy": f"Use an empty scope for everything, project:NAME (known: {known});"
+                " for one session, ask for `freeze`."
             },
         )

@@ -16,6 +16,7 @@ from bot.web.app import build
 from bot.web.health import Health
 from bot.web.serve import Server
 from bot.web.views import Terminal
+from lifecycle.policy import Policy
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:
@@ -27,6 +28,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         page_token="",
         health=lambda: Health(scheduler=True),
         projects=(),
+        policy=Policy(),
         terminal=Terminal(attach=lambda _: "", log=lambda _: ""),
     )
     server = Server(app, "127.0.0.1", port)

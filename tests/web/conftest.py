@@ -23,6 +23,7 @@ from bot.web.views import Terminal
 from bot.web.webhook import Limits
 from lifecycle.actions import Action
 from lifecycle.facts import Agent, Issue, Pull
+from lifecycle.policy import Policy
 from lifecycle.status import Activity, Status
 
 SECRET = "the webhook's secret"
@@ -57,6 +58,7 @@ class Site:
             page_token=token,
             health=lambda: self.health,
             projects=["widgets"],
+            policy=Policy(),
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1", log=lambda _: self.log
             ),

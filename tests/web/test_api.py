@@ -200,7 +200,7 @@ def test_what_is_remembered_of_a_session_is_merged_and_forgotten(site: Site) -> 
     assert (response.status_code, response.json()["error"]) == (400, "'a key' is no key.")
 
 
-@pytest.mark.parametrize("scope", ["", "project:widgets", "session:widgets-1"])
+@pytest.mark.parametrize("scope", ["", "project:widgets"])
 def test_a_scope_is_frozen_and_unfrozen(site: Site, scope: str) -> None:
     site.session(1)
     for _ in range(2):
@@ -210,8 +210,9 @@ def test_a_scope_is_frozen_and_unfrozen(site: Site, scope: str) -> None:
     assert sent(site, "/api/unfreeze", {"scope": scope}).json() == []
 
 
-@pytest.mark.parametrize("scope", ["widgets", "project:gears", "session:widgets-9", "session:"])
+@pytest.mark.parametrize("scope", ["widgets", "project:gears", "session:widgets-1"])
 def test_what_is_not_there_cannot_be_frozen(site: Site, scope: str) -> None:
+    site.session(1)
     response = sent(site, "/api/freeze", {"scope": scope})
     assert response.status_code == 400
     assert response.json()["error"] == f"{scope!r} is nothing that can be frozen."

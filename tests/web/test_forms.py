@@ -100,9 +100,9 @@ def test_what_cannot_be_asked_is_said_on_a_page(visitor: Site) -> None:
 @pytest.mark.parametrize(
     ("status", "offered"),
     [
-        (Status.WORKING, ["pause", "restart", "stop", "tell"]),
-        (Status.QUEUED, ["pause", "stop", "tell"]),
-        (Status.PAUSED, ["resume", "restart", "stop", "tell"]),
+        (Status.WORKING, ["pause", "restart", "stop", "freeze", "tell"]),
+        (Status.QUEUED, ["pause", "stop", "freeze", "tell"]),
+        (Status.PAUSED, ["resume", "restart", "stop", "freeze", "tell"]),
         (Status.KILLED, ["restore"]),
         (Status.MERGED, []),
         (Status.CLEANUP, []),
@@ -145,12 +145,14 @@ def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:
 
 def test_one_session_is_frozen_on_its_own_page(visitor: Site) -> None:
     visitor.session(1)
+    pressed(visitor, "/sessions/widgets-1/ask", kind="freeze")
+    assert [kind for kind, _, _ in asked(visitor)] == ["freeze"]
     html = page(visitor)
-    visitor.http.post("/freeze", data=fields(html, "/freeze"))
-    assert [freeze.scope for freeze in visitor.store.freezes()] == ["session:widgets-1"]
-    html = page(visitor)
-    assert fields(html, "/unfreeze")["scope"] == "session:widgets-1"
-    assert "is frozen by" not in page(visitor, "/")
+    assert "Frozen by page:visitor" in html
+    assert "unfreeze" in kinds(html)
+    assert "freeze" not in kinds(html)
+    pressed(visitor, "/sessions/widgets-1/ask", kind="unfreeze")
+    assert "Frozen by" not in page(visitor)
 
 
 def test_what_is_wrong_with_the_whole_stands_on_every_page(visitor: Site) -> None:

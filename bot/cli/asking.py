@@ -1,0 +1,220 @@
+"""What steering does at the database: a wish is written beside the bot, and its answer read.
+
+A session that is not there yet can be started, so that wish has no session to be written to.
+"""
+
+import os
+import pwd
+import re
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from rich.text import Text
+
+from bot import asking
+from bot.cli import given, screens
+from bot.cli.refused import PROBLEM, Refused
+from bot.clock import utc_now
+from bot.commands import Unfit
+from bot.store import NewWish, Session, Store
+from config.settings import Settings
+from lifecycle.facts import Wish
+from lifecycle.text import plain
+
+_WAIT_SECONDS = 15.0
+_POLL_SECONDS = 0.1
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """What came of what was asked for."""
+
+    key: str
+    session: str
+    kind: str
+    text: str
+    judged: bool  #: False: nobody waited, or no bot runs.
+    status: str
+    because: str
+    answer: str
+
+
+def ask(
+    config: Path | None,
+    id: str,
+    kind: str,
+    text: str,
+    *,
+    pull: int | None,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Ask for something, and print what came of it."""
+    settings = given.settings(config)
+    with given.guest(settings) as store:
+        if kind == "start" and store.session(id) is None:
+            answered = _started(settings, store, id, text, wait)
+        else:
+            answered = _asked(store, id, kind, text, pull, wait)
+        idle = "" if _led(store) else "no bot runs: it is taken up when `mergewright serve` starts"
+    if as_json:
+        screens.show_json(answered)
+    else:
+        screens.show(_screen(answered, idle))
+
+
+def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
+    """Freeze or unfreeze everything, or one project."""
+    settings = given.settings(config)
+    if project and project not in settings.projects:
+        raise Refused(f"no project {project!r}; known: {', '.join(sorted(settings.projects))}")
+    scope = f"project:{project}" if project else ""
+    with given.guest(settings) as store:
+        changed = store.freeze(scope, _who()) if frozen else store.unfreeze(scope, _who())
+        standing = store.freezes()
+    if as_json:
+        screens.show_json(standing)
+        return
+    what, state = project or "everything", "frozen" if frozen else "not frozen"
+    screens.show(Text(f"{what} is {state}{'' if changed else ' already'}"))
+    for one in standing:
+        if one.scope != scope:
+            screens.show(Text(f"{one.scope or 'everything'} is frozen by {one.by}", "dim"))
+
+
+def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
+    """Remember `KEY=VALUE`s about a session, and print all that is remembered."""
+    pairs = dict(_pair(value) for value in values)
+    settings = given.settings(config)
+    with given.guest(settings) if pairs else given.store(settings) as store:
+        session = given.session(store, id)
+        if pairs:
+            store.set_metadata(session.id, pairs)
+        known = store.metadata(session.id)
+    if as_json:
+        screens.show_json(known)
+        return
+    for key, value in known.items():
+        screens.show(Text(f"{key}={plain(value)}"))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not _KEY.fullmatch(key):
+        raise Refused(f"{text!r}: expected KEY=VALUE, with letters, digits, dots and dashes in KEY")
+    return key, value
+
+
+def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool) -> Answered:
+    session, key = given.session(store, id), f"cli:{uuid.uuid4()}"
+    try:
+        wish = asking.wish_of(
+            *(session, kind, text),
+            actor=_who(),
+            key=key,
+            at=utc_now(),
+            head=_head(session, pull) if pull else "",
+        )
+    except Unfit as problem:
+        raise Refused(str(problem)) from None
+    asking.ask(store, session, wish)
+    judged = wait and _led(store) and _until(lambda: _judged(store, wish, id))
+    now = given.session(store, id)
+    return Answered(
+        key=key,
+        session=id,
+        kind=kind,
+        text=wish.text,
+        judged=judged,
+        status=now.status,
+        because=now.because,
+        answer=asking.answers(store.outbox(id)).get(key, ""),
+    )
+
+
+def _head(session: Session, number: int) -> str:
+    for pull in session.pulls:
+        if pull.number == number:
+            return pull.head
+    known = ", ".join(f"#{pull.number}" for pull in session.pulls) or "none"
+    raise Refused(f"{session.id} has no pull request #{number}; it has {known}")
+
+
+def _judged(store: Store, wish: Wish, id: str) -> bool:
+    """Whether the session was visited since."""
+    session = store.session(id)
+    return session is not None and (session.due is None or session.due > wish.at)
+
+
+def _started(settings: Settings, store: Store, id: str, agent: str, wait: bool) -> Answered:
+    """Ask for a session that is not there: the bot reads its issue, and makes it."""
+    project, _, number = id.rpartition("-")
+    if project not in settings.projects or not number.isdigit():
+        given.session(store, id)  # Refuses, with what was meant.
+    try:
+        read = asking.ASKABLE["start"].read(agent)
+    except Unfit as problem:
+        raise Refused(f"start {problem}") from None
+    wish = NewWish(
+        key=f"cli:{uuid.uuid4()}",
+        repository=settings.projects[project].repository,
+        number=int(number),
+        kind="start",
+        actor=_who(),
+        at=utc_now(),
+        text=read,
+    )
+    store.add_wish(wish)
+    judged = wait and _led(store) and _until(lambda: store.settled_wish(wish.key) is not None)
+    session, said = store.session(id), store.settled_wish(wish.key)
+    if said and session is None:
+        raise Refused(f"{id} was not started: {said}", PROBLEM)
+    return Answered(
+        key=wish.key,
+        session=id,
+        kind="start",
+        text=read,
+        judged=judged,
+        status=session.status if session else "",
+        because=session.because if session else "",
+        answer=said or "",
+    )
+
+
+def _until(happened: Callable[[], bool]) -> bool:
+    """Wait for a while until something has happened; whether it has."""
+    until = time.monotonic() + _WAIT_SECONDS
+    while not happened():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _led(store: Store) -> bool:
+    """Whether a bot acts on the database now."""
+    leader = store.leader()
+    return leader is not None and leader[1] > utc_now()
+
+
+def _screen(answered: Answered, idle: str) -> Text:
+    screen = Text(f"{answered.session}: {answered.kind} is written down", "dim")
+    if idle or not answered.judged:
+        return screen.append(f"; {idle or 'it was not waited for'}")
+    status, because = answered.status, plain(answered.because)
+    screen = Text.assemble(
+        (answered.session, "bold"), " ", (status, screens.colour(status)), f"  {because}"
+    )
+    return screen.append(f"\n{plain(answered.answer)}" if answered.answer else "")
+
+
+def _who() -> str:
+    """The person at the command line, as the history names him."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # A user without an entry, as in some containers.
+        name = str(os.getuid())
+    return f"{asking.CLI}{name}"
