@@ -22,6 +22,7 @@ from bot.clock import utc_now
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
+from bot.layout import Layout
 from config.load import VARIABLES, Secrets
 from config.settings import Settings
 from runtimes.agents import AGENTS
@@ -201,6 +202,20 @@ def agents(installed: Installation) -> Finding:
     return Finding(Verdict.OK, ", ".join(said) or "none configured")
 
 
+def incidents(installed: Installation) -> Finding:
+    if not Layout(installed.settings.data).database.exists():
+        return Finding(Verdict.OK, "none")
+    try:
+        with given.store(installed.settings) as store:
+            standing = store.incidents()
+    except Refused as refusal:
+        return Finding(Verdict.WARN, str(refusal))
+    if not standing:
+        return Finding(Verdict.OK, "none")
+    said = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in standing)
+    return Finding(Verdict.WARN, said, "each goes by itself once its cause is gone")
+
+
 def sandbox(installed: Installation) -> Finding:
     if installed.settings.runtime.sandbox == "none":
         return Finding(Verdict.WARN, "none: agents have the rights of this user", "as configured")
@@ -227,6 +242,7 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("secret files", secret_files),
     ("agents", agents),
     ("sandbox", sandbox),
+    ("incidents", incidents),
 )
 
 

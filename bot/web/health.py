@@ -22,6 +22,7 @@ class Readiness(Struct, frozen=True, kw_only=True):
     store_writable: bool
     scheduler_running: bool
     standing_by: str
+    incidents: tuple[str, ...]  #: What is wrong with the whole, by name; the page says more.
 
 
 def health_routes(store: Store, health: Callable[[], Health]) -> Router:
@@ -41,6 +42,7 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
             store_writable=writable,
             scheduler_running=now.scheduler,
             standing_by=now.standing_by,
+            incidents=tuple(incident.key for incident in store.incidents()),
         )
         return Response(answer, status_code=200 if able else 503)
 

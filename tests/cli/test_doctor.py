@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import httpx
 import pytest
 import respx
 
+from bot.store import Store
 from tests.cli.conftest import CommandLine, House
 
 API = "https://github.example/api/v3/"
@@ -98,6 +100,20 @@ def test_where_all_is_well_nothing_fails(lines: Lines) -> None:
     assert found["agents"].startswith("ok shell /")
     assert found["sandbox"].startswith("warn none: agents have the rights of this user")
     assert [name for name, text in found.items() if text.startswith("fail")] == []
+
+
+def test_what_is_wrong_with_the_whole_is_told_while_it_stands(lines: Lines, house: House) -> None:
+    assert lines()["incidents"] == "ok none"
+    with closing(Store(house.layout.database)) as store:
+        store.raise_incident("many-lost", "5 of 9 programs vanished in one look", house.now)
+    assert "5 of 9 programs vanished" in lines()["incidents"]
+    with closing(Store(house.layout.database)) as store:
+        store.clear_incident("many-lost", house.now)
+    assert lines()["incidents"] == "ok none"
+    with sqlite3.connect(house.layout.database) as database:
+        database.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
+                         " VALUES ('mergewright', 'a_later_one', '')")  # fmt: skip
+    assert "newer" in lines()["incidents"]
 
 
 @pytest.mark.parametrize(

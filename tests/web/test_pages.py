@@ -148,7 +148,17 @@ def test_health_needs_no_token(site: Site) -> None:
         "store_writable": True,
         "scheduler_running": True,
         "standing_by": "",
+        "incidents": [],
     }
+
+
+def test_what_is_wrong_with_the_whole_is_told_and_makes_nothing_unready(site: Site) -> None:
+    site.store.raise_incident(
+        "many-lost", "5 of 9 programs vanished in one look", datetime.now(UTC)
+    )
+    response = site.http.get("/readyz")
+    assert (response.status_code, response.json()["incidents"]) == (200, ["many-lost"])
+    assert "5 of 9 programs vanished" in site.seen("/").text
 
 
 @pytest.mark.parametrize(
