@@ -1,8 +1,20 @@
 """Why it is not merging: every reason that stands, each with a sentence."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from lifecycle.signals import Ci, PullStage, Signals, When, ci, merge, pull, review, stacked
+from lifecycle.signals import (
+    REMEMBERED,
+    Ci,
+    PullStage,
+    Signals,
+    When,
+    ci,
+    merge,
+    pull,
+    review,
+    stacked,
+)
 from lifecycle.status import Merge, Review
 
 
@@ -34,6 +46,7 @@ BLOCKERS: Final = (
 )
 
 
+@lru_cache(maxsize=REMEMBERED)
 def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
     """Everything that stands between an open pull request and its merge; empty without one."""
     if signals.pull is PullStage.NONE:

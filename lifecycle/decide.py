@@ -1,5 +1,6 @@
 """The one question this program answers: given what is known, what now?"""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from lifecycle.judging import judge
 from lifecycle.messages import Judged
 from lifecycle.pauses import frozen_by
 from lifecycle.policy import Mode, Policy
-from lifecycle.reactions import ANSWERS
+from lifecycle.reactions import ANSWERS, Reaction, answers_to
 from lifecycle.reading import of_pull
 from lifecycle.signals import OVER, Hold, Signals, Stage
 from lifecycle.stages import parked
@@ -98,22 +99,25 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
     """
     facts = judged.view.facts
     found: dict[str, Action] = {}
-    each = _each(judged)
-    for row in ANSWERS[judged.status]:
-        for one in each if row.each else (judged,):
-            if row.when(one.signals):
-                for action in row.then(one):
-                    known = action.key in facts.done or action.key in facts.pending
-                    if known or action.key in facts.failures:
-                        continue
-                    # One run is one program.
-                    found.setdefault("start" if isinstance(action, Start) else action.key, action)
+    for row, one in _answering(judged):
+        for action in row.then(one):
+            known = action.key in facts.done or action.key in facts.pending
+            if known or action.key in facts.failures:
+                continue
+            # One run is one program.
+            found.setdefault("start" if isinstance(action, Start) else action.key, action)
     return tuple(found.values())
 
 
-def _each(judged: Judged) -> tuple[Judged, ...]:
-    """The same judgement, looked at from each open pull request."""
-    views = judged.view.each
+def _answering(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
+    """The rows that ask for something, each with the open pull request it asks it for."""
+    views, status = judged.view.each, judged.status
     if len(views) == 1:
-        return (judged,)
-    return tuple(judged._replace(view=v, signals=of_pull(v, judged.signals)) for v in views)
+        for row in answers_to(status, judged.signals):
+            yield row, judged
+        return
+    each = [judged._replace(view=v, signals=of_pull(v, judged.signals)) for v in views]
+    for row in ANSWERS[status]:
+        for one in each if row.each else (judged,):
+            if row.when(one.signals):
+                yield row, one

@@ -56,6 +56,8 @@ def message_lost(view: View) -> Escalation | None:
 
 
 def _given_up(view: View, key: str) -> Escalation | None:
+    if not view.facts.failures:
+        return None
     failure = view.facts.failures.get(key)
     return Escalation(f"failed:{key}", failure.reason, failure.detail) if failure else None
 

@@ -5,6 +5,7 @@ answered once is not answered again.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
@@ -34,6 +35,7 @@ from lifecycle.programs import (
 )
 from lifecycle.rules import has_pull, ready
 from lifecycle.signals import (
+    REMEMBERED,
     Ci,
     Output,
     PullStage,
@@ -133,6 +135,13 @@ REACTIONS: Final = (
 ANSWERS: Final = {
     status: tuple(row for row in REACTIONS if status in row.statuses) for status in Status
 }
+
+
+@lru_cache(maxsize=REMEMBERED)
+def answers_to(status: Status, signals: Signals) -> tuple[Reaction, ...]:
+    """The rows that ask for something under these signals, in their order."""
+    return tuple(row for row in ANSWERS[status] if row.when(signals))
+
 
 #: Statuses in which nothing follows by itself: somebody else has to move.
 QUIET: Final = frozenset({S.QUEUED})

@@ -1,8 +1,10 @@
 """The table that reads a status off the signals. Top to bottom: the first match wins."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle.signals import (
+    REMEMBERED,
     Attention,
     Ci,
     Hold,
@@ -143,6 +145,7 @@ RULES: Final = (
 )
 
 
+@lru_cache(maxsize=REMEMBERED)
 def rule_for(signals: Signals) -> Rule:
     """The first row that matches. The last row matches whatever is still running."""
     return next(rule for rule in RULES if rule.when(signals))

@@ -106,6 +106,9 @@ class Signals(Struct, frozen=True, kw_only=True):
     merge: Merge = Merge.UNKNOWN
 
 
+#: For so many combinations a table remembers what it said; a running bot meets a few hundred.
+REMEMBERED: Final = 4096
+
 # -- conditions, as the tables use them ------------------------------------------------------------
 
 When = Callable[[Signals], bool]
