@@ -72,31 +72,31 @@ class _Cap(NamedTuple):
 
 
 _CAPS: Final = (
-    _Cap(lambda one: "", lambda caps, _: caps.sessions, "all {most} slots are taken"),
+    _Cap(lambda one: "", lambda caps, _: caps.sessions, "every slot is taken, {most} in all"),
     _Cap(
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
-        "all {most} slots that are not kept for people who wait are taken",
+        "every slot not kept for people who wait is taken, {most} in all",
     ),
     _Cap(
         lambda one: one.project,
         lambda caps, name: caps.projects.get(name, 0),
-        "the project {name} has {most} sessions at work, all it may",
+        "the project {name} has as many sessions at work as it may, {most}",
     ),
     _Cap(
         lambda one: one.agent_type,
         lambda caps, name: caps.agent_types.get(name, 0),
-        "the agent type {name} is at work in {most} sessions, all it may",
+        "the agent type {name} is at work in as many sessions as it may, {most}",
     ),
     _Cap(
         lambda one: one.agent or None,
         lambda caps, name: caps.agents.get(name, 0),
-        "the agent {name} is at work in {most} sessions, all it may",
+        "the agent {name} is at work in as many sessions as it may, {most}",
     ),
     _Cap(
         lambda one: one.requester or None,
         lambda caps, _: caps.per_person,
-        "@{name} has {most} sessions at work, all a person may",
+        "@{name} has as many sessions at work as a person may, {most}",
     ),
 )
 NO_MEMORY: Final = "the machine has too little free memory for one more"

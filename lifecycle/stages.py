@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from lifecycle import keys
 from lifecycle.budgets import exhausted
+from lifecycle.capacity import reason_of
 from lifecycle.escalations import first, nothing_to_show
 from lifecycle.pauses import PAUSES
 from lifecycle.policy import NothingToShow
@@ -47,7 +48,8 @@ def stage_of(view: View) -> tuple[Stage, Evidence]:
     if not view.past.begun and (over_budget := exhausted(view)):
         return Stage.QUEUED, _shown(over_budget)._replace(cause="")
     if not view.facts.slot:
-        return Stage.QUEUED, Evidence(Reason.NO_SLOT, view.facts.waits or "waits for a free slot")
+        waits = view.facts.waits or "waits for a free slot"
+        return Stage.QUEUED, Evidence(reason_of(waits), waits)
     return Stage.SPAWNING, AT_WORK
 
 

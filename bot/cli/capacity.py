@@ -29,13 +29,13 @@ def line(queue: Sequence[Queued], now: datetime) -> RenderableType:
 
 def place(one: Queued, now: datetime) -> str:
     """Where a session stands, in a few words."""
-    return f"number {one.position}, starts {starts(one, now)}: {because(one)}"
+    return f"number {one.position}, start {starts(one, now)}: {because(one)}"
 
 
 def starts(one: Queued, now: datetime) -> str:
     """When it may be its turn."""
     if one.starts_at is None:
-        return "nobody knows when"
+        return "unknown"
     return f"in about {age(now, one.starts_at)}" if one.starts_at > now else "any moment"
 
 

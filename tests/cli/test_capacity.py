@@ -20,8 +20,8 @@ def test_the_line_shows_place_wait_estimate_and_reason(
     house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
     assert lines(mergewright("queue").out) == [
         "SESSION WAITS STARTS BECAUSE",
-        "1 widgets-3 5m nobody knows when all 1 slots are taken; priority:high",
-        "2 widgets-2 5m nobody knows when all 1 slots are taken",
+        "1 widgets-3 5m unknown every slot is taken, 1 in all; priority:high",
+        "2 widgets-2 5m unknown every slot is taken, 1 in all",
     ]
     told = json.loads(mergewright("queue", "--json").out)
     assert [(one["session"], one["position"], one["starts_at"]) for one in told] == [
@@ -45,9 +45,9 @@ def test_the_estimate_is_made_of_how_long_others_took(
 
 def test_list_and_session_say_where_it_stands(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
-    assert "\n  number 1, starts any moment: not looked at yet" in mergewright("ls").out
+    assert "\n  number 1, start any moment: not looked at yet" in mergewright("ls").out
     shown = lines(mergewright("show", "widgets-1").out)
-    assert "in line number 1, starts any moment: not looked at yet" in shown
+    assert "in line number 1, start any moment: not looked at yet" in shown
     assert json.loads(mergewright("ls", "--json").out)[0]["place"]["position"] == 1
     assert json.loads(mergewright("show", "widgets-1", "--json").out)["place"]["position"] == 1
 

@@ -43,7 +43,7 @@ def handed(
 def test_slots_go_to_those_that_wait_longest() -> None:
     told = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert told.given == ("a", "b")
-    assert told.waits == {"c": "all 2 slots are taken"}
+    assert told.waits == {"c": "every slot is taken, 2 in all"}
 
 
 def test_of_two_that_wait_as_long_the_name_decides() -> None:
@@ -53,17 +53,20 @@ def test_of_two_that_wait_as_long_the_name_decides() -> None:
 @pytest.mark.parametrize(
     ("caps", "why"),
     [
-        ({"sessions": 1}, "all 1 slots are taken"),
-        ({"projects": {"widgets": 1}}, "the project widgets has 1 sessions at work, all it may"),
+        ({"sessions": 1}, "every slot is taken, 1 in all"),
+        (
+            {"projects": {"widgets": 1}},
+            "the project widgets has as many sessions at work as it may, 1",
+        ),
         (
             {"agent_types": {"claude": 1}},
-            "the agent type claude is at work in 1 sessions, all it may",
+            "the agent type claude is at work in as many sessions as it may, 1",
         ),
-        ({"agents": {"claude": 1}}, "the agent claude is at work in 1 sessions, all it may"),
-        ({"per_person": 1}, "@alice has 1 sessions at work, all a person may"),
+        ({"agents": {"claude": 1}}, "the agent claude is at work in as many sessions as it may, 1"),
+        ({"per_person": 1}, "@alice has as many sessions at work as a person may, 1"),
         (
             {"sessions": 2, "reserved": 1},
-            "all 1 slots that are not kept for people who wait are taken",
+            "every slot not kept for people who wait is taken, 1 in all",
         ),
     ],
 )

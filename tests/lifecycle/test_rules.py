@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.blockers import BLOCKERS, blockers_for
+from lifecycle.capacity import NO_MEMORY
 from lifecycle.decide import decide
 from lifecycle.facts import Agent, Ended, Facts
 from lifecycle.policy import Policy
@@ -165,6 +166,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "spawning": (facts(run=2), "run 2 is being started", ()),
     "spawning the first": (facts(run=0), "run 1 is being started", ()),
     "queued": (facts(slot=False, run=0, agent=Agent()), "waits for a free slot", ()),
+    "queued, and told why": (
+        facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY),
+        "the machine has too little free memory for one more",
+        (),
+    ),
     "working": (facts(), "the agent is at work: ready", ()),
     "working, by evidence": (
         facts(agent=agent(evidence="it said `ready`")),
@@ -260,6 +266,8 @@ def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool)
     ("given", "reason"),
     [
         (facts(slot=False, run=0, agent=Agent()), Reason.NO_SLOT),
+        (facts(slot=False, run=0, agent=Agent(), waits="every slot is taken"), Reason.NO_SLOT),
+        (facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY), Reason.NO_MEMORY),
         (facts(run=2), Reason.STARTING),
         (facts(), Reason.AGENT_AT_WORK),
         (published(), Reason.PULL_REQUEST),

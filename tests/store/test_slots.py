@@ -48,7 +48,7 @@ def test_who_gets_none_is_told_why_once_and_visited(room: Room, store: Store) ->
     made(room, 1, 2)
     room.decides("widgets-2", status="queued", wants_slot=True, recheck_at=None)
     assert store.take_slots(Caps(sessions=1)) == named([1, 2])
-    assert store.facts("widgets-2").waits == "all 1 slots are taken"
+    assert store.facts("widgets-2").waits == "every slot is taken, 1 in all"
     assert "widgets-2" in store.due_visits(room.now)
     assert store.take_slots(Caps(sessions=1)) == []
     assert store.take_slots(Caps(sessions=2, session_mb=10), free_mb=9) == ["widgets-2"]
@@ -120,7 +120,7 @@ def test_the_line_tells_place_reason_and_when_by_how_long_others_took(
     room.clock.passes(15)
     (place,) = store.queue(caps)
     assert (place.session, place.position) == ("widgets-4", 1)
-    assert place.waits == "all 1 slots are taken"
+    assert place.waits == "every slot is taken, 1 in all"
     assert place.starts_at == room.now + timedelta(seconds=80)
 
 

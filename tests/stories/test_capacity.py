@@ -1,0 +1,45 @@
+"""More work than places to do it: the line holds, and everybody gets a turn."""
+
+from itertools import accumulate
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, World
+
+
+def test_of_twenty_labels_at_once_three_run_at_a_time_and_all_end_well(world: World) -> None:
+    world.bot_starts({"nothing_to_show": "done"}, sessions=3)
+    issues = [world.issue(f"Widget {number}") for number in range(20)]
+    tally = world.folder / "tally"
+    # The first of them wait for each other, so that as many are at work as may.
+    begin = f"echo 1 >> {tally}; while [ $(wc -l < {tally}) -lt 3 ]; do sleep 0.02; done"
+    for issue in issues:
+        issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
+    for issue in issues:
+        issue.is_labelled()
+    eventually(
+        lambda: [one.status for one in world.store.sessions()] == ["done"] * 20,
+        "all twenty are done",
+        seconds=120,
+    )
+    at_work = list(accumulate(int(line) for line in tally.read_text().split()))
+    assert (len(at_work), max(at_work), at_work[-1]) == (40, 3, 0)
+    assert all(len(issue.agent.heard) == 1 for issue in issues)
+
+
+def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) -> None:
+    world.bot_starts(sessions=1)
+    first = world.issue("First").is_labelled()
+    first.agent.starts()
+    second, third = world.issue("Second").is_labelled(), world.issue("Third")
+    third.is_labelled().becomes("queued")
+    eventually(
+        lambda: second.becomes("queued").because == "every slot is taken, 1 in all",
+        "it is said why the second waits",
+    )
+    second.issue.close(by=ALICE, reason="not_planned")
+    session = second.becomes("terminated")
+    assert session.because == "the issue was closed as not_planned"
+    first.issue.unlabel("mergewright", by=ALICE)
+    third.agent.starts()
+    session = second.becomes("terminated")
+    assert (session.run, session.slot, second.agent.heard) == (0, False, [])
