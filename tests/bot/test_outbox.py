@@ -12,6 +12,7 @@ from bot.outbox import Check, Impossible, Later, Outbox, Outcome, Tries
 from bot.store import Due, StoreFull
 from lifecycle.actions import Action, CloseIssue, Prompt, Start
 from lifecycle.facts import Facts
+from lifecycle.policy import Policy
 from lifecycle.status import Reason
 from tests.world.waiting import eventually
 
@@ -205,3 +206,24 @@ def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_a
     failure = facts(bench).failures["start:first:r2"]
     assert failure.reason is reason
     assert failure.detail == "the branch is gone"
+
+
+def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
+    engine: Any = bench
+    bench.outbox = Outbox(
+        *(bench.room.store, engine, bench, bench.workers),
+        Tries(most=8, first_seconds=1, starts=Policy().start_tries),
+        *(bench.room.clock, log_step, lambda: True, bench.kicked),
+    )
+    start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
+    bench.room.orders(bench.room.session(13), start)
+
+    def doing(due: Due, check: Check) -> Outcome:
+        raise ValueError("broken")
+
+    bench.doing = doing
+    for _ in range(5):
+        bench.drains()
+        bench.room.clock.passes(600)
+    assert bench.did.count("start:first:r1") == 3
+    assert bench.room.store.facts("widgets-13").failures.keys() == {"start:first:r1"}

@@ -1,0 +1,365 @@
+"""Every default of `Policy`, by its name: what it is, and that it decides just there.
+
+A row says what a session reads like just below its threshold and at it. Another default turns the
+row red, and so does a threshold that nothing asks about.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import fields, replace
+
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import Doubt, Ended, Facts, Spending, Work
+from lifecycle.policy import MergeMethod, Mode, NothingToShow, Policy
+from lifecycle.signals import Talk
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review, Status
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    approval,
+    check,
+    done,
+    ended,
+    facts,
+    published,
+    pull,
+    remark,
+    thread,
+)
+
+Look = Callable[[Decision], object]
+
+
+class Threshold(NamedTuple):
+    """A default that counts or measures something."""
+
+    default: float
+    given: Callable[[float], Facts]  #: A session with so much of it.
+    look: Look
+    below: object
+    at: object
+    step: float = 1  #: The least that makes a difference.
+    also: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+class Choice(NamedTuple):
+    """A default that is one of several."""
+
+    default: object
+    other: object
+    given: Facts
+    look: Look
+    says: object
+    otherwise: object
+    also: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+def status(decision: Decision) -> Status:
+    return decision.status
+
+
+def talk(decision: Decision) -> Talk:
+    return decision.signals.talk
+
+
+def asks(beginning: str) -> Look:
+    """Whether an action of this beginning follows."""
+    return lambda decision: any(a.key.startswith(beginning) for a in decision.actions)
+
+
+def of_action(kind: str, field: str) -> Look:
+    """A field of the action whose key begins so."""
+    return lambda decision: next(
+        getattr(a, field) for a in decision.actions if a.key.startswith(kind)
+    )
+
+
+def told(cause: str, times: float, **given: Any) -> Facts:
+    """A session whose agent was told of so many causes and pushed after each."""
+    causes = [cause.format(place, f"{place:040x}") + ":r1" for place in range(int(times))]
+    given["done"] = {**done(*causes, seconds_ago=550), **given.get("done", {})}
+    return published(**given)
+
+
+def red(times: float) -> Facts:
+    return told("tell:ci:{1}:{0}", times, pulls=(pull(checks=(check(CheckState.FAILED),)),))
+
+
+def in_conflict(times: float) -> Facts:
+    return told(f"tell:conflict:{BASE}:{{1}}", times, pulls=(pull(merge=Merge.CONFLICT),))
+
+
+def asked_for_changes(times: float) -> Facts:
+    return told("tell:review:{0}", times, pulls=(pull(threads=(thread(),)),))
+
+
+def broken_off(cause: str, times: float, lost: str) -> Facts:
+    """So many runs that broke off one after the other, and the one that did so now."""
+    runs = int(times) + 1
+    last = ended(1, 3600)
+    record = replace(last.exit, lost=lost) if last.exit else None
+    starts = done(*(f"start:{cause}:r{run}" for run in range(2, runs + 1)), seconds_ago=4000)
+    return facts(run=runs, agent=replace(last, run=runs, exit=record), done=starts)
+
+
+def unanswered(seconds: float) -> Facts:
+    """Told of requested changes so long ago, the agent rests and has pushed nothing."""
+    heard = done("tell:review:abc:r1", "heard:thread-comment:1:r1", seconds_ago=seconds)
+    push = done(f"push:{HEAD}", seconds_ago=9000)
+    return published(pulls=(pull(threads=(thread(),)),), done={**heard, **push})
+
+
+def doubtful(seconds: float, looks: float = 3) -> Facts:
+    doubt = Doubt(since=ago(seconds), evidence="tmux does not answer", looks=int(looks))
+    return facts(agent=agent(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN, doubt=doubt))
+
+
+def vanished(seconds: float) -> Facts:
+    gone = {"runtime": Probe.DEAD, "program": Probe.DEAD}
+    return facts(agent=agent(Activity.ACTIVE, seconds, **gone))
+
+
+def merged(seconds: float) -> Facts:
+    one = pull(state=PullState.MERGED, merged_at=ago(seconds))
+    return published(pulls=(one,), agent=agent(Activity.ACTIVE, 1))
+
+
+def over(seconds: float) -> Facts:
+    end = Ended(
+        status=Status.KILLED,
+        reason=Reason.MANUALLY_KILLED,
+        because="stopped by @alice",
+        at=ago(seconds),
+    )
+    return published(ended=end, done=done("stop:r1"))
+
+
+def waiting(seconds: float) -> Facts:
+    """Everything that is to be done was done so long ago."""
+    before = done(
+        *("start:first:r1", f"push:{HEAD}", f"pull:{BRANCH}"),
+        seconds_ago=seconds,
+    )
+    one = pull(head_since=ago(seconds))
+    return replace(published(pulls=(one,), agent=agent(seconds_ago=seconds)), done=before)
+
+
+def pushed(times: float) -> Facts:
+    """So many pushes within the hour, and one more commit."""
+    pushes = done(*(f"push:{place:040x}" for place in range(int(times))), seconds_ago=60)
+    return facts(work=Work(base=BASE, head=NEXT, dirty=False), done=pushes)
+
+
+def dollars(roof: str) -> Callable[[float], Facts]:
+    """A session that has spent so much under one roof."""
+    return lambda amount: facts(**{roof: Spending(cost_usd=amount)})
+
+
+APPROVED = published(pulls=(pull(verdicts=(approval(),)),))
+MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
+
+THRESHOLDS = {
+    "ci_repairs": Threshold(3, red, status, Status.CI_FAILED, Status.NEEDS_INPUT),
+    "conflict_repairs": Threshold(3, in_conflict, asks("tell:conflict:"), below=True, at=False),
+    "review_rounds": Threshold(
+        10, asked_for_changes, status, Status.CHANGES_REQUESTED, Status.NEEDS_INPUT
+    ),
+    "restarts": Threshold(
+        3, lambda n: broken_off("crash", n, ""), status, Status.WORKING, Status.ERRORED
+    ),
+    "losses": Threshold(
+        10, lambda n: broken_off("lost", n, "reboot"), status, Status.WORKING, Status.KILLED
+    ),
+    "settle_seconds": Threshold(
+        60,
+        lambda s: published(pulls=(pull(checks=(), head_since=ago(s), verdicts=(approval(),)),)),
+        status,
+        Status.APPROVED,
+        Status.MERGEABLE,
+    ),
+    "review_debounce_seconds": Threshold(
+        60,
+        lambda s: published(pulls=(pull(comments=(remark(seconds_ago=s),)),)),
+        asks("tell:review:"),
+        below=False,
+        at=True,
+    ),
+    "review_escalation_seconds": Threshold(
+        1800, unanswered, status, Status.CHANGES_REQUESTED, Status.NEEDS_INPUT
+    ),
+    "idle_seconds": Threshold(
+        300,
+        lambda s: facts(agent=agent(seconds_ago=s)),
+        status,
+        Status.WORKING,
+        Status.NEEDS_INPUT,
+    ),
+    "stuck_seconds": Threshold(
+        600,
+        lambda s: facts(agent=agent(Activity.BLOCKED, s, error="529")),
+        status,
+        Status.WORKING,
+        Status.STUCK,
+    ),
+    "hearing_seconds": Threshold(
+        15,
+        lambda s: facts(agent=agent(seconds_ago=60), done=done("tell:x:r1", seconds_ago=s)),
+        talk,
+        Talk.ACTIVE,
+        Talk.QUIET,
+    ),
+    "restart_seconds": Threshold(
+        5, lambda s: facts(agent=ended(1, s)), asks("start:crash:"), below=False, at=True
+    ),
+    "merged_grace_seconds": Threshold(300, merged, asks("release:"), below=False, at=True),
+    "fresh_seconds": Threshold(
+        300, lambda s: facts(agent=agent(Activity.ACTIVE, s)), talk, Talk.ACTIVE, Talk.UNSURE
+    ),
+    "probe_seconds": Threshold(300, doubtful, status, Status.WORKING, Status.STUCK),
+    "probe_looks": Threshold(
+        3, lambda looks: doubtful(9000, looks), status, Status.WORKING, Status.STUCK
+    ),
+    "strong_seconds": Threshold(60, vanished, talk, Talk.UNSURE, Talk.CRASHED),
+    "spawn_seconds": Threshold(
+        600,
+        lambda s: replace(facts(start_due=ago(s), run=1), done={}),
+        status,
+        Status.SPAWNING,
+        Status.ERRORED,
+    ),
+    "park_seconds": Threshold(900, waiting, asks("park:rest:"), below=False, at=True),
+    "session_usd": Threshold(5, dollars("spent"), status, Status.WORKING, Status.PAUSED, 0.01),
+    "session_hours": Threshold(
+        2,
+        lambda hours: facts(spent=Spending(active_seconds=3600 * hours)),
+        status,
+        Status.WORKING,
+        Status.PAUSED,
+        0.01,
+    ),
+    "day_usd": Threshold(25, dollars("spent_today"), status, Status.WORKING, Status.PAUSED, 0.01),
+    "budget_warning": Threshold(
+        0.8,
+        lambda part: facts(spent=Spending(cost_usd=5 * part)),
+        asks("comment:warn:budget:session"),
+        below=False,
+        at=True,
+        step=0.01,
+    ),
+    "workspace_days": Threshold(
+        14, lambda days: over(86_400 * days), asks("release:"), below=False, at=True
+    ),
+    "pushes_per_hour": Threshold(10, pushed, asks("push:"), below=True, at=False),
+}
+
+CHOICES = {
+    "mode": Choice(Mode.PROPOSE, Mode.MERGE, APPROVED, asks("merge:"), says=False, otherwise=True),
+    "merge_method": Choice(
+        MergeMethod.SQUASH,
+        MergeMethod.REBASE,
+        APPROVED,
+        of_action("merge:", "method"),
+        MergeMethod.SQUASH,
+        MergeMethod.REBASE,
+        {"mode": Mode.MERGE},
+    ),
+    "draft": Choice(
+        False,
+        True,
+        facts(work=Work(base=BASE, head=HEAD, dirty=False), done=done(f"push:{HEAD}")),
+        of_action("pull:", "draft"),
+        says=False,
+        otherwise=True,
+    ),
+    "delete_branch": Choice(True, False, MERGED, asks("branch:"), says=True, otherwise=False),
+    "close_issue": Choice(True, False, MERGED, asks("issue:close"), says=True, otherwise=False),
+    "require_review": Choice(
+        True, False, published(), status, Status.REVIEW_PENDING, Status.MERGEABLE
+    ),
+    "threads_block": Choice(
+        True,
+        False,
+        published(pulls=(pull(threads=(thread(),), review=Review.APPROVED),)),
+        status,
+        Status.CHANGES_REQUESTED,
+        Status.REVIEW_PENDING,
+    ),
+    "bots": Choice(
+        (),
+        ("lintbot",),
+        published(pulls=(pull(comments=(remark(author="lintbot", bot=True),)),)),
+        asks("tell:review:"),
+        says=False,
+        otherwise=True,
+    ),
+    "nothing_to_show": Choice(
+        NothingToShow.ASK,
+        NothingToShow.DONE,
+        facts(agent=ended(0)),
+        status,
+        Status.NEEDS_INPUT,
+        Status.DONE,
+    ),
+    "session_tokens": Choice(
+        0, 1000, facts(spent=Spending(tokens=1000)), status, Status.WORKING, Status.PAUSED
+    ),
+    "issue_usd": Choice(
+        0.0, 9.0, facts(spent_ever=Spending(cost_usd=9)), status, Status.WORKING, Status.PAUSED
+    ),
+}
+
+#: Defaults that are asked about outside the core, each with the test that holds it there.
+ELSEWHERE = {
+    "start_tries": "tests/bot/test_outbox.py::test_a_start_is_tried_three_times_by_default",
+}
+
+
+def read(given: Facts, look: Look, **policy: Any) -> object:
+    return look(decide(given, Policy(**policy), NOW))
+
+
+def test_every_default_has_its_row() -> None:
+    names = {field.name for field in fields(Policy)}
+    assert len(THRESHOLDS) + len(CHOICES) + len(ELSEWHERE) == len(names)
+    assert THRESHOLDS.keys() | CHOICES.keys() | ELSEWHERE.keys() == names
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_is_held_elsewhere_is_held_there(name: str) -> None:
+    path, _, test = ELSEWHERE[name].partition("::")
+    text = (Path(__file__).parents[2] / path).read_text(encoding="utf-8")
+    assert f"def {test}(" in text
+    assert f"Policy().{name}" in text
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+def test_the_default_threshold_decides_just_there(name: str) -> None:
+    row = THRESHOLDS[name]
+    assert getattr(Policy(), name) == row.default
+    assert read(row.given(row.default - row.step), row.look, **row.also) == row.below
+    assert read(row.given(row.default), row.look, **row.also) == row.at
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+def test_another_threshold_would_decide_otherwise(name: str) -> None:
+    row = THRESHOLDS[name]
+    higher = {**row.also, name: row.default + row.step}
+    lower = {**row.also, name: row.default - row.step}
+    assert read(row.given(row.default), row.look, **higher) == row.below
+    assert read(row.given(row.default - row.step), row.look, **lower) == row.at
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_default_choice_is_made_and_another_decides_otherwise(name: str) -> None:
+    row = CHOICES[name]
+    assert getattr(Policy(), name) == row.default
+    assert read(row.given, row.look, **row.also) == row.says
+    assert read(row.given, row.look, **{**row.also, name: row.other}) == row.otherwise
