@@ -11,6 +11,7 @@ from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.outbox import Check, Impossible, Later, Outcome
 from bot.prompts import Prompts
+from bot.releases import end_programs, release
 from bot.sites import Sites
 from bot.store import Observed, Session
 from bot.watch_agents import WatchAgents
@@ -19,7 +20,7 @@ from lifecycle import keys
 from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe, Reason
 from runtimes.base import Gone, Launch, Send
-from runtimes.workspaces.worktree import Worktree, remove_tree
+from runtimes.workspaces.worktree import Worktree
 
 #: How long a message may take to show up where the agent reads it, before it is tried again.
 _HEARD_SECONDS = 8.0
@@ -143,19 +144,12 @@ class Agents:
 
     def stop(self, session: Session, run: int) -> Outcome:
         """End the program and all it started; the workspace stays."""
-        for number in range(1, run + 1):
-            self._sites.runtime.stop(self._sites.handle(session.id, number))
-        self._archive.keep(session)
+        end_programs(self._sites, self._archive, session, run)
         return Outcome(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
 
     def release(self, session: Session, run: int) -> Outcome:
         """End the program, keep what would be lost in the mirror, remove the workspace."""
-        self.stop(session, run)
-        workspace = self._sites.workspace(session.project, session.id, session.branch)
-        kept = self._sites.mirror(session.project).preserve(workspace, run)
-        workspace.remove()
-        self._archive.pack(session.id)
-        remove_tree(self._sites.layout.home(session.id))
+        kept = release(self._sites, self._archive, session, run)
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Outcome(result=f"kept {kept}" if kept else "", observed=seen)

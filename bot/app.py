@@ -5,10 +5,9 @@ import os
 import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Event, Thread
-
-from msgspec import convert
 
 from bot.act import Act
 from bot.agents import Agents
@@ -26,7 +25,8 @@ from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.people import People
 from bot.prompts import Prompts
-from bot.sites import Sites
+from bot.retention import Busy, Retention
+from bot.sites import Sites, programs
 from bot.store import Store, this_process
 from bot.ticker import Job, Lane, Ticker
 from bot.watch_agents import WatchAgents
@@ -42,8 +42,6 @@ from config.load import Secrets
 from config.settings import Settings
 from lifecycle.policy import Mode
 from runtimes import RUNTIMES
-from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Program
 from runtimes.base import Options
 from runtimes.machine import free_mb
 from runtimes.supervised import tail
@@ -86,9 +84,11 @@ class App:
         self._visiting = Lane("visits", self._visit)
         self._doing = Lane("outbox", self._do)
         self._reconciling = Lane("reconcile", self._reconcile)
+        self._archiving = Lane("archive", self._archive)
+        self._retaining = Lane("retention", self._retain)
         self._lanes = (
             *(self._sorting, self._reading, self._sweeping, *self._examining),
-            *(self._visiting, self._doing, self._reconciling),
+            *(self._visiting, self._doing, self._reconciling, self._archiving, self._retaining),
         )
         layout = Layout(settings.data)
         layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -150,6 +150,10 @@ class App:
             system_prompts,
             clock,
         )
+        self.retention = Retention(
+            *(self.store, self.sites, self.archive),
+            *(settings.retention, policy.workspace_days, clock),
+        )
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
             self.store,
@@ -180,9 +184,9 @@ class App:
                 Job(
                     name="archive",
                     every_seconds=settings.retention.archive_seconds,
-                    run=lambda: self.archive.keep_all(self.store.live()),
+                    run=self._archiving.kick,
                 ),
-                Job(name="prune", every_seconds=3600.0, run=self._prune),
+                Job(name="retention", every_seconds=3600.0, run=self._retaining.kick),
             )
         )
         self.server = Server(
@@ -338,6 +342,13 @@ class App:
         if self.watch_agents.examine():
             self._visiting.kick()
 
+    def _archive(self) -> None:
+        self.archive.keep_all(self.store.live())
+
+    def _retain(self) -> None:
+        with suppress(Busy):  # A person is at it, by the same rules.
+            self.retention.apply()
+
     def _visit(self) -> None:
         if not self._looked_at_all:
             self.engine.visit_live()
@@ -359,20 +370,9 @@ class App:
         self.watch_pulls.touch_stale(self._settings.timing.reconcile_seconds / 2)
         self._reading.kick()
 
-    def _prune(self) -> None:
-        self.store.prune(self._clock(), self._settings.retention.transient_days * 86_400.0)
-
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
-
-
-def programs(settings: Settings) -> dict[str, Program]:
-    """The agent types of the configuration, ready to be started."""
-    return {
-        name: AGENTS[kind.program](convert(kind, AgentType, from_attributes=True))
-        for name, kind in settings.agent_types.items()
-    }
 
 
 def terminal(store: Store, sites: Sites) -> Terminal:

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from msgspec import convert
+
 from bot.layout import Layout, run_name
-from config.settings import Project
-from runtimes.agents.base import Program, RunFiles
+from config.settings import Project, Settings
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, Program, RunFiles
 from runtimes.base import Handle, Runtime
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
@@ -60,3 +63,11 @@ class Sites:
     def handle(self, session: str, run: int) -> Handle:
         """The runtime's name for a run, whether it lives or not."""
         return self.runtime.handle(run_name(session, run))
+
+
+def programs(settings: Settings) -> dict[str, Program]:
+    """The agent types of the configuration, ready to be started."""
+    return {
+        name: AGENTS[kind.program](convert(kind, AgentType, from_attributes=True))
+        for name, kind in settings.agent_types.items()
+    }

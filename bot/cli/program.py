@@ -263,6 +263,31 @@ def example() -> None:
 
 
 @app.command()
+def cleanup(
+    config: Config = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what would go, what stays, and why.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove what has outlived its days, and what belongs to no session."""
+    from bot.cli import cleaning, given, screens
+    from bot.retention import Busy
+    from runtimes.base import RuntimeFailure
+    from runtimes.workspaces.git import GitFailure
+
+    with cleaning.retention(given.settings(config), writing=not dry_run) as retention:
+        try:
+            items = retention.plan() if dry_run else retention.apply(orphans=True)
+        except (Busy, GitFailure, RuntimeFailure) as failure:
+            raise Refused(str(failure), PROBLEM) from None
+    if as_json:
+        screens.show_json(items)
+    else:
+        screens.show(cleaning.screen(items, done=not dry_run))
+
+
+@app.command()
 def doctor(config: Config = None) -> None:
     """Check machine, configuration and GitHub; a remedy for every fault."""
     from bot.cli.doctor import examine

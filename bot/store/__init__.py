@@ -14,6 +14,7 @@ from bot.store.history import BOT
 from bot.store.incidents import Incident
 from bot.store.judgements import Kept
 from bot.store.lease import this_process
+from bot.store.retention import Tenant
 from bot.store.store import Store
 from bot.store.values import (
     Accepted,
@@ -67,6 +68,7 @@ __all__ = [
     "StoreFailure",
     "StoreFull",
     "StoreUnusable",
+    "Tenant",
     "Touch",
     "Visit",
     "this_process",

@@ -16,6 +16,7 @@ from bot.store.metadata import Metadata
 from bot.store.observe import Observing
 from bot.store.opening import check_version, open_guest, open_writer
 from bot.store.outbox import Outbox
+from bot.store.retention import Retaining
 from bot.store.rows import utc_now
 from bot.store.sessions import Sessions
 from bot.store.slots import Slots
@@ -40,6 +41,7 @@ class Store(
     Freezes,
     Metadata,
     Incidents,
+    Retaining,
     Lease,
 ):
     """Everything Mergewright remembers. May be used from any thread.

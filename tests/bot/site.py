@@ -11,9 +11,11 @@ from bot.archive import Archive
 from bot.layout import Layout
 from bot.prompts import Prompts
 from bot.sites import Sites
-from bot.store import Session
+from bot.store import Recorded, Session
 from config.settings import Project
 from lifecycle.actions import Prompt, Start
+from lifecycle.facts import Ended
+from lifecycle.status import Reason, Status
 from runtimes.agents.base import AgentType
 from runtimes.agents.shell import Shell
 from runtimes.memory import Memory
@@ -56,7 +58,7 @@ class Site:
         nobody: Any = None
         self.archive = Archive(self.sites)
         self.agents = Agents(nobody, self.sites, Prompts(), nobody, self.archive, {}, room.clock)
-        self.id = room.session()
+        self.id: str = room.session()
 
     @property
     def session(self) -> Session:
@@ -74,6 +76,16 @@ class Site:
         outcome = self.agents.start(self.session, start, lambda: None)
         self.room.store.observe([outcome.observed], self.room.clock())
         return outcome.result
+
+    def ends(self) -> None:
+        """A person stopped it, and its program was ended."""
+        self.agents.stop(self.session, self.session.run)
+        status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "stopped by @ada"
+        ended = Ended(status=status, reason=reason, because=because, at=self.room.clock())
+        (visit,) = self.room.store.visits([self.id])
+        run = self.session.run
+        over = Recorded(status=status, reason=reason, because=because, run=run, ended=ended)
+        self.room.store.record([(visit, over)], self.room.clock())[0].result()
 
     def commits(self, name: str) -> str:
         """The agent commits, and it is seen."""

@@ -1,0 +1,97 @@
+"""What `cleanup` works on, made without a server, and what it shows."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bot.archive import Archive
+from bot.cli.refused import PROBLEM, Refused
+from bot.layout import Layout
+from bot.releases import release
+from bot.retention import Item, Retention
+from bot.sites import Sites, programs
+from bot.store import Store, StoreFailure, Tenant, this_process
+from config.settings import Settings
+from lifecycle.text import plain
+from runtimes import RUNTIMES
+from runtimes.base import Options
+
+#: How long nobody else acts on the database, if this process should hang.
+_LEASE_SECONDS = 900.0
+
+
+@contextmanager
+def retention(settings: Settings, *, writing: bool) -> Iterator[Retention]:
+    """Retention over the server's data folder, beside a running bot or without one.
+
+    Where none runs, none begins meanwhile, and workspaces are released from here.
+    """
+    layout = Layout(settings.data)
+    if not layout.database.exists():
+        raise Refused(f"{layout.database}: no database yet; `mergewright serve` makes it", PROBLEM)
+    runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
+    base = settings.github.git_base
+    sites = Sites(layout, settings.projects, base, lambda _: "", runtime, programs(settings))
+    archive = Archive(sites)
+    owner = f"{this_process()}:cleanup"
+    try:
+        with closing((Store.beside if writing else Store.reading)(layout.database)) as store:
+
+            def give_back(tenant: Tenant) -> None:
+                session = store.session(tenant.id)
+                if session is not None:
+                    release(sites, archive, session, session.run)
+
+            leads = writing and store.lead(owner, _now(), _LEASE_SECONDS) is not None
+            days, policy = settings.retention, settings.policy
+            try:
+                yield Retention(
+                    *(store, sites, archive, days, policy.workspace_days, _now),
+                    release=give_back if leads else None,
+                )
+            finally:
+                if leads:
+                    store.step_down(owner)
+    except StoreFailure as failure:
+        raise Refused(str(failure), PROBLEM) from None
+
+
+def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
+    """What goes or went, then what is kept, each with its size and why."""
+    going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
+    total = size(sum(item.bytes for item in going))
+    said = "removed" if done else "would be removed"
+    parts: list[RenderableType] = [Text(f"{len(going)} {said}, {total}", "bold"), _table(going)]
+    if kept:
+        heading = "could not be removed" if done else "kept"
+        parts += [Text(f"\n{len(kept)} {heading}", "bold"), _table(kept)]
+    return Group(*parts)
+
+
+def size(count: int) -> str:
+    """Bytes in a unit that leaves few digits."""
+    number = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
+
+
+def _table(items: Sequence[Item]) -> Table:
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column()
+    rows.add_column(overflow="fold")
+    rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(overflow="fold")
+    for item in items:
+        rows.add_row(Text(item.thing, "dim"), plain(item.name), size(item.bytes), plain(item.why))
+    return rows
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,287 @@
+"""What is kept for how long, over real files and real git: it goes in time, and not before."""
+
+import fcntl
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.releases import release
+from bot.retention import Busy, Item, Retention, Thing
+from bot.store import Delivery
+from config.settings import Retention as Days
+from lifecycle.actions import CloseIssue
+from runtimes.base import Launch
+from tests.bot.site import Site
+
+DAYS = Days(transient_days=7, durable_days=30, preserved_days=20)
+DAY = 86_400.0
+
+
+class Keeper:
+    """Retention over one site, workspaces released at once as where no bot runs."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.clock = site.room.clock
+        self.clock.now = datetime.now(UTC)  # Git has its own clock.
+        site.layout.data.mkdir()
+        self.retention = Retention(
+            *(site.room.store, site.sites, site.archive, DAYS, 14, self.clock),
+            lambda tenant: release(site.sites, site.archive, site.session, site.session.run),
+        )
+
+    def planned(self, thing: Thing) -> list[Item]:
+        return [item for item in self.retention.plan() if item.thing is thing]
+
+    def cleans(self, *, orphans: bool = False) -> dict[Thing, list[str]]:
+        """What went, by what it is."""
+        went: dict[Thing, list[str]] = {}
+        for item in self.retention.apply(orphans=orphans):
+            assert item.goes, item
+            went.setdefault(item.thing, []).append(item.name)
+        return went
+
+    def a_session_ends(self) -> None:
+        """With output, a home, a commit and a file that was not committed."""
+        self.site.starts()
+        self.log.write_text("it worked\n" * 1000)
+        self.site.commits("a")
+        (self.site.workspace.path / "b").write_text("not committed")
+        self.site.ends()
+
+    @property
+    def log(self) -> Path:
+        return self.site.layout.run(self.site.id, 1) / "output.log"
+
+    @property
+    def copies(self) -> Path:
+        return self.site.layout.archive / self.site.id
+
+
+@pytest.fixture
+def keeper(site: Site) -> Keeper:
+    return Keeper(site)
+
+
+def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper) -> None:
+    store, now = keeper.site.room.store, keeper.clock()
+    for name in ("worked through", "waiting"):
+        store.deliver([Delivery(id=name, event="issues", at=now, body=b"{}")]).result()
+    store.settle_delivery("worked through", [], [])
+    assert keeper.planned(Thing.DELIVERIES)[0].name == "0 webhooks"
+    keeper.clock.passes(8 * DAY)
+    assert keeper.planned(Thing.DELIVERIES) == [
+        Item(
+            thing=Thing.DELIVERIES,
+            name="1 webhooks",
+            goes=True,
+            why="worked through more than 7 days ago",
+            bytes=2,
+        )
+    ]
+    assert keeper.cleans() == {Thing.DELIVERIES: ["1 webhooks"]}
+    assert [waiting.id for waiting in store.waiting_deliveries()] == ["waiting"]
+
+
+def test_output_and_transcripts_go_seven_days_after_the_end(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(6.9 * DAY)
+    assert keeper.cleans() == {}
+    assert (keeper.copies / "widgets-12_r1" / "output.log.gz").exists(), "it is packed at least"
+    assert "ended 6.9 days ago, and is kept for 7" in keeper.planned(Thing.RUN)[0].why
+    keeper.clock.passes(0.2 * DAY)
+    assert keeper.cleans() == {Thing.RUN: ["widgets-12_r1"], Thing.ARCHIVE: ["widgets-12"]}
+    assert not keeper.log.exists()
+    assert not keeper.copies.exists()
+    assert keeper.site.workspace.made
+    assert keeper.cleans() == {}
+
+
+def test_nothing_goes_that_a_session_which_is_not_over_refers_to(keeper: Keeper) -> None:
+    keeper.site.starts()
+    keeper.log.write_text("it works\n")
+    keeper.site.sites.mirror("widgets").refresh()
+    (keeper.site.workspace.path / "b").write_text("not committed")
+    keeper.site.sites.mirror("widgets").preserve(keeper.site.workspace, 1)
+    keeper.clock.passes(999 * DAY)
+    assert keeper.cleans(orphans=True) == {}
+    kept = {item.thing: item.why for item in keeper.retention.plan()}
+    for thing in (Thing.RUN, Thing.WORKSPACE, Thing.PRESERVED):
+        assert kept[thing] == "its session is not over"
+
+
+def test_nothing_goes_while_something_is_to_be_done_for_an_ended_session(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.site.room.orders(keeper.site.id, CloseIssue(key="issue:close", number=12))
+    keeper.clock.passes(999 * DAY)
+    assert keeper.cleans() == {}
+
+
+def test_a_workspace_goes_after_fourteen_days_and_its_work_is_kept(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    home = keeper.site.layout.home("widgets-12")
+    (home / "notes").write_text("of the agent")
+    keeper.clock.passes(13 * DAY)
+    keeper.cleans()
+    assert keeper.site.workspace.made
+    assert home.exists()
+    keeper.clock.passes(1 * DAY)
+    (planned,) = (item for item in keeper.planned(Thing.WORKSPACE) if item.goes)
+    assert planned.bytes > 10_000
+    assert Thing.WORKSPACE in keeper.cleans()
+    assert not keeper.site.workspace.place.exists()
+    assert not home.exists()
+    (kept,) = keeper.planned(Thing.PRESERVED)
+    assert (kept.name, kept.goes) == ("widgets-12 run 1", False)
+
+
+def test_preserved_work_goes_after_its_own_days(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.site.agents.release(keeper.site.session, 1)
+    keeper.clock.passes(19.9 * DAY)
+    assert Thing.PRESERVED not in keeper.cleans()
+    keeper.clock.passes(0.2 * DAY)
+    assert keeper.cleans() == {Thing.PRESERVED: ["widgets-12 run 1"]}
+    assert keeper.site.sites.mirror("widgets").preserved() == []
+
+
+def test_what_was_told_of_a_session_goes_last_and_the_session_stays_known(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(29 * DAY)
+    keeper.cleans()
+    assert keeper.site.room.store.history("widgets-12")
+    keeper.clock.passes(2 * DAY)
+    assert keeper.cleans() == {Thing.HISTORY: ["widgets-12"]}
+    assert keeper.site.room.store.history("widgets-12") == []
+    assert keeper.site.session.ended
+    assert keeper.cleans() == {}
+
+
+def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(8 * DAY)
+    found = list(keeper.retention._found(orphans=True))
+    keeper.site.room.orders(keeper.site.id, CloseIssue(key="issue:close", number=12))
+    for one in found:
+        one.remove()
+    assert keeper.log.exists()
+
+
+def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    store = keeper.site.room.store
+    beside = Retention(store, keeper.site.sites, keeper.site.archive, DAYS, 14, keeper.clock)
+    keeper.clock.passes(14 * DAY)
+    assert store.due_visits(keeper.clock()) == []
+    beside.apply()
+    assert store.due_visits(keeper.clock()) == ["widgets-12"]
+    assert keeper.site.workspace.made
+
+
+# -- what belongs to nobody ------------------------------------------------------------------------
+
+
+def leftovers(keeper: Keeper) -> None:
+    """What a session that nobody knows left behind, and a removal that was killed."""
+    layout = keeper.site.layout
+    keeper.site.starts()
+    other = keeper.site.sites.workspace("widgets", "widgets-99", "mergewright/99-x")
+    other.make("main")
+    (other.path / "new").write_text("nobody's")
+    for folder in (
+        *(layout.run("widgets-99", 1), layout.home("widgets-99")),
+        *(layout.archive / "widgets-99", layout.workspaces / ".widgets-98.gone"),
+        layout.workspaces / "gadgets-1",
+    ):
+        folder.mkdir(parents=True)
+    for name in ("widgets-99_r1", "stray"):
+        launch = Launch(name=name, argv=("x",), cwd=layout.data, env={}, dir=layout.data)
+        keeper.site.runtime.start(launch)
+
+
+def test_what_belongs_to_no_session_is_listed_and_only_a_person_has_it_removed(
+    keeper: Keeper,
+) -> None:
+    leftovers(keeper)
+    assert keeper.cleans() == {}
+    names = {item.name for item in keeper.retention.plan() if item.goes}
+    assert keeper.cleans(orphans=True) == {
+        Thing.RUN: ["widgets-99_home", "widgets-99_r1"],
+        Thing.ARCHIVE: ["widgets-99"],
+        Thing.WORKSPACE: [".widgets-98.gone", "widgets-99"],
+        Thing.PROGRAM: ["stray", "widgets-99_r1"],
+    }
+    assert names == {
+        *("widgets-99_home", "widgets-99_r1", "widgets-99", ".widgets-98.gone", "stray")
+    }
+    assert list(keeper.site.runtime.look()) == ["widgets-12_r1"]
+    (kept,) = keeper.site.sites.mirror("widgets").preserved("widgets-99")
+    assert kept.run == 0
+
+
+def test_a_workspace_of_nobody_stays_where_no_mirror_can_keep_its_work(keeper: Keeper) -> None:
+    leftovers(keeper)
+    (item,) = (item for item in keeper.planned(Thing.WORKSPACE) if item.name == "gadgets-1")
+    assert not item.goes
+    assert "no project has a mirror" in item.why
+    keeper.cleans(orphans=True)
+    assert (keeper.site.layout.workspaces / "gadgets-1").exists()
+
+
+def test_a_program_that_outlived_its_session_is_ended(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    folder = keeper.log.parent
+    launch = Launch(name="widgets-12_r2", argv=("x",), cwd=folder, env={}, dir=folder)
+    keeper.site.runtime.start(launch)
+    (item,) = keeper.planned(Thing.PROGRAM)
+    assert (item.name, item.why) == ("widgets-12_r2", "its session is over")
+    keeper.cleans(orphans=True)
+    assert not keeper.site.runtime.look()
+
+
+# -- one at a time, and whatever goes wrong --------------------------------------------------------
+
+
+def test_two_do_not_clean_at_once(keeper: Keeper) -> None:
+    with (keeper.site.layout.data / "retention.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Busy, match="another cleanup is under way"):
+            keeper.retention.apply()
+    assert keeper.cleans() == {}
+
+
+def test_what_cannot_be_removed_is_told_and_the_rest_goes(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(8 * DAY)
+
+    def refused(path: Path, *args: object, **given: object) -> None:
+        if "_r1" in str(path):
+            raise OSError("read-only file system")
+        shutil.rmtree(path)
+
+    monkeypatch.setattr("bot.retention.remove_tree", refused)
+    said = {item.thing: item for item in keeper.retention.apply()}
+    assert said[Thing.RUN].why == "could not be removed: read-only file system"
+    assert not said[Thing.RUN].goes
+    assert said[Thing.ARCHIVE].goes
+
+
+def test_a_removal_that_was_killed_is_gone_on_with(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(8 * DAY)
+
+    def killed(path: Path) -> None:
+        (path / "output.log").unlink(missing_ok=True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bot.retention.remove_tree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            keeper.retention.apply()
+    assert keeper.cleans() == {Thing.RUN: ["widgets-12_r1"], Thing.ARCHIVE: ["widgets-12"]}

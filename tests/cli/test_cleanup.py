@@ -1,0 +1,70 @@
+"""`cleanup`: what would go and why, then gone, beside a running bot or without one."""
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.store import Store, this_process
+from tests.cli.conftest import CommandLine, House
+
+
+@pytest.fixture
+def over(house: House) -> Path:
+    """The output of a session that was stopped eight days ago."""
+    now, house.now = house.now, house.now - timedelta(days=8)
+    session = house.has_session()
+    printed = house.printed(session, "x" * 5000)
+    house.has_ended(session)
+    house.now = now
+    (house.layout.sessions / "widgets-99_r1").mkdir()
+    return printed
+
+
+def test_a_dry_run_lists_what_would_go_and_touches_nothing(
+    mergewright: CommandLine, house: House, over: Path
+) -> None:
+    said = mergewright("cleanup", "--dry-run")
+    assert said.code == 0, said.err
+    assert re.search(r"2 would be removed, \d+\.\d KB", said.out)
+    assert "widgets-12_r1" in said.out
+    assert "ended 8.0 days ago" in said.out
+    assert "1 kept" in said.out
+    assert over.exists()
+    assert (house.layout.sessions / "widgets-99_r1").exists()
+
+
+def test_programs_get_what_goes_and_what_stays_as_json(
+    mergewright: CommandLine, over: Path
+) -> None:
+    items = json.loads(mergewright("cleanup", "--dry-run", "--json").out)
+    assert {"thing", "name", "goes", "why", "bytes"} == items[0].keys()
+    assert [item["name"] for item in items if item["goes"]] == ["widgets-12_r1", "widgets-99_r1"]
+    gone = json.loads(mergewright("cleanup", "--json").out)
+    assert [item["name"] for item in gone] == ["widgets-12_r1", "widgets-99_r1"]
+    assert not over.exists()
+
+
+@pytest.mark.parametrize("bot_runs", [True, False])
+def test_it_cleans_beside_a_bot_and_leaves_the_lead_as_it_was(
+    mergewright: CommandLine, house: House, over: Path, bot_runs: bool
+) -> None:
+    store = Store(house.layout.database)
+    leader = f"{this_process()}:bot"
+    if bot_runs:
+        assert store.lead(leader, house.now, 60)
+    (house.layout.workspaces / "widgets-12").mkdir(parents=True)
+    said = mergewright("cleanup")
+    assert "2 removed" in said.out
+    assert not over.exists()
+    led = store.leader()
+    assert led is not None if bot_runs else led is None
+    store.close()
+
+
+def test_without_a_database_there_is_nothing_to_clean(mergewright: CommandLine) -> None:
+    said = mergewright("cleanup")
+    assert said.code == 1
+    assert "no database yet" in said.err
