@@ -5,6 +5,7 @@ import importlib
 import multiprocessing
 import os
 import sys
+from collections.abc import Iterator
 from functools import partial
 
 import hypothesis  # noqa: F401 - loaded once, before a process is made for each mutant
@@ -31,16 +32,15 @@ def main() -> None:
     sys.exit(1 if survived else 0)
 
 
-def judged(table: Table) -> list[tuple[Mutant, str]]:
-    """What becomes of each mutant of a table."""
+def judged(table: Table) -> Iterator[tuple[Mutant, str]]:
+    """What becomes of each mutant of a table, in their order."""
     mutants = list(mutants_of(table, getattr(importlib.import_module(table.module), table.name)))
     known = list(answers(table))
     processes = multiprocessing.get_context("fork")
     with processes.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
         if not pool.apply(sound, (table,)):
             sys.exit("tests/lifecycle fails already: run scripts/test tests/lifecycle")
-        found = pool.map(partial(judge, known=known), mutants, chunksize=1)
-    return list(zip(mutants, found, strict=True))
+        yield from zip(mutants, pool.imap(partial(judge, known=known), mutants), strict=True)
 
 
 if __name__ == "__main__":
