@@ -254,7 +254,10 @@ class Tmux:
 
 
 def _is_absent(said: str) -> bool:
-    gone = ("no server running", "server exited unexpectedly", "lost server", "can't find")
+    gone = (
+        *("no server running", "server exited unexpectedly", "lost server", "can't find"),
+        "no current target",  # A server without a session is just leaving.
+    )
     no_socket = said.startswith("error connecting") and "No such file or directory" in said
     return no_socket or said.startswith(gone)
 

@@ -14,7 +14,7 @@ from bot.store.rows import Row, encoded
 from bot.store.sessions import wake
 from bot.store.usage import account
 from bot.store.values import Kind, Observed
-from lifecycle.facts import Pull
+from lifecycle.facts import Agent, Pull
 
 COLUMNS = ("agent", "work", "pulls", "issue")
 _OF_RUN = ("agent", "work")  # these speak of one run, the others of the session
@@ -88,7 +88,15 @@ def _differing(seen: Observed, row: Row) -> dict[str, str]:
         text = encoded(value)
         if text != row[column]:
             differing[column] = text
+    if seen.agent is not None and "agent" in differing and _overtaken(seen.agent, row):
+        del differing["agent"]
     return differing
+
+
+def _overtaken(agent: Agent, row: Row) -> bool:
+    """Whether the run was stopped while it was looked at: nothing more is to be seen of it."""
+    before = agent_of(row)
+    return before.stopped and not agent.stopped and before.run == agent.run
 
 
 def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:

@@ -326,6 +326,13 @@ def test_a_server_that_does_not_answer_is_unavailable(
         tmux.runtime.look()
 
 
+def test_a_server_that_is_just_leaving_with_its_last_session_is_empty(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    play_tmux(monkeypatch, tmp_path / "tools", "echo 'no current target' >&2; exit 1")
+    assert tmux.runtime.look() == {}
+
+
 def test_a_server_we_may_not_ask_is_unavailable_and_not_empty(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -68,6 +68,20 @@ def test_what_was_seen_of_an_earlier_run_is_dropped(room: Room, store: Store, na
     assert facts.pulls == pulls, "a pull request is of the session, not of a run"
 
 
+def test_what_was_seen_before_a_run_was_stopped_is_dropped(
+    room: Room, store: Store, name: str
+) -> None:
+    stopped = Agent(run=1, activity=Activity.EXITED, stopped=True)
+    store.observe([Observed(session=name, run=1, agent=stopped)], room.now)
+    overtaken = Observed(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
+    assert store.observe([overtaken], room.now) == [name]
+    assert (store.facts(name).agent, store.facts(name).work.head) == (stopped, "cafe")
+    room.decides(name, run=2)
+    again = Agent(run=2, activity=Activity.NONE)
+    store.observe([Observed(session=name, run=2, agent=again)], room.now)
+    assert store.facts(name).agent == again
+
+
 def test_a_change_of_run_between_looking_and_writing_is_seen(
     room: Room, store: Store, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

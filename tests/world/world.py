@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,16 @@ _POLICY: Mapping[str, object] = {
 }
 
 
+class Clock:
+    """The real time, and what the story is ahead of it."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+
 class World:
     """Everything a story needs. Close it, and nothing of it is left."""
 
@@ -66,6 +77,7 @@ class World:
         self.folder = folder
         self.github = github
         self.puppets = folder / "puppets"
+        self.clock = Clock()
         self.secrets = Secrets(token=TOKEN, webhook_secret=SECRET, page_token="the page's token")
         github.bot_account(BOT, token=TOKEN)
         self.repo = github.repository("acme/widgets", files={"README.md": "# Widgets\n"})
@@ -114,7 +126,8 @@ class World:
         sessions: int = 4,
     ) -> App:
         """Start a bot in this process."""
-        self.app = App(self.settings(policy, reconcile_seconds, sessions), self.secrets)
+        settings = self.settings(policy, reconcile_seconds, sessions)
+        self.app = App(settings, self.secrets, clock=self.clock)
         self.app.start()
         eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
         return self.app
@@ -139,6 +152,10 @@ class World:
 
     def issue(self, title: str = "More widgets", body: str = "We need more.") -> "IssueStory":
         return IssueStory(self, self.repo.open_issue(title, body, by=ALICE))
+
+    def time_passes(self, **much: float) -> None:
+        """The bot's clock goes on: `days=3`. GitHub's and the agents' files keep the real time."""
+        self.clock.ahead += timedelta(**much)
 
     def waits_for_the_next_second(self) -> None:
         """GitHub tells whole seconds: what comes now is later than all there was."""
@@ -224,6 +241,14 @@ class AgentStory:
 
     def ends_its_turn(self, summary: str = "Done.") -> "AgentStory":
         return self._order(say=f"ready {summary}")
+
+    def says(self, line: str) -> "AgentStory":
+        """One line of what a shell agent may say."""
+        return self._order(say=line)
+
+    def is_killed(self) -> "AgentStory":
+        """By somebody who asks nobody, in the middle of a command it runs."""
+        return self.runs(["sh", "-c", "kill -9 $PPID"])
 
     def asks(self, question: str) -> "AgentStory":
         return self._order(say=f"waiting {question}")

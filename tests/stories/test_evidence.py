@@ -1,0 +1,86 @@
+"""What is made of what is seen of agents: silence, limits, deaths, and days of waiting."""
+
+import os
+import signal
+import subprocess
+from datetime import timedelta
+
+from bot.layout import Layout
+from lifecycle.status import Activity
+from tests.world.waiting import eventually
+from tests.world.world import IssueStory, World
+
+
+def begun(world: World, **policy: object) -> IssueStory:
+    world.bot_starts(policy)
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    return issue
+
+
+def test_an_agent_that_dies_in_the_middle_of_a_tool_goes_on_in_a_new_run(world: World) -> None:
+    issue = begun(world)
+    issue.agent.says("calling the tests")
+    eventually(lambda: issue.session and issue.session.agent.calling, "its call is seen")
+    world.time_passes(minutes=20)
+    assert issue.becomes("working").activity is Activity.ACTIVE
+    issue.agent.is_killed()
+    again = issue.agent.hears("was stopped before you had finished")
+    assert again["run"] == 2
+    issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
+    assert issue.pull
+    assert "start:crash:r2" in world.store.facts(issue.id).done
+
+
+def test_a_usage_limit_pauses_and_what_was_interrupted_goes_on_by_itself(world: World) -> None:
+    issue = begun(world)
+    until = world.clock() + timedelta(seconds=3)
+    issue.agent.says(f"limited {until.isoformat()} You've hit your limit.")
+    again = issue.agent.hears("was stopped before you had finished")
+    assert (again["run"], world.clock() > until) == (2, True)
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    assert issue.pull
+    paused = [row.data for row in world.store.history(issue.id) if "paused" in row.data.values()]
+    assert [row["reason"] for row in paused] == ["usage_limit"]
+    assert f"goes on by itself at {until:%Y-%m-%d %H:%M} UTC" in paused[0]["because"]
+
+
+def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: World) -> None:
+    world.bot_starts(sessions=20)
+    issues = [world.issue(f"Widget {n}").is_labelled() for n in range(20)]
+    for issue in issues:
+        issue.agent.starts()
+    socket = Layout(world.folder / "data").runtime / "tmux.sock"
+    asked = ("tmux", "-S", str(socket), "display-message", "-p", "#{pid}")
+    said = subprocess.run(asked, capture_output=True, text=True, check=True)
+    os.kill(int(said.stdout), signal.SIGKILL)
+    for issue in issues:
+        again = issue.agent.hears("was stopped before you had finished")
+        assert again["run"] == 2
+    for issue in issues:
+        facts = world.store.facts(issue.id)
+        assert "start:lost:r2" in facts.done
+        assert issue.becomes("working").run == 2
+    assert world.store.past_incidents() == []
+
+
+def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
+    world: World,
+) -> None:
+    issue = begun(world, park_seconds=10_000_000)
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    pull = issue.pull.ci_passes()
+    issue.becomes("review_pending")
+    for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):
+        world.time_passes(**much)
+        visited = world.clock()
+        world.app.watch_agents.sweep()  # type: ignore[union-attr]
+        world.app.engine.visit_live()  # type: ignore[union-attr]
+        session = issue.session
+        assert session is not None
+        assert session.status == "review_pending", visited
+    pull.reviewer_approves()
+    eventually(lambda: pull.pull.merged, "the merge")
+    went = [row.data.get("status") for row in world.store.history(issue.id)]
+    assert "review_pending" in went
+    assert not {"stuck", "needs_input", "errored"}.intersection(went)
