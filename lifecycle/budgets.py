@@ -1,14 +1,17 @@
 """What a session may cost: one row a budget. People are told before one is used up, and then.
 
 A person's `budget +N` allows N dollars more: to the session, to its issue, and for that day to its
-repository. The hours and tokens of the session grow in the same proportion.
+repository, as this session sees it. The session's hours and tokens grow in the same proportion;
+where its dollars have no limit, each raise allows as many of them once more.
 """
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, time
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from lifecycle.facts import Wish
+from lifecycle.facts import Facts, Wish
+from lifecycle.policy import Policy
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation
 from lifecycle.status import Reason
@@ -21,10 +24,13 @@ class Budget(NamedTuple):
     """One row."""
 
     name: str
-    limit: Callable[[View], float]  #: What may be spent; 0: no limit.
-    reached: Callable[[View, float], bool]  #: Whether so much is spent.
+    limit: Callable[[Policy], float]  #: What may be spent; 0: no limit.
+    spent: Callable[[Facts], float]
     says: str  #: The budget in words, with `{limit}`.
     of_day: bool = False  #: Whether it begins anew at midnight, UTC.
+    dollars: bool = True
+    #: How many seconds of the turn that is under way one of its units is; 0: it counts none.
+    seconds: float = 0.0
 
 
 def raised(wish: Wish) -> float:
@@ -36,28 +42,18 @@ def raised(wish: Wish) -> float:
     return amount if 0 < amount < float("inf") else 0.0
 
 
-def _raises(view: View, since: datetime | None = None) -> float:
-    wishes = view.facts.wishes
-    return sum(
-        raised(wish)
-        for wish in wishes
-        if wish.kind == "budget" and (since is None or wish.at >= since)
-    )
-
-
-def _grown(view: View) -> float:
-    """By how much the limits that are no dollars have grown."""
-    dollars = view.policy.session_usd
-    return 1 + _raises(view) / dollars if dollars and view.facts.wishes else 1
-
-
-def _worked(view: View, hours: float) -> bool:
-    """Whether the agent was at work for so long, with the turn that is under way."""
-    left = hours * _HOUR - view.facts.spent.active_seconds
-    since = view.facts.agent.since
-    if left <= 0 or since is None or view.talk is not Talk.ACTIVE:
-        return left <= 0
-    return view.passed(since, left)
+def _limit(row: Budget, view: View) -> float:
+    """What may be spent, with what people allowed."""
+    limit = row.limit(view.policy)
+    if not limit or not view.facts.wishes:
+        return limit
+    since = _today(view) if row.of_day else view.facts.created
+    raises = [wish for wish in view.facts.wishes if wish.kind == "budget" and wish.at >= since]
+    dollars = sum(raised(wish) for wish in raises)
+    if row.dollars:
+        return limit + dollars
+    usd = view.policy.session_usd
+    return limit * (1 + (dollars / usd if usd else len(raises)))
 
 
 def _today(view: View) -> datetime:
@@ -67,43 +63,55 @@ def _today(view: View) -> datetime:
 BUDGETS: Final = (
     Budget(
         "session",
-        lambda view: view.policy.session_usd and view.policy.session_usd + _raises(view),
-        lambda view, usd: view.facts.spent.cost_usd >= usd,
+        attrgetter("session_usd"),
+        attrgetter("spent.cost_usd"),
         "the {limit:.2f} USD of this session",
     ),
     Budget(
         "hours",
-        lambda view: view.policy.session_hours * _grown(view),
-        _worked,
+        attrgetter("session_hours"),
+        lambda facts: facts.spent.active_seconds / _HOUR,
         "the {limit:g} hours of work of this session",
+        dollars=False,
+        seconds=_HOUR,
     ),
     Budget(
         "tokens",
-        lambda view: view.policy.session_tokens * _grown(view),
-        lambda view, tokens: view.facts.spent.tokens >= tokens,
+        attrgetter("session_tokens"),
+        attrgetter("spent.tokens"),
         "the {limit:.0f} tokens of this session",
+        dollars=False,
     ),
     Budget(
         "issue",
-        lambda view: view.policy.issue_usd and view.policy.issue_usd + _raises(view),
-        lambda view, usd: view.facts.spent_ever.cost_usd >= usd,
+        attrgetter("issue_usd"),
+        attrgetter("spent_ever.cost_usd"),
         "the {limit:.2f} USD of this issue",
     ),
     Budget(
         "day",
-        lambda view: view.policy.day_usd and view.policy.day_usd + _raises(view, _today(view)),
-        lambda view, usd: view.facts.spent_today.cost_usd >= usd,
+        attrgetter("day_usd"),
+        attrgetter("spent_today.cost_usd"),
         "today's {limit:.2f} USD of this repository",
         of_day=True,
     ),
 )
 
 
+def _reached(row: Budget, view: View, amount: float) -> bool:
+    """Whether so much is spent, with the turn that is under way."""
+    left = amount - row.spent(view.facts)
+    since = view.facts.agent.since
+    if left <= 0 or not row.seconds or since is None or view.talk is not Talk.ACTIVE:
+        return left <= 0
+    return view.passed(since, left * row.seconds)
+
+
 def exhausted(view: View) -> Escalation | None:
     """The first budget that is used up."""
     for row in BUDGETS:
-        limit = row.limit(view)
-        if limit and row.reached(view, limit):
+        limit = _limit(row, view)
+        if limit and _reached(row, view, limit):
             until = "; it goes on by itself at midnight, UTC" if row.of_day else ""
             if row.of_day:
                 view.passed(_today(view), _DAY)
@@ -116,14 +124,14 @@ def nearly(view: View) -> Iterator[tuple[str, str]]:
     """The budgets people are to be warned of: each with its key and its sentence."""
     part = view.policy.budget_warning
     for row in BUDGETS:
-        limit = row.limit(view)
-        if limit and row.reached(view, limit * part):
+        limit = _limit(row, view)
+        if limit and _reached(row, view, limit * part):
             yield _key(row, view, limit), f"{part:.0%} of {row.says.format(limit=limit)} are used"
 
 
 def left(view: View) -> str:
     """What was spent, and of how much, in a line."""
-    facts, usd = view.facts, BUDGETS[0].limit(view)
+    facts, usd = view.facts, _limit(BUDGETS[0], view)
     of = f" of {usd:.2f}" if usd else ""
     return (
         f"spent: {facts.spent.cost_usd:.2f}{of} USD, {facts.spent.tokens} tokens, "

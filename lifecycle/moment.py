@@ -44,6 +44,8 @@ class Moment:
 
     def wish(self, kind: str) -> Wish | None:
         """The newest wish of a kind."""
+        if not self.facts.wishes:
+            return None
         wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
         return max(wishes, key=lambda wish: wish.at, default=None)
 

@@ -78,10 +78,12 @@ def pause(judged: Judged) -> Iterator[do.Action]:
 def park(judged: Judged) -> Iterator[do.Action]:
     """The program of one that has waited on people for long is ended, until its next cause."""
     view, pull = judged.view, judged.view.pull
+    if parked(view):
+        return
     times = [view.given, view.facts.agent.since, view.past.last_push]
     times += [pull.head_since, pull.green_since] if pull else []
     since = max(filter(None, times), default=view.facts.created)
-    if not parked(view) and view.passed(since, view.policy.park_seconds):
+    if view.passed(since, view.policy.park_seconds):
         yield _park(judged, REST)
 
 

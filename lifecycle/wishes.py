@@ -17,7 +17,7 @@ from lifecycle.lives import RESTORABLE, RESTORES
 from lifecycle.messages import Answer, Judged
 from lifecycle.policy import MergeMethod, Policy
 from lifecycle.reasons import ADVICE
-from lifecycle.status import TERMINAL, Status
+from lifecycle.status import TERMINAL, PullState, Status
 
 S = Status
 _EVERY: Final = frozenset(S)
@@ -44,13 +44,16 @@ def _nothing_given_up(judged: Judged, _wish: Wish) -> str:
 
 
 def _not_to_merge(judged: Judged, wish: Wish) -> str:
-    pull = judged.view.pull
-    if pull is None:
+    pulls = judged.view.facts.pulls
+    if not pulls:
         return "There is no pull request yet."
     if wish.text and wish.text not in _METHODS:
         return f"A pull request is merged by {', '.join(sorted(_METHODS))}."
-    if wish.head != pull.head:
-        return f"Pull request #{pull.number} has moved on since. Look at it, then say it again."
+    if wish.head not in {pull.head for pull in pulls if pull.state is PullState.OPEN}:
+        return (
+            "No open pull request is at the commit it was said of. "
+            "Look at what it is now, then say it again."
+        )
     return ""
 
 

@@ -52,15 +52,15 @@ TABLES: Final = (
         "lifecycle.budgets",
         "BUDGETS",
         (),
-        ("name", "limit", "reached", "says", "of_day"),
-        ("test_rules.py", "test_reactions.py"),
+        ("name", "limit", "spent", "says", "of_day", "dollars", "seconds"),
+        ("test_budgets.py",),
     ),
     Table(
         "lifecycle.wishes",
         "WISHES",
         ("works", "vain"),
         ("heeded", "otherwise", "in_vain", "fault"),
-        ("test_reactions.py",),
+        ("test_wishes.py",),
     ),
 )
 

@@ -14,6 +14,7 @@ PURE = {
     "datetime",
     "enum",
     "functools",
+    "operator",
     "hashlib",
     "heapq",
     "msgspec",

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.facts import Agent, Ended, Facts, Failure, Issue, Work
-from lifecycle.policy import Policy
+from lifecycle.policy import NothingToShow, Policy
 from lifecycle.reading import read
 from lifecycle.signals import Hold, Output, Signals, Stage, Talk
 from lifecycle.status import (
@@ -54,6 +54,12 @@ def crashed(times: int, code: int | None = 1, **given: Any) -> Facts:
     starts = [f"start:crash:r{run}" for run in range(2, times + 2)]
     who = replace(ended(code), run=times + 1)
     return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=200), **given)
+
+
+def stopped(**given: Any) -> Agent:
+    """The program of run 1, ended by us."""
+    dead = {"runtime": Probe.DEAD, "program": Probe.DEAD, "stopped": True}
+    return agent(Activity.EXITED, **dead, **given)
 
 
 STAGES: dict[str, tuple[Facts, Stage]] = {
@@ -117,6 +123,14 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
     ),
     "a start given up": (facts(failures={"start:first:r1": FAILURE}), Stage.ERRORED),
     "another action given up": (facts(failures={"comment:x": FAILURE}), Stage.RUNNING),
+    "a start that takes too long": (facts(run=2, start_due=ago(600)), Stage.ERRORED),
+    "a start that has time": (facts(run=2, start_due=ago(599)), Stage.SPAWNING),
+    "a start that is tried again later": (facts(run=2, start_due=ago(-60)), Stage.SPAWNING),
+    "paused": (facts(wishes=(wish("pause"),)), Stage.PAUSED),
+    "a run without a slot whose program was ended": (
+        facts(slot=False, agent=stopped(), done=done("park:rest:r1")),
+        Stage.RUNNING,
+    ),
     "two restarts": (crashed(2), Stage.RUNNING),
     "three restarts": (crashed(3), Stage.ERRORED),
     "three restarts, and at work again": (
@@ -187,6 +201,11 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
         crashed(3, None),
         Reason.PROVIDER_EXIT,
         "the agent ended by signal 9 after 3 restarts",
+    ),
+    "start takes too long": (
+        facts(run=2, start_due=ago(600)),
+        Reason.TIMEOUT,
+        "run 2 could not be started within 600 seconds",
     ),
     "vanished": (
         replace(
@@ -317,3 +336,34 @@ OUTPUTS: dict[str, tuple[Facts, Output]] = {
 @pytest.mark.parametrize(("given", "expected"), OUTPUTS.values(), ids=OUTPUTS.keys())
 def test_output(given: Facts, expected: Output) -> None:
     assert signals(given).output is expected
+
+
+@pytest.mark.parametrize(
+    ("key", "question", "expected"),
+    [
+        ("park:rest:r1", "", Talk.ENDED),
+        ("park:rest:r1", "May I?", Talk.WAITING),
+        ("park:work:r1", "", Talk.INTERRUPTED),
+        ("park:work:r1", "May I?", Talk.INTERRUPTED),
+        ("stop:r1", "", Talk.ENDED),
+    ],
+)
+def test_a_program_we_ended_was_at_rest_at_work_or_asking(
+    key: str, question: str, expected: Talk
+) -> None:
+    given = facts(agent=stopped(question=question), done=done(key))
+    assert signals(given).talk is expected
+
+
+def test_without_a_commit_it_is_done_where_the_team_says_so() -> None:
+    for who in (ended(0), agent(seconds_ago=301)):
+        given = facts(agent=who)
+        assert signals(given).stage is Stage.RUNNING
+        assert signals(given, nothing_to_show=NothingToShow.DONE).stage is Stage.DONE
+        _, evidence = read(View(given, Policy(nothing_to_show=NothingToShow.DONE), NOW))
+        assert (evidence.reason, evidence.why) == (
+            Reason.COMPLETED,
+            "the agent finished without a commit",
+        )
+    for other in (published(agent=ended(0)), facts(agent=stopped(), done=done("park:work:r1"))):
+        assert signals(other, nothing_to_show=NothingToShow.DONE).stage is Stage.RUNNING

@@ -1,0 +1,238 @@
+"""Budgets: people are told at 80 %, at 100 % it is paused and told, and a raise has it go on."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.budgets import BUDGETS, left
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import Agent, Facts, Spending
+from lifecycle.policy import Policy
+from lifecycle.status import Activity, Reason, Status
+from lifecycle.view import View
+from tests.lifecycle.life import Life
+from tests.lifecycle.universe import NOW, agent, ago, ended, facts, wish
+
+TODAY = NOW.date().isoformat()
+#: Of each budget: facts with so much of it spent, a policy with such a limit, and what is said.
+SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
+    "session": (
+        {"spent": Spending(cost_usd=5.0)},
+        {"session_usd": 5.0},
+        "the 5.00 USD of this session are used up",
+    ),
+    "hours": (
+        {"spent": Spending(active_seconds=7200.0)},
+        {"session_hours": 2.0},
+        "the 2 hours of work of this session are used up",
+    ),
+    "tokens": (
+        {"spent": Spending(tokens=1000)},
+        {"session_tokens": 1000},
+        "the 1000 tokens of this session are used up",
+    ),
+    "issue": (
+        {"spent_ever": Spending(cost_usd=40.0)},
+        {"issue_usd": 40.0},
+        "the 40.00 USD of this issue are used up",
+    ),
+    "day": (
+        {"spent_today": Spending(cost_usd=25.0)},
+        {"day_usd": 25.0},
+        "today's 25.00 USD of this repository are used up; it goes on by itself at midnight, UTC",
+    ),
+}
+#: No budget but those a test names.
+FREE = {"session_usd": 0.0, "session_hours": 0.0, "day_usd": 0.0}
+
+
+def decision(given: Facts, **policy: Any) -> Decision:
+    return decide(given, Policy(**{**FREE, **policy}), NOW)
+
+
+def told(given: Decision) -> dict[str, str]:
+    """What people are told of budgets: the key, and the sentence."""
+    return {
+        action.key: action.values["because"]
+        for action in given.actions
+        if isinstance(action, do.Comment) and "budget:" in action.key
+    }
+
+
+def test_every_budget_is_held() -> None:
+    assert [row.name for row in BUDGETS] == list(SPENT)
+
+
+@pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
+def test_a_budget_that_is_used_up_pauses_the_session_and_people_are_told_once(
+    spent: dict[str, Any], limit: dict[str, float], why: str
+) -> None:
+    given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    found = decision(given, **limit)
+    assert (found.status, found.reason) == (Status.PAUSED, Reason.BUDGET_EXHAUSTED)
+    assert found.because == why
+    ((key, said),) = told(found).items()
+    assert said == why
+    assert told(decision(replace(given, pending=frozenset({key})), **limit)) == {}
+    assert decision(given).status is Status.WORKING
+
+
+@pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
+def test_at_eighty_percent_people_are_warned_once_and_it_goes_on(
+    spent: dict[str, Any], limit: dict[str, float], why: str
+) -> None:
+    ((name, amount),) = limit.items()
+    given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    found = decision(given, **{name: amount / 0.8})
+    assert found.status is Status.WORKING
+    ((key, said),) = told(found).items()
+    assert said.startswith("80% of ")
+    assert key.startswith("comment:warn:budget:")
+    assert told(decision(replace(given, pending=frozenset({key})), **{name: amount / 0.8})) == {}
+    assert told(decision(given, **{name: amount / 0.79})) == {}
+    other = decision(given, **{name: amount / 0.5}, budget_warning=0.5)
+    assert next(iter(told(other).values())).startswith("50% of ")
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("session", "budget:session:5:"),
+        ("hours", "budget:hours:2:"),
+        ("tokens", "budget:tokens:1000:"),
+        ("issue", "budget:issue:40:"),
+        ("day", f"budget:day:25:{TODAY}"),
+    ],
+)
+def test_each_limit_of_each_life_and_day_is_told_under_its_own_key(name: str, cause: str) -> None:
+    spent, limit, _ = SPENT[name]
+    given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    assert list(told(decision(given, **limit))) == [f"comment:{cause}"]
+    again = replace(given, restored_at=ago(3600))
+    life = cause if name == "day" else f"{cause}{ago(3600).isoformat()}"
+    assert list(told(decision(again, **limit))) == [f"comment:{life}"]
+
+
+def test_before_a_start_the_session_is_queued_with_that_reason_and_wants_no_slot() -> None:
+    given = replace(facts(run=0, agent=Agent(), spent_today=Spending(cost_usd=25)), done={})
+    for slot in (True, False):
+        found = decision(replace(given, slot=slot), day_usd=25)
+        assert (found.status, found.reason) == (Status.QUEUED, Reason.BUDGET_EXHAUSTED)
+        assert found.because.startswith("today's 25.00 USD")
+        assert not found.wants_slot
+        assert not found.holds_slot
+    assert decision(replace(given, slot=False)).wants_slot
+
+
+def test_a_budget_of_a_day_is_looked_at_again_at_midnight() -> None:
+    midnight = NOW.replace(hour=0) + timedelta(days=1)
+    given = facts(agent=ended(0), spent_today=Spending(cost_usd=25))
+    assert decision(given, day_usd=25).recheck_at == midnight
+    assert decision(replace(given, slot=False, run=0), day_usd=25).recheck_at == midnight
+
+
+def test_the_turn_under_way_counts_from_its_beginning_while_the_agent_is_active() -> None:
+    active = agent(Activity.ACTIVE, 1800, seen=ago(5))
+    given = facts(agent=active, spent=Spending(active_seconds=5400.0))
+    assert decision(given, session_hours=2.0).status is Status.PAUSED
+    found = decision(given, session_hours=3.0)
+    assert found.status is Status.WORKING
+    rests = replace(given, agent=agent(seconds_ago=1800))
+    assert decision(rests, session_hours=2.0).status is not Status.PAUSED
+    assert decision(replace(given, agent=replace(active, since=None)), session_hours=2).status is (
+        Status.WORKING
+    )
+
+
+def test_the_end_of_the_time_is_looked_at_when_it_comes() -> None:
+    active = agent(Activity.ACTIVE, 60, seen=ago(0))
+    given = facts(agent=active, spent=Spending(active_seconds=7000.0))
+    found = decision(given, session_hours=2.0)
+    assert found.status is Status.WORKING
+    assert found.recheck_at == ago(60) + timedelta(seconds=200)
+
+
+RAISES: dict[str, dict[str, float]] = {
+    "session": {"session_usd": 7.5},
+    "hours": {"session_usd": 5.0, "session_hours": 3.0},
+    "tokens": {"session_usd": 5.0, "session_tokens": 1500},
+    "issue": {"issue_usd": 42.5},
+    "day": {"day_usd": 27.5},
+}
+
+
+@pytest.mark.parametrize("name", SPENT)
+def test_a_raise_by_a_person_allows_so_much_more_and_in_proportion(name: str) -> None:
+    spent, limit, _ = SPENT[name]
+    ((field, amount),) = limit.items()
+    most = RAISES[name][field]
+    more = wish("budget", text="+2.5", comment=None)
+    extra = {"session_usd": 5.0} if name in ("hours", "tokens") else {}
+    raised = facts(agent=agent(Activity.ACTIVE, 5), wishes=(more,), **spent)
+    assert decision(raised, **{**extra, **limit}).status is Status.WORKING
+    whose = next(iter(spent))
+    ((of, value),) = (
+        (name, getattr(spent[whose], name))
+        for name in ("cost_usd", "tokens", "active_seconds")
+        if getattr(spent[whose], name)
+    )
+    up_to = replace(raised, **{whose: Spending(**{of: type(value)(value * most / amount)})})
+    assert decision(up_to, **{**extra, **limit}).status is Status.PAUSED
+
+
+def test_a_raise_of_yesterday_allows_the_repository_nothing_today() -> None:
+    spent, limit, _ = SPENT["day"]
+    early = wish("budget", text="+5", comment=None, at=ago(13 * 3600))
+    given = facts(agent=agent(Activity.ACTIVE, 5), created=ago(86400), wishes=(early,), **spent)
+    assert decision(given, **limit).status is Status.PAUSED
+    today = replace(given, wishes=(replace(early, at=ago(11 * 3600)),))
+    assert decision(today, **limit).status is Status.WORKING
+
+
+def test_without_a_limit_in_dollars_a_raise_allows_the_hours_once_more() -> None:
+    more = wish("budget", text="+1", comment=None)
+    given = facts(
+        agent=agent(Activity.ACTIVE, 5),
+        wishes=(more,),
+        spent=Spending(active_seconds=7200.0),
+    )
+    assert decision(given, session_hours=2.0).status is Status.WORKING
+    twice = replace(given, spent=Spending(active_seconds=14400.0))
+    assert decision(twice, session_hours=2.0).status is Status.PAUSED
+
+
+@pytest.mark.parametrize("text", ["", "lots", "-3", "+0", "nan", "inf"])
+def test_what_is_no_amount_allows_nothing(text: str) -> None:
+    given = facts(
+        agent=agent(Activity.ACTIVE, 5),
+        wishes=(wish("budget", text=text),),
+        spent=Spending(cost_usd=5.0),
+    )
+    assert decision(given, session_usd=5.0).status is Status.PAUSED
+
+
+def test_what_was_spent_is_said_in_a_line() -> None:
+    spent = Spending(cost_usd=1.25, tokens=1200, active_seconds=1800)
+    given = View(facts(spent=spent), Policy(), NOW)
+    assert left(given) == "spent: 1.25 of 5.00 USD, 1200 tokens, 0.5 hours of work"
+    free = View(facts(spent=spent), Policy(session_usd=0), NOW)
+    assert left(free) == "spent: 1.25 USD, 1200 tokens, 0.5 hours of work"
+
+
+def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
+    life = Life().agent_works()
+    life.facts = replace(life.facts, spent=Spending(cost_usd=5.2))
+    life.visit()
+    life.reads(Status.PAUSED)
+    assert life.sent("park:") == ["park:work:r1"]
+    assert not life.facts.slot
+    assert life.comments() == ["started", "paused"]
+    life.person_wishes("resume").reads(Status.PAUSED)
+    assert life.answers()[-1].startswith("It stays paused: the 5.00 USD of this session")
+    life.person_wishes("budget", "+5").reads(Status.WORKING)
+    assert life.heard() == ["start", "resume"]
+    life.waits(60)
+    assert life.comments() == ["started", "paused"]

@@ -1,0 +1,83 @@
+"""How people are called: by priority, by a label that goes when its cause is gone."""
+
+import pytest
+
+from lifecycle import actions as do
+from lifecycle.facts import Spending
+from lifecycle.reactions import CALLING
+from lifecycle.reasons import ADVICE, Priority
+from lifecycle.status import Activity, Reason, Status
+from tests.lifecycle.asking import decision
+from tests.lifecycle.life import Life, until_reviewed
+from tests.lifecycle.universe import agent, done, facts
+
+
+def labels(life: Life) -> list[tuple[str, bool]]:
+    return [(a.key, a.on) for _, a in life.out if isinstance(a, do.Label)]
+
+
+def test_the_label_is_on_as_long_as_people_have_to_look() -> None:
+    life = Life().agent_works()
+    assert labels(life) == []
+    life.agent_is(Activity.WAITING_INPUT, question="May I?").reads(Status.NEEDS_INPUT)
+    assert labels(life) == [("label:0", True)]
+    life.waits(3600).agent_works().waits(60)
+    assert labels(life) == [("label:0", True), ("label:1", False)]
+    life.agent_is(Activity.WAITING_INPUT, question="And now?")
+    assert labels(life)[2:] == [("label:2", True)]
+    (label, *_) = [a for _, a in life.out if isinstance(a, do.Label)]
+    assert (label.name, label.number) == ("mergewright:needs-input", 12)
+
+
+def test_one_cause_after_the_other_leaves_the_label_where_it_is() -> None:
+    life = until_reviewed().agent_is(Activity.WAITING_INPUT, question="May I?")
+    life.agent_is(Activity.BLOCKED, error="529", since=life.now).waits(700).reads(Status.STUCK)
+    assert labels(life)[0] == ("label:0", True)
+    assert len(labels(life)) % 2 == 1
+
+
+def test_a_session_that_ends_or_pauses_calls_nobody_any_more() -> None:
+    for kind in ("stop", "pause"):
+        life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
+        life.person_wishes(kind)
+        assert labels(life) == [("label:0", True), ("label:1", False)]
+
+
+def test_needs_input_and_stuck_call_people() -> None:
+    assert {Status.NEEDS_INPUT, Status.STUCK} == CALLING
+
+
+def test_every_reason_says_how_soon_people_have_to_look() -> None:
+    by: dict[Priority, set[Reason]] = {priority: set() for priority in Priority}
+    for reason, advice in ADVICE.items():
+        by[advice.priority].add(reason)
+    assert by[Priority.URGENT] == {
+        *(Reason.PROBE_FAILURE, Reason.AGENT_BLOCKED, Reason.NO_PROGRESS)
+    }
+    assert {Reason.AGENT_QUESTION, Reason.REPAIRS_EXHAUSTED, Reason.BUDGET_EXHAUSTED} <= by[
+        Priority.ACTION
+    ]
+    assert {Reason.PROVIDER_EXIT, Reason.SPAWN_FAILED, Reason.TIMEOUT} <= by[Priority.WARNING]
+    assert {Reason.USAGE_LIMIT, Reason.PAUSED_BY_PERSON, Reason.MANUALLY_KILLED} <= by[
+        Priority.INFO
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "topic", "priority"),
+    [
+        (facts(agent=agent(Activity.WAITING_INPUT)), "attention", "action"),
+        (facts(agent=agent(Activity.BLOCKED, 700)), "attention", "urgent"),
+        (facts(agent=agent(Activity.ACTIVE), spent=Spending(cost_usd=9)), "paused", "action"),
+        (facts(failures={}, issue=facts().issue, done=done("x")), "", ""),
+    ],
+)
+def test_what_people_are_told_says_how_soon_they_have_to_look(
+    given: object, topic: str, priority: str
+) -> None:
+    told = [
+        (a.topic, a.values["priority"])
+        for a in decision(given).actions  # type: ignore[arg-type]
+        if isinstance(a, do.Comment) and "priority" in a.values
+    ]
+    assert told == ([(topic, priority)] if topic else [])

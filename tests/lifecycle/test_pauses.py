@@ -1,0 +1,336 @@
+"""What keeps a session from going on for a while, and how it goes on."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.decide import decide
+from lifecycle.facts import Facts, Frozen, Spending
+from lifecycle.pauses import PAUSES, frozen_by
+from lifecycle.policy import Mode, Policy
+from lifecycle.reasons import ADVICE
+from lifecycle.signals import Talk
+from lifecycle.status import Activity, CheckState, Reason, Status
+from tests.lifecycle.asking import AT_WORK, decision, keys
+from tests.lifecycle.life import Life, until_reviewed
+from tests.lifecycle.universe import HEAD, NOW, agent, ago, done, facts, published, wish
+
+LIMITED = agent(Activity.BLOCKED, 60, error="429", limit_until=ago(-3600))
+PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
+    "by a person": (
+        facts(agent=AT_WORK, wishes=(wish("pause"),)),
+        Reason.PAUSED_BY_PERSON,
+        "paused by @alice",
+        "",
+    ),
+    "by a budget": (
+        facts(agent=AT_WORK, spent=Spending(cost_usd=5)),
+        Reason.BUDGET_EXHAUSTED,
+        "the 5.00 USD of this session are used up",
+        "budget:session:5:",
+    ),
+    "by a usage limit": (
+        facts(agent=LIMITED),
+        Reason.USAGE_LIMIT,
+        "the agent's usage limit is reached; it goes on by itself at 2030-01-01 13:00 UTC",
+        f"limit:{ago(-3600).isoformat()}:r1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "reason", "why", "key"), PAUSED.values(), ids=PAUSED.keys())
+def test_it_is_paused_and_says_why(given: Facts, reason: Reason, why: str, key: str) -> None:
+    found = decision(given)
+    assert (found.status, found.reason, found.because) == (Status.PAUSED, reason, why)
+    told = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
+    assert [comment.key for comment in told] == ([f"comment:{key}"] if key else [])
+    for comment in told:
+        assert comment.values["remedy"] == ADVICE[reason].remedy
+        assert comment.values["because"] == why
+
+
+@pytest.mark.parametrize(("given", "_r", "_w", "_k"), PAUSED.values(), ids=PAUSED.keys())
+def test_its_program_is_ended_and_its_slot_is_free_once_that_is_done(
+    given: Facts, _r: Reason, _w: str, _k: str
+) -> None:
+    found = decision(given)
+    assert do.Stop(key="park:work:r1", run=1) in found.actions
+    assert found.holds_slot
+    parked = replace(given, done={**given.done, **done("park:work:r1")})
+    assert not decision(parked).holds_slot
+    assert not decision(parked).wants_slot
+
+
+def test_people_come_before_budgets_and_budgets_before_limits() -> None:
+    assert [row.__name__ for row in PAUSES] == ["by_person", "by_budget", "by_usage_limit"]
+    all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), wishes=(wish("pause"),))
+    assert decision(all_of_them).reason is Reason.PAUSED_BY_PERSON
+    assert decision(replace(all_of_them, wishes=())).reason is Reason.BUDGET_EXHAUSTED
+
+
+# -- a person --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["resume", "restart", "tell", "answer"])
+def test_what_a_person_says_to_go_on_with_ends_their_pause(kind: str) -> None:
+    earlier = facts(agent=AT_WORK, wishes=(wish(kind, at=ago(30), text="x"), wish("pause")))
+    assert decision(earlier).status is Status.PAUSED
+    later = facts(agent=AT_WORK, wishes=(wish("pause"), wish(kind, at=ago(10), text="x")))
+    assert decision(later).status is Status.WORKING
+
+
+def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> None:
+    life = Life().agent_works().person_wishes("pause").reads(Status.PAUSED)
+    assert life.sent("park:") == ["park:work:r1"]
+    assert not life.facts.slot
+    life.waits(86400).reads(Status.PAUSED)
+    life.person_wishes("resume").reads(Status.WORKING)
+    (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
+    assert (start.key, start.prompt.name, start.resume) == ("start:resume:r2", "resume", "talk")
+    assert life.facts.slot
+    assert life.comments() == ["started"]
+
+
+def test_an_agent_that_rested_when_it_was_paused_has_a_run_again_if_a_person_resumes_it() -> None:
+    life = until_reviewed().person_wishes("pause").reads(Status.PAUSED)
+    assert life.sent("park:") == ["park:rest:r1"]
+    life.person_wishes("resume").reads(Status.REVIEW_PENDING)
+    assert life.heard() == ["start", "resume"]
+    assert life.sent("start:")[-1] == "start:resume:r2"
+
+
+def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
+    life = Life().agent_works().person_wishes("pause").slots_are(False).person_wishes("resume")
+    assert life.decision.wants_slot
+    assert life.heard() == ["start"]
+    life.waits(3600)
+    assert life.heard() == ["start"]
+    life.slots_are(True)
+    assert life.heard() == ["start", "resume"]
+
+
+def test_what_it_hears_while_it_is_paused_waits() -> None:
+    life = until_reviewed().person_wishes("pause").ci_fails().waits(90)
+    life.reads(Status.PAUSED)
+    assert life.heard() == ["start"]
+    life.person_wishes("tell", "Look at the checks.")
+    assert life.heard() == ["start", "tell"]
+    life.agent_works().agent_rests()
+    assert life.heard() == ["start", "tell", "fix_ci"]
+
+
+def test_paused_before_it_began_it_begins_when_it_is_resumed() -> None:
+    life = Life(mode=Mode.OBSERVE)
+    life.policy = Policy()
+    life.person_wishes("pause").reads(Status.PAUSED)
+    assert life.sent() == ["react:comment:1", "comment:heeded:comment:1"]
+    assert not life.facts.slot
+    life.person_wishes("resume")
+    assert life.sent("start:") == ["start:first:r1"]
+
+
+def test_a_run_that_is_being_started_is_held_until_it_is_known_to_be_or_not() -> None:
+    starting = facts(run=2, pending=frozenset({"start:resume:r2"}), wishes=(wish("pause"),))
+    assert decision(starting).status is Status.PAUSED
+    assert decision(starting).holds_slot
+    assert not decision(replace(starting, pending=frozenset())).holds_slot
+
+
+def test_a_paused_session_still_ends_by_a_stop_a_close_or_a_merge() -> None:
+    life = Life().agent_works().person_wishes("pause").person_wishes("stop")
+    life.reads(Status.KILLED)
+    life = Life().agent_works().person_wishes("pause").issue_is(labelled=False)
+    life.reads(Status.TERMINATED)
+
+
+# -- a usage limit ---------------------------------------------------------------------------------
+
+
+def test_a_usage_limit_with_a_known_end_pauses_says_when_and_ends_by_itself() -> None:
+    life = Life().agent_works()
+    until = life.now + timedelta(hours=2)
+    life.agent_is(Activity.BLOCKED, error="limit", limit_until=until).reads(Status.PAUSED)
+    assert life.sent("park:") == ["park:work:r1"]
+    assert life.decision.recheck_at == until
+    life.waits(7000).reads(Status.PAUSED)
+    assert life.heard() == ["start"]
+    life.waits(300).reads(Status.WORKING)
+    assert life.heard() == ["start", "resume"]
+    assert life.comments() == ["started", "paused"]
+
+
+def test_a_limit_that_is_over_or_has_no_known_end_pauses_nothing() -> None:
+    for until in (None, ago(1)):
+        given = facts(agent=replace(LIMITED, limit_until=until))
+        assert decision(given).status is Status.WORKING
+
+
+def test_a_limit_holds_only_an_agent_that_it_stopped() -> None:
+    ready = agent(Activity.READY, 60, limit_until=ago(-3600))
+    assert decision(facts(agent=ready)).status is Status.WORKING
+
+
+def test_a_restart_overrides_a_limit_and_a_resume_does_not() -> None:
+    limit = replace(LIMITED, limit_until=NOW + timedelta(days=1))
+    stays = decision(facts(agent=limit, wishes=(wish("resume"),)))
+    assert stays.status is Status.PAUSED
+    again = facts(agent=limit, wishes=(wish("restart"),))
+    assert decision(again).status is Status.WORKING
+    assert "start:restart:comment:restart:r2" in keys(again)
+    before = replace(again, wishes=(wish("restart", at=ago(61)),))
+    assert decision(before).status is Status.PAUSED
+    nobody_knows = replace(again, agent=replace(limit, since=None))
+    assert decision(nobody_knows).status is Status.PAUSED
+
+
+# -- parking ---------------------------------------------------------------------------------------
+
+
+def test_a_session_that_waits_on_people_for_fifteen_minutes_is_parked_and_its_slot_is_free() -> (
+    None
+):
+    life = until_reviewed().waits(890)
+    assert life.sent("park:") == []
+    life.waits(20).reads(Status.REVIEW_PENDING)
+    assert life.sent("park:") == ["park:rest:r1"]
+    assert not life.facts.slot
+    assert not life.decision.wants_slot
+    life.waits(86400).reads(Status.REVIEW_PENDING)
+    assert life.comments() == ["started"]
+    assert life.heard() == ["start"]
+
+
+def test_park_seconds_is_the_teams() -> None:
+    life = until_reviewed(park_seconds=60).waits(70)
+    assert life.sent("park:") == ["park:rest:r1"]
+
+
+def test_a_parked_session_is_woken_by_a_review_after_a_day() -> None:
+    life = until_reviewed().waits(86400).reviewer_asks().waits(61)
+    (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
+    assert (start.key, start.prompt.name, start.resume) == (
+        *("start:message:r2", "address_review"),
+        "talk",
+    )
+    assert life.facts.slot
+    life.agent_works().agent_commits().agent_rests().ci_passes().waits(1000)
+    assert life.sent("park:") == ["park:rest:r1", "park:rest:r2"]
+
+
+def test_a_parked_session_that_finds_no_slot_says_that_it_wants_one() -> None:
+    life = until_reviewed().waits(1000).slots_are(False).reviewer_asks().waits(61)
+    life.reads(Status.CHANGES_REQUESTED)
+    assert life.decision.wants_slot
+    assert life.heard() == ["start"]
+    life.slots_are(True)
+    assert life.heard() == ["start", "address_review"]
+
+
+def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_a_run() -> None:
+    life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?").waits(1000)
+    life.reads(Status.NEEDS_INPUT)
+    assert life.sent("park:") == ["park:rest:r1"]
+    assert life.decision.signals.talk is Talk.WAITING
+    life.waits(86400).reads(Status.NEEDS_INPUT)
+    assert life.comments() == ["started", "attention"]
+    life.person_wishes("answer", "Yes.").reads(Status.WORKING)
+    (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
+    assert start.prompt.name == "answer"
+    assert start.prompt.values == {"actor": "alice", "text": "Yes.", "question": "May I?"}
+
+
+@pytest.mark.parametrize("activity", [Activity.ACTIVE, Activity.BLOCKED, Activity.NONE])
+def test_an_agent_that_is_at_work_or_unseen_is_not_parked(activity: Activity) -> None:
+    given = published(agent=agent(activity, 5000))
+    assert [key for key in keys(given) if key.startswith("park:")] == []
+
+
+@pytest.mark.parametrize(
+    ("states", "parked"),
+    [
+        ((CheckState.PASSED,), True),
+        ((CheckState.PENDING,), False),
+        ((CheckState.FAILED, CheckState.PENDING), False),
+        ((CheckState.CANCELLED,), True),
+    ],
+)
+def test_a_session_that_waits_for_checks_does_not_wait_on_people(
+    states: tuple[CheckState, ...], parked: bool
+) -> None:
+    life = until_reviewed().checks_are(*states).waits(5000)
+    assert bool(life.sent("park:")) is parked
+
+
+def test_it_waits_from_the_last_thing_that_happened() -> None:
+    """The end of the turn, what it was told, a push, a new head, green checks."""
+    still = ago(5000)
+    given = published(agent=agent(seconds_ago=5000))
+    (pull,) = given.pulls
+    quiet = replace(pull, head_since=still)
+    long_ago = {**given.done, **done(f"push:{HEAD}", seconds_ago=5000)}
+    given = replace(given, pulls=(quiet,), done=long_ago, created=ago(9000))
+    assert "park:rest:r1" in keys(given)
+    lately = ago(100)
+    news = {
+        "turn": replace(given, agent=agent(seconds_ago=100)),
+        "told": replace(given, done={**given.done, **done("tell:x:r1", seconds_ago=100)}),
+        "push": replace(given, done={**given.done, **done("push:x", seconds_ago=100)}),
+        "head": replace(given, pulls=(replace(quiet, head_since=lately),)),
+        "green": replace(given, pulls=(replace(quiet, green_since=lately),)),
+    }
+    for what, facts_then in news.items():
+        assert "park:rest:r1" not in keys(facts_then), what
+
+
+# -- a freeze --------------------------------------------------------------------------------------
+
+FREEZE = Frozen(scope="project", by="bob", at=ago(60))
+
+
+def test_a_frozen_session_wants_nothing_done_and_keeps_its_status() -> None:
+    given = published(agent=AT_WORK, wishes=(wish("stop"), wish("help", text="x")))
+    free = decide(given, Policy(), NOW)
+    frozen = decide(replace(given, frozen=FREEZE), Policy(), NOW)
+    assert free.actions
+    assert frozen.actions == ()
+    assert (frozen.status, frozen.because) == (free.status, free.because)
+
+
+@pytest.mark.parametrize(
+    ("scope", "what"), [("all", "everything"), ("project", "the project"), ("session", "the sess")]
+)
+def test_a_blocker_says_who_froze_what_and_when(scope: str, what: str) -> None:
+    given = published(frozen=replace(FREEZE, scope=scope))
+    blocker = decision(given).blockers[0]
+    assert blocker.startswith(f"frozen: @bob froze {what}")
+    assert blocker.endswith("at 2030-01-01 11:59 UTC")
+    assert decision(published()).blockers == decision(given).blockers[1:]
+
+
+def test_what_is_frozen_wants_no_slot() -> None:
+    queued = facts(run=0, slot=False, done={})
+    queued = replace(queued, done={})
+    assert decision(queued).wants_slot
+    assert not decision(replace(queued, frozen=FREEZE)).wants_slot
+
+
+def test_the_newest_wish_to_freeze_or_unfreeze_counts() -> None:
+    freeze, unfreeze = wish("freeze", at=ago(30)), wish("unfreeze", at=ago(20))
+    assert frozen_by(facts(wishes=(freeze,))) == Frozen(scope="session", by="alice", at=ago(30))
+    assert frozen_by(facts(wishes=(freeze, unfreeze))) is None
+    assert frozen_by(facts(wishes=(unfreeze, replace(freeze, at=ago(10))))) is not None
+    assert frozen_by(facts(wishes=(wish("help"),))) is None
+    assert frozen_by(facts(frozen=FREEZE, wishes=(freeze, unfreeze))) is FREEZE
+
+
+def test_a_freeze_in_the_middle_holds_everything_until_it_is_undone() -> None:
+    life = until_reviewed().person_wishes("freeze").ci_fails().reviewer_asks().waits(3600)
+    out = list(life.out)
+    assert life.heard() == ["start"]
+    life.person_wishes("pause").waits(3600)
+    assert life.out == out
+    life.person_wishes("resume").person_wishes("unfreeze")
+    assert life.heard()[-1] != "start"
+    assert len(life.sent("react:")) == 4

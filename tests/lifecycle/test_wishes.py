@@ -1,0 +1,342 @@
+"""Whatever a person asks for, in whatever status: it works, or they are told why it does not."""
+
+import itertools
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bot.asking import ASKABLE
+from bot.commands import COMMANDS
+from lifecycle import actions as do
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import Agent, Ended, Facts, Failure, Issue, Spending
+from lifecycle.policy import Mode, Policy
+from lifecycle.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
+from lifecycle.wishes import WISHES
+from tests.lifecycle.asking import AT_WORK, FAILED, of
+from tests.lifecycle.life import Life, until_reviewed
+from tests.lifecycle.universe import (
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    approval,
+    check,
+    done,
+    facts,
+    objection,
+    published,
+    pull,
+    wish,
+)
+
+S = Status
+OVER = Ended(status=S.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", at=ago(120))
+
+
+def over(status: Status) -> Facts:
+    return published(ended=replace(OVER, status=status), done=done("stop:r1"), slot=False)
+
+
+#: Facts of every status.
+IN: dict[Status, Facts] = {
+    S.QUEUED: replace(facts(run=0, slot=False, agent=Agent()), done={}),
+    S.SPAWNING: replace(facts(run=0, agent=Agent()), done={}),
+    S.WORKING: facts(agent=AT_WORK),
+    S.PR_OPEN: of({"draft": True}),
+    S.CI_FAILED: of({"checks": (*FAILED, check(CheckState.PENDING, "lint"))}),
+    S.REVIEW_PENDING: published(),
+    S.CHANGES_REQUESTED: of({"verdicts": (objection(),)}),
+    S.APPROVED: of({"verdicts": (approval(),), "merge": Merge.PROTECTED}),
+    S.MERGEABLE: of({"verdicts": (approval(),)}),
+    S.NEEDS_INPUT: published(agent=agent(Activity.WAITING_INPUT, question="May I?")),
+    S.STUCK: published(agent=agent(Activity.BLOCKED, 5000, error="529")),
+    S.PAUSED: published(wishes=(wish("pause", at=ago(90)),)),
+    S.MERGED: published(pulls=(pull(state=PullState.MERGED),), done=done("release:r1")),
+    S.ERRORED: over(S.ERRORED),
+    S.KILLED: over(S.KILLED),
+    S.DONE: over(S.DONE),
+    S.TERMINATED: over(S.TERMINATED),
+    S.CLEANUP: published(ended=OVER, pending=frozenset({"stop:r1"})),
+}
+#: A text that fits, of wishes that take one.
+TEXT = {"tell": "Use tabs.", "answer": "Yes.", "budget": "+5", "help": "The list."}
+
+
+def decision(given: Facts, **policy: Any) -> Decision:
+    return decide(given, Policy(**policy), NOW)
+
+
+def asking(kind: str, given: Facts, **wished: Any) -> Decision:
+    """What follows when a person asks for this."""
+    wished = {"text": TEXT.get(kind, ""), "head": HEAD, **wished}
+    return decision(replace(given, wishes=(*given.wishes, wish(kind, **wished))))
+
+
+def answers(found: Decision) -> dict[str, str]:
+    return {
+        a.key: a.values["text"]
+        for a in found.actions
+        if isinstance(a, do.Comment) and a.topic == "answer"
+    }
+
+
+def answer(found: Decision) -> str:
+    return answers(found).popitem()[1]
+
+
+def test_every_command_has_a_row_and_every_row_can_be_asked_for() -> None:
+    assert set(WISHES) == set(COMMANDS) | set(ASKABLE)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_there_are_facts_of_every_status(status: Status) -> None:
+    assert decision(IN[status]).status is status
+
+
+@pytest.mark.parametrize(("kind", "status"), list(itertools.product(WISHES, Status)))
+def test_every_wish_in_every_status_works_or_is_explained_and_once(
+    kind: str, status: Status
+) -> None:
+    found = asking(kind, IN[status])
+    said = answers(found)
+    if kind == "freeze":
+        assert not found.actions
+        return
+    works = status in WISHES[kind].works
+    if kind == "stop" and works:
+        assert found.status in (S.KILLED, S.CLEANUP)
+        return
+    ((key, text),) = ((k, v) for k, v in said.items() if k.endswith(f":comment:{kind}"))
+    assert text
+    assert "{" not in text
+    given = replace(IN[status], wishes=(*IN[status].wishes, wish(kind, text=TEXT.get(kind, ""))))
+    again = decision(replace(given, pending=given.pending | set(said)))
+    assert key not in answers(again)
+    if not works:
+        assert key == f"comment:wish:comment:{kind}"
+
+
+@pytest.mark.parametrize(("kind", "status"), list(itertools.product(WISHES, Status)))
+def test_what_is_explained_changes_nothing_now_or_later(kind: str, status: Status) -> None:
+    if status in WISHES[kind].works:
+        return
+    before, asked = decision(IN[status]), asking(kind, IN[status])
+    explained = {f"comment:wish:comment:{kind}"}
+    later = replace(IN[status], wishes=(*IN[status].wishes, wish(kind, text="x", head=HEAD)))
+    for found in (asked, decision(replace(later, done={**later.done, **done(*explained)}))):
+        assert (found.status, found.because) == (before.status, before.because)
+        assert _effects(found) == _effects(before)
+
+
+def _effects(found: Decision) -> list[do.Action]:
+    told = (do.React, do.Comment)
+    return [action for action in found.actions if not isinstance(action, told)]
+
+
+#: The statuses in which each works, in the words of the documentation.
+ALIVE = set(Status) - TERMINAL
+WORKS: dict[str, set[Status]] = {
+    **{key: set(Status) for key in ("help", "status", "why", "freeze", "unfreeze")},
+    **{key: {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE} for key in ("start", "restore")},
+    **dict.fromkeys(("stop", "pause", "tell", "answer", "merge", "cancel", "budget"), ALIVE),
+    **dict.fromkeys(("resume", "restart"), ALIVE - {S.QUEUED, S.SPAWNING}),
+    "retry": set(Status) - {S.ERRORED},
+}
+
+
+def test_where_each_wish_works() -> None:
+    assert {kind: set(row.works) for kind, row in WISHES.items()} == WORKS
+
+
+# -- each of them ----------------------------------------------------------------------------------
+
+
+def test_a_wish_that_comes_early_is_explained_and_does_not_come_true_later() -> None:
+    life = Life(mode=Mode.OBSERVE)
+    life.policy = Policy()
+    life.slots = False
+    life.facts = replace(life.facts, slot=False)
+    life.person_wishes("restart").reads(S.QUEUED)
+    assert "nothing to restart" in life.answers()[0]
+    life.slots_are(True).agent_works().waits(60)
+    assert life.heard() == ["start"]
+
+
+def test_stop_has_the_end_itself_as_its_answer() -> None:
+    found = asking("stop", IN[S.WORKING])
+    assert [a.topic for a in found.actions if isinstance(a, do.Comment)] == ["ended"]
+
+
+def test_status_and_why_say_what_is_in_the_way_and_what_was_spent() -> None:
+    given = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
+    for kind in ("status", "why"):
+        text = answer(asking(kind, given))
+        assert text.startswith("`review_pending`: waits for a review of ccccccc.")
+        assert "- review_required: a review is needed" in text
+        assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
+    assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer at its terminal.")
+
+
+def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
+    life = Life().agent_works().person_wishes("restart")
+    assert life.sent("start:") == ["start:first:r1", "start:restart:comment:1:r2"]
+    life.agent_works().waits(60).agent_rests()
+    assert life.heard() == ["start", "resume"]
+    life.person_wishes("restart")
+    assert life.sent("start:")[-1] == "start:restart:comment:2:r3"
+
+
+@pytest.mark.parametrize(
+    "status", [S.WORKING, S.PR_OPEN, S.CI_FAILED, S.REVIEW_PENDING, S.CHANGES_REQUESTED]
+)
+def test_a_restart_in_each_status_of_a_session_that_is_under_way(status: Status) -> None:
+    starts = [a for a in asking("restart", IN[status]).actions if isinstance(a, do.Start)]
+    assert [start.key for start in starts] == ["start:restart:comment:restart:r2"]
+
+
+def test_only_one_run_is_started_at_a_time() -> None:
+    given = published(agent=agent(), wishes=(wish("restart"), wish("tell", text="Hello")))
+    given = replace(given, agent=replace(given.agent, activity=Activity.EXITED, stopped=True))
+    parked = replace(given, done={**given.done, **done("park:work:r1", seconds_ago=60)})
+    starts = [a.key for a in decision(parked).actions if isinstance(a, do.Start)]
+    assert starts == ["start:restart:comment:restart:r2"]
+
+
+def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
+    life = Life().agent_works().person_wishes("tell", "Use tabs.")
+    assert life.heard() == ["start"]
+    assert life.answers() == ["The agent is told as soon as it can hear."]
+    life.agent_rests()
+    (tell,) = [a for _, a in life.out if isinstance(a, do.Tell)]
+    assert tell.key == "tell:wish:comment:1:r1"
+    assert tell.prompt.name == "tell"
+    assert tell.prompt.values == {"actor": "alice", "text": "Use tabs.", "question": ""}
+    life.agent_works().agent_rests().waits(60)
+    assert life.heard() == ["start", "tell"]
+
+
+@pytest.mark.parametrize("kind", ["tell", "answer"])
+def test_a_persons_own_words_go_to_an_agent_that_asks_as_an_answer(kind: str) -> None:
+    given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, question="May I?"))
+    (tell,) = [a for a in asking(kind, given).actions if isinstance(a, do.Tell)]
+    assert tell.prompt.name == "answer"
+    assert tell.prompt.values["question"] == "May I?"
+
+
+def test_an_answer_to_an_agent_that_asks_nothing_is_told_to_it() -> None:
+    (tell,) = [a for a in asking("answer", published()).actions if isinstance(a, do.Tell)]
+    assert tell.prompt.name == "tell"
+
+
+def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
+    for who in (agent(Activity.BLOCKED), AT_WORK):
+        found = asking("tell", published(agent=who))
+        assert not [a for a in found.actions if isinstance(a, do.Tell | do.Start)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "head", "says"),
+    [
+        ("tell", " ", HEAD, "There is no text in it."),
+        ("answer", "", HEAD, "There is no text in it."),
+        ("budget", "lots", HEAD, "It needs an amount in US dollars, such as `+5`."),
+        ("retry", "", HEAD, "Nothing was given up."),
+        ("merge", "", NEXT, "No open pull request is at the commit it was said of. "),
+        ("merge", "", "", "No open pull request is at the commit it was said of. "),
+        ("merge", "push", HEAD, "A pull request is merged by merge, rebase, squash."),
+        ("cancel", "", HEAD, "Nobody has asked for a merge."),
+    ],
+)
+def test_a_wish_with_something_wrong_in_it_is_explained(
+    kind: str, text: str, head: str, says: str
+) -> None:
+    found = asking(kind, published(), text=text, head=head)
+    ((key, said),) = answers(found).items()
+    assert key == f"comment:wish:comment:{kind}"
+    assert said.startswith(says)
+
+
+def test_a_merge_without_a_pull_request_is_explained() -> None:
+    assert answer(asking("merge", IN[S.WORKING])) == "There is no pull request yet."
+
+
+def test_a_merge_says_what_is_in_the_way_and_a_cancel_takes_it_back() -> None:
+    life = until_reviewed()
+    life.person_wishes("merge", head=life.pull.head)
+    assert life.answers()[-1].endswith("- review_required: a review is needed")
+    life.person_wishes("cancel").reviewer_approves().reads(S.MERGEABLE)
+    life.person_wishes("cancel")
+    assert life.answers()[-1] == "Nobody has asked for a merge."
+    life.person_wishes("merge", "rebase", head=life.pull.head).reads(S.MERGED)
+    (merge,) = [a for _, a in life.out if isinstance(a, do.MergePull)]
+    assert merge.method == "rebase"
+
+
+def test_a_merge_may_be_said_of_any_open_pull_request() -> None:
+    two = of({"head": HEAD}, wishes=())
+    two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
+    for head in (HEAD, NEXT):
+        assert answer(asking("merge", two, head=head)).startswith("It is merged at this commit")
+    closed = replace(two, pulls=(two.pulls[0], replace(two.pulls[1], state=PullState.CLOSED)))
+    assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
+
+
+def test_a_retry_is_answered_where_something_was_given_up() -> None:
+    failed = {"push:x": Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="no")}
+    assert answer(asking("retry", published(failures=failed))) == "It is tried again."
+
+
+@pytest.mark.parametrize("kind", ["restore", "start"])
+def test_what_would_end_again_at_once_is_not_brought_back(kind: str) -> None:
+    closed = replace(over(S.TERMINATED), pulls=(pull(state=PullState.CLOSED),))
+    found = asking(kind, closed)
+    assert found.status is S.TERMINATED
+    assert answer(found) == (
+        "It would end again at once: the pull request was closed without a merge."
+    )
+    issue = replace(over(S.DONE), issue=Issue(number=12, title="x", open=False))
+    assert "the issue was closed" in answer(asking(kind, issue))
+    assert asking(kind, over(S.TERMINATED)).status is S.QUEUED
+
+
+def test_a_restore_that_was_granted_stays_granted_without_its_answer() -> None:
+    """Where nothing could be written on GitHub in between: the session itself remembers it."""
+    again = wish("restore", at=ago(30))
+    given = replace(over(S.KILLED), ended=None, restored_at=ago(29), wishes=(again,))
+    assert decision(given).status is S.QUEUED
+    before = replace(given, restored_at=ago(31))
+    assert "It cannot be brought back" in answer(decision(before))
+
+
+def test_a_wish_before_the_end_needs_no_answer_after_it() -> None:
+    given = replace(over(S.KILLED), wishes=(wish("stop", at=ago(121)), wish("tell", at=ago(130))))
+    assert answers(decision(given)) == {}
+
+
+def test_wishes_are_judged_in_the_order_they_were_made() -> None:
+    pause, resume = wish("pause", at=ago(30)), wish("resume", at=ago(20))
+    for order in ((pause, resume), (resume, pause)):
+        found = decision(facts(agent=AT_WORK, wishes=order))
+        assert found.status is S.WORKING
+        assert list(answers(found)) == [
+            "comment:heeded:comment:pause",
+            "comment:heeded:comment:resume",
+        ]
+
+
+def test_a_wish_nobody_knows_is_left_alone() -> None:
+    found = decision(facts(agent=AT_WORK, wishes=(wish("dance"),)))
+    assert answers(found) == {}
+    assert [a.key for a in found.actions] == ["react:comment:dance"]
+
+
+def test_before_its_time_the_same_wish_has_the_same_answer() -> None:
+    """What was not written down is judged again, and its answer may change with the status."""
+    blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
+    status = asking("status", blocked)
+    stuck_at = ago(550).timestamp() + 600
+    assert status.recheck_at is not None
+    assert status.recheck_at.timestamp() <= stuck_at
