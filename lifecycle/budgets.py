@@ -7,7 +7,6 @@ where its dollars have no limit, each raise allows as many of them once more.
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, time
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from lifecycle.facts import Facts, Wish
@@ -42,7 +41,7 @@ def raised(wish: Wish) -> float:
     return amount if 0 < amount < float("inf") else 0.0
 
 
-def _limit(row: Budget, view: View) -> float:
+def limit_of(row: Budget, view: View) -> float:
     """What may be spent, with what people allowed."""
     limit = row.limit(view.policy)
     if not limit or not view.facts.wishes:
@@ -63,13 +62,13 @@ def _today(view: View) -> datetime:
 BUDGETS: Final = (
     Budget(
         "session",
-        attrgetter("session_usd"),
-        attrgetter("spent.cost_usd"),
+        lambda policy: policy.session_usd,
+        lambda facts: facts.spent.cost_usd,
         "the {limit:.2f} USD of this session",
     ),
     Budget(
         "hours",
-        attrgetter("session_hours"),
+        lambda policy: policy.session_hours,
         lambda facts: facts.spent.active_seconds / _HOUR,
         "the {limit:g} hours of work of this session",
         dollars=False,
@@ -77,21 +76,21 @@ BUDGETS: Final = (
     ),
     Budget(
         "tokens",
-        attrgetter("session_tokens"),
-        attrgetter("spent.tokens"),
+        lambda policy: policy.session_tokens,
+        lambda facts: facts.spent.tokens,
         "the {limit:.0f} tokens of this session",
         dollars=False,
     ),
     Budget(
         "issue",
-        attrgetter("issue_usd"),
-        attrgetter("spent_ever.cost_usd"),
+        lambda policy: policy.issue_usd,
+        lambda facts: facts.spent_ever.cost_usd,
         "the {limit:.2f} USD of this issue",
     ),
     Budget(
         "day",
-        attrgetter("day_usd"),
-        attrgetter("spent_today.cost_usd"),
+        lambda policy: policy.day_usd,
+        lambda facts: facts.spent_today.cost_usd,
         "today's {limit:.2f} USD of this repository",
         of_day=True,
     ),
@@ -110,7 +109,7 @@ def _reached(row: Budget, view: View, amount: float) -> bool:
 def exhausted(view: View) -> Escalation | None:
     """The first budget that is used up."""
     for row in BUDGETS:
-        limit = _limit(row, view)
+        limit = limit_of(row, view)
         if limit and _reached(row, view, limit):
             until = "; it goes on by itself at midnight, UTC" if row.of_day else ""
             if row.of_day:
@@ -124,14 +123,14 @@ def nearly(view: View) -> Iterator[tuple[str, str]]:
     """The budgets people are to be warned of: each with its key and its sentence."""
     part = view.policy.budget_warning
     for row in BUDGETS:
-        limit = _limit(row, view)
+        limit = limit_of(row, view)
         if limit and _reached(row, view, limit * part):
             yield _key(row, view, limit), f"{part:.0%} of {row.says.format(limit=limit)} are used"
 
 
 def left(view: View) -> str:
     """What was spent, and of how much, in a line."""
-    facts, usd = view.facts, _limit(BUDGETS[0], view)
+    facts, usd = view.facts, limit_of(BUDGETS[0], view)
     of = f" of {usd:.2f}" if usd else ""
     return (
         f"spent: {facts.spent.cost_usd:.2f}{of} USD, {facts.spent.tokens} tokens, "

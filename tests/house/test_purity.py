@@ -14,7 +14,6 @@ PURE = {
     "datetime",
     "enum",
     "functools",
-    "operator",
     "hashlib",
     "heapq",
     "msgspec",

@@ -89,7 +89,7 @@ def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> No
     life.person_wishes("resume").reads(Status.WORKING)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
     assert (start.key, start.prompt.name, start.resume) == ("start:resume:r2", "resume", "talk")
-    assert life.facts.slot
+    assert life.decision.holds_slot
     assert life.comments() == ["started"]
 
 

@@ -58,7 +58,7 @@ def crashed(times: int, code: int | None = 1, **given: Any) -> Facts:
 
 def stopped(**given: Any) -> Agent:
     """The program of run 1, ended by us."""
-    dead = {"runtime": Probe.DEAD, "program": Probe.DEAD, "stopped": True}
+    dead: dict[str, Any] = {"runtime": Probe.DEAD, "program": Probe.DEAD, "stopped": True}
     return agent(Activity.EXITED, **dead, **given)
 
 
