@@ -196,8 +196,7 @@ class App:
                 webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
                 page_token=secrets.page_token,
                 health=self.health,
-                projects=settings.projects,
-                policy=settings.policy,
+                settings=settings,
                 terminal=terminal(self.store, self.sites),
                 limits=Limits(
                     body_bytes=settings.limits.webhook_bytes,

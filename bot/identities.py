@@ -1,9 +1,9 @@
 """Who takes a new session: agents have names, and keep what they begin."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bot.store import Store
+from bot.store import Ledger, Store
 from config.settings import AgentSettings, Project
 
 
@@ -44,3 +44,9 @@ class Identities:
                 return Chosen(last, word)
         busy = self._store.agents_at_work()
         return Chosen(min(able, key=lambda name: (busy.get(name, 0), name)), word)
+
+
+def known(ledgers: Sequence[Ledger], identities: Mapping[str, AgentSettings]) -> list[Ledger]:
+    """The records of all agents, those too that had no session yet or are configured no more."""
+    kept = {one.agent: one for one in ledgers}
+    return [kept.get(name) or Ledger(agent=name) for name in sorted({*kept, *identities})]

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from bot import plain
 from bot.layout import run_name
-from bot.store import Session
+from bot.store import Queued, Session
 from lifecycle.facts import Pull
 from lifecycle.status import CheckState
 
@@ -40,6 +40,14 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
     active_seconds: float
 
 
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a session stands in the line for a slot."""
+
+    position: int  #: From 1.
+    starts_at: datetime | None  #: When it may be its turn; None: nothing is known of that.
+    waits: str  #: Why it has none yet.
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """One session."""
 
@@ -64,15 +72,15 @@ class Row(Struct, frozen=True, kw_only=True):
     workspace: str  #: Where it is checked out; empty: nowhere yet.
     handle: str  #: The run's name at its runtime; empty: there was none yet.
     run: int
-    waits: str  #: Why it has no slot, where it wants one.
+    place: Place | None  #: Among those that wait for a slot.
     created: datetime
     last_activity: datetime | None
     restored_at: datetime | None
     metadata: Mapping[str, str]
 
 
-def row_of(session: Session) -> Row:
-    """A session as a row of the list."""
+def row_of(session: Session, queued: Queued | None = None) -> Row:
+    """A session as a row of the list; `queued` where it waits for a slot."""
     return Row(
         id=session.id,
         project=session.project,
@@ -95,11 +103,17 @@ def row_of(session: Session) -> Row:
         workspace=session.work.path,
         handle=run_name(session.id, session.run) if session.run else "",
         run=session.run,
-        waits=plain.line(session.waits),
+        place=_place(queued) if queued else None,
         created=session.created,
         last_activity=session.agent.seen or session.agent.since,
         restored_at=session.restored_at,
         metadata={key: plain.line(value) for key, value in session.metadata.items()},
+    )
+
+
+def _place(queued: Queued) -> Place:
+    return Place(
+        position=queued.position, starts_at=queued.starts_at, waits=plain.line(queued.waits)
     )
 
 

@@ -1,6 +1,6 @@
 """What the commands show of the line for a slot, and of the agents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -43,12 +43,6 @@ def because(one: Queued) -> str:
     """Why it waits, and what moves it up or down the line."""
     moved = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     return f"{one.waits or 'not looked at yet'}{moved}{'; a person waits' if one.awaited else ''}"
-
-
-def known(ledgers: Sequence[Ledger], identities: Mapping[str, AgentSettings]) -> list[Ledger]:
-    """The records of all agents, those too that had no session yet or are configured no more."""
-    kept = {one.agent: one for one in ledgers}
-    return [kept.get(name) or Ledger(agent=name) for name in sorted({*kept, *identities})]
 
 
 def one_of(ledgers: Sequence[Ledger], name: str) -> Ledger:

@@ -79,6 +79,7 @@ def ls(
     from bot.cli import capacity, given, screens
     from bot.clock import utc_now
     from bot.limits import caps
+    from bot.rows import row_of
 
     settings = given.settings(config)
     with given.store(settings) as store:
@@ -87,7 +88,7 @@ def ls(
     now = utc_now()
     if as_json:
         places = {one.session: one for one in line}
-        screens.show_json([screens.summary(one, places.get(one.id)) for one in sessions])
+        screens.show_json([row_of(one, places.get(one.id)) for one in sessions])
     else:
         said = {one.session: capacity.place(one, now) for one in line}
         screens.show(screens.listing(sessions, now, every, said))
@@ -138,10 +139,11 @@ def agents(
     """Show the agents: how many sessions, how they ended, what they cost."""
     from bot.cli import capacity, given, screens
     from bot.clock import utc_now
+    from bot.identities import known
 
     settings = given.settings(config)
     with given.store(settings) as store:
-        ledgers = capacity.known(store.ledgers(), settings.identities)
+        ledgers = known(store.ledgers(), settings.identities)
         chosen = [capacity.one_of(ledgers, name)] if name else ledgers
         theirs = [one for one in store.sessions() if one.agent_name == name] if name else []
     if as_json:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.store import BOT, HistoryRow, Kind, Queued, Session
+from bot.store import BOT, HistoryRow, Kind, Session
 from bot.words import happened
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
@@ -33,27 +33,6 @@ def show(screen: RenderableType) -> None:
 def show_json(value: object) -> None:
     """Print a value for programs."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
-
-
-def summary(session: Session, place: Queued | None) -> dict[str, Any]:
-    """A session as a row for programs."""
-    return {
-        "id": session.id,
-        "status": session.status,
-        "activity": session.activity,
-        "reason": session.reason,
-        "because": session.because,
-        "project": session.project,
-        "repository": session.repository,
-        "issue": {"number": session.issue.number, "title": session.issue.title},
-        "pulls": [{"number": pull.number, "url": pull.url} for pull in session.pulls],
-        "agent": session.agent_name,
-        "agent_type": session.agent_type,
-        "run": session.run,
-        "created": session.created,
-        "since": session.since,
-        "place": place,
-    }
 
 
 def listing(

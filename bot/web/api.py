@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from bot.asking import API, AskedOtherwise, ask, wish_of
 from bot.commands import Unfit
-from bot.rows import Row, row_of
-from bot.store import Freeze, Incident
+from bot.rows import Row
+from bot.store import Freeze, Incident, Ledger, Queued
 from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
 from bot.web.views import Views
@@ -30,6 +30,8 @@ ROUTES: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/api/sessions/ID/metadata"): (
         'remember `{"KEY": "VALUE"}` about it; an empty value forgets'
     ),
+    ("GET", "/api/agents"): "the agents, with their sessions, outcomes and cost",
+    ("GET", "/api/queue"): "who waits for a slot, why, and when it may be its turn",
     ("GET", "/api/incidents"): "what is or was wrong with the whole",
     ("GET", "/api/freezes"): "where every effect is stopped",
     ("POST", "/api/freeze"): (
@@ -87,13 +89,21 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     @get("/sessions", sync_to_thread=True)
     def sessions(live: FromQuery[bool | None] = None) -> list[Row]:
-        return [row_of(session) for session in store.sessions(live=live)]
+        return views.all_rows(live=live)
 
     @get("/sessions/{id:str}", sync_to_thread=True)
     def session(id: FromPath[str]) -> Whole:
         detail = views.detail(id)
         fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
         return Whole(**fields, facts=store.facts(id))
+
+    @get("/agents", sync_to_thread=True)
+    def agents() -> list[Ledger]:
+        return views.agents()
+
+    @get("/queue", sync_to_thread=True)
+    def queue() -> list[Queued]:
+        return views.queue()
 
     @get("/incidents", sync_to_thread=True)
     def incidents() -> list[Incident]:
@@ -158,7 +168,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     reading = Router(
         "/api",
-        route_handlers=[sessions, session, incidents, freezes],
+        route_handlers=[sessions, session, agents, queue, incidents, freezes],
         guards=[access.guard],
         exception_handlers={HTTPException: as_json},
     )

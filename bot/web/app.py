@@ -1,7 +1,7 @@
 """The web server's application: the webhook, the health routes, the page."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from litestar import Litestar
@@ -19,7 +19,7 @@ from bot.web.live import Watchers
 from bot.web.pages import page_routes
 from bot.web.views import Terminal, Views
 from bot.web.webhook import Limits, webhook
-from lifecycle.policy import Policy
+from config.settings import Settings
 
 _log = logging.getLogger(__name__)
 _HEADERS = [
@@ -40,8 +40,7 @@ def build(
     webhook_secrets: Sequence[str],
     page_token: str,
     health: Callable[[], Health],
-    projects: Iterable[str],
-    policy: Policy,
+    settings: Settings,
     terminal: Terminal,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Litestar:
@@ -51,7 +50,7 @@ def build(
     `health` is asked on every delivery. An empty `page_token` closes the page.
     """
     views, access, watchers = (
-        Views(store, projects, policy, terminal),
+        Views(store, settings, terminal),
         Access(page_token),
         Watchers(),
     )

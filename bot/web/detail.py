@@ -9,7 +9,7 @@ from bot import plain
 from bot.asking import answers
 from bot.bars import Bar
 from bot.rows import Row, row_of
-from bot.store import BOT, HistoryRow, Kind, Ordered, Session
+from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session
 from bot.words import happened
 from lifecycle.facts import Facts, Frozen
 from lifecycle.pauses import frozen_by
@@ -64,6 +64,7 @@ class Detail(Struct, frozen=True, kw_only=True):
 
 def detail_of(
     session: Session,
+    queued: Queued | None,
     facts: Facts,
     history: Sequence[HistoryRow],
     outbox: Sequence[Ordered],
@@ -74,7 +75,7 @@ def detail_of(
 ) -> Detail:
     """Put together what the store and the runtime know."""
     return Detail(
-        session=row_of(session),
+        session=row_of(session, queued),
         frozen=frozen_by(facts),
         budgets=budgets,
         wishes=_asked(session, answers(outbox)),

@@ -17,7 +17,6 @@ from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from markupsafe import Markup
 from msgspec import Struct
 
-from bot.rows import row_of
 from bot.web.access import COOKIE, Access, remedy_of
 from bot.web.forms import buttons, form_key, form_routes, sayings
 from bot.web.groups import GROUPS, group_of, sort_key, tone
@@ -58,7 +57,7 @@ def page_routes(
 
     @get("/", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
     def board(request: _Request) -> str:
-        rows = [row_of(session) for session in views.store.sessions()]
+        rows = views.all_rows()
         groups = [(group, [row for row in rows if group_of(row) == group.key]) for group in GROUPS]
         return render(
             "board.html",
@@ -83,6 +82,10 @@ def page_routes(
             word=access.form_word(request),
             key=form_key(),
         )
+
+    @get("/agents", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
+    def agents() -> str:
+        return render("agents.html", agents=views.agents())
 
     @get("/login", media_type=MediaType.HTML, sync_to_thread=False)
     def login_page() -> str:
@@ -136,7 +139,7 @@ def page_routes(
     return Router(
         "/",
         route_handlers=[
-            *(board, session_page, login_page, login, logout, events),
+            *(board, session_page, agents, login_page, login, logout, events),
             *form_routes(views, access),
         ],
         exception_handlers={HTTPException: as_page},
@@ -169,4 +172,5 @@ def _time(at: datetime) -> Markup:
 
 def _sentence(text: str) -> str:
     """Evidence as a sentence of its own; names and identifiers keep their first letter."""
-    return text[:1].upper() + text[1:]
+    word = text.partition(" ")[0]
+    return text if ":" in word[:-1] else text[:1].upper() + text[1:]

@@ -6,10 +6,12 @@ from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
 from bot.bars import bars
+from bot.identities import known
+from bot.limits import caps
 from bot.rows import Row, row_of
-from bot.store import BadRow, Freeze, Incident, Session, Store
+from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
 from bot.web.detail import Detail, detail_of
-from lifecycle.policy import Policy
+from config.settings import Settings
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
@@ -29,13 +31,10 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Views:
     """Looks things up; what is not there is said as an HTTP error."""
 
-    def __init__(
-        self, store: Store, projects: Iterable[str], policy: Policy, terminal: Terminal
-    ) -> None:
-        """`projects` are the names in the configuration."""
+    def __init__(self, store: Store, settings: Settings, terminal: Terminal) -> None:
         self.store = store
-        self.policy = policy
-        self._projects = frozenset(projects)
+        self.policy = settings.policy
+        self._settings = settings
         self._terminal = terminal
 
     def session(self, id: str) -> Session:
@@ -49,21 +48,38 @@ class Views:
         """Everything about one session; 404 where there is none."""
         session, facts = self.session(id), self.store.facts(id)
         return detail_of(
-            *(session, facts, self.store.history(id), self.store.outbox(id)),
+            *(session, self._line().get(id), facts, self.store.history(id), self.store.outbox(id)),
             attach=self._terminal.attach(id),
             log=self._terminal.log(id),
             budgets=bars(facts, self.policy, self.store.clock()),
         )
 
+    def all_rows(self, *, live: bool | None = None) -> list[Row]:
+        """Every session, newest first; `live`: only those with (or without) something left."""
+        line = self._line()
+        return [row_of(one, line.get(one.id)) for one in self.store.sessions(live=live)]
+
     def rows(self, ids: Iterable[str]) -> Iterator[Row]:
         """The sessions of these names that are there and can be read."""
+        line = self._line()
         for name in sorted(ids):
             try:
                 session = self.store.session(name)
             except BadRow:
                 continue  # the store has logged it; the list leaves it out too
             if session is not None:
-                yield row_of(session)
+                yield row_of(session, line.get(name))
+
+    def queue(self) -> list[Queued]:
+        """Those that wait for a slot, who is next first."""
+        return self.store.queue(caps(self._settings))
+
+    def agents(self) -> list[Ledger]:
+        """The records of all agents."""
+        return known(self.store.ledgers(), self._settings.identities)
+
+    def _line(self) -> dict[str, Queued]:
+        return {one.session: one for one in self.queue()}
 
     def standing(self) -> Standing:
         """What concerns more than one session."""
@@ -73,9 +89,9 @@ class Views:
     def check_scope(self, scope: str) -> None:
         """Raise 400 for what is no scope of a freeze; one session is frozen by a wish."""
         kind, _, name = scope.partition(":")
-        if not scope or (kind == "project" and name in self._projects):
+        if not scope or (kind == "project" and name in self._settings.projects):
             return
-        known = ", ".join(sorted(self._projects)) or "none"
+        known = ", ".join(sorted(self._settings.projects)) or "none"
         raise ClientException(
             f"{scope[:80]!r} is nothing that can be frozen.",
             extra={

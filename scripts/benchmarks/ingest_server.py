@@ -16,7 +16,7 @@ from bot.web.app import build
 from bot.web.health import Health
 from bot.web.serve import Server
 from bot.web.views import Terminal
-from lifecycle.policy import Policy
+from config.settings import Settings
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:
@@ -27,8 +27,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         webhook_secrets=[secret],
         page_token="",
         health=lambda: Health(scheduler=True),
-        projects=(),
-        policy=Policy(),
+        settings=Settings(),
         terminal=Terminal(attach=lambda _: "", log=lambda _: ""),
     )
     server = Server(app, "127.0.0.1", port)

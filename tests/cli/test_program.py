@@ -180,7 +180,9 @@ def test_programs_get_json(mergewright: CommandLine, house: House) -> None:
     house.has_a_red_check(session)
     (row,) = json.loads(mergewright("ls", "--json").out)
     assert (row["id"], row["status"], row["activity"]) == (session, "ci_failed", "active")
-    assert row["pulls"] == [{"number": 34, "url": "https://example.com/pull/34"}]
+    (pull,) = row["pulls"]
+    assert (pull["number"], pull["url"]) == (34, "https://example.com/pull/34")
+    assert (pull["checks"], pull["failed"]) == ({"passed": 1, "failed": 1}, ["unit"])
     shown = json.loads(mergewright("show", session, "--json").out)
     assert shown["session"]["id"] == session
     assert shown["history"][0]["data"]["status"] == "ci_failed"

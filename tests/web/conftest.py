@@ -21,9 +21,9 @@ from bot.web.live import Watchers
 from bot.web.serve import Server
 from bot.web.views import Terminal
 from bot.web.webhook import Limits
+from config.settings import AgentTypeSettings, Project, Settings
 from lifecycle.actions import Action
 from lifecycle.facts import Agent, Issue, Pull
-from lifecycle.policy import Policy
 from lifecycle.status import Activity, Status
 
 SECRET = "the webhook's secret"
@@ -33,6 +33,10 @@ TOKEN = "the page's töken"
 TABLES = (
     *("deliveries", "touches", "wishes", "outbox", "history", "session_pulls", "usage"),
     *("metadata", "freezes", "incidents", "sessions"),
+)
+SETTINGS = Settings(
+    projects={"widgets": Project(repository="acme/widgets", agent="shell")},
+    agent_types={"shell": AgentTypeSettings(program="shell")},
 )
 LIMITS = Limits(unverified_bytes=30_000_000, body_seconds=5.0)
 
@@ -57,8 +61,7 @@ class Site:
             webhook_secrets=secrets,
             page_token=token,
             health=lambda: self.health,
-            projects=["widgets"],
-            policy=Policy(),
+            settings=SETTINGS,
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1", log=lambda _: self.log
             ),

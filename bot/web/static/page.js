@@ -14,7 +14,8 @@ function ago(then) {
 
 function tellAges() {
   for (const time of document.querySelectorAll("time")) {
-    time.textContent = ago(Date.parse(time.dateTime));
+    const at = new Date(time.dateTime);
+    time.textContent = "at" in time.dataset ? at.toLocaleTimeString([], { timeStyle: "short" }) : ago(at);
     time.title = new Date(time.dateTime).toLocaleString();
   }
 }
