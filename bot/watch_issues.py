@@ -94,12 +94,25 @@ class WatchIssues:
         if name is None and known is None:
             return
         reading = self._github.read.issue(touch.repository, number)
-        if reading is None or reading.is_pull:
+        if reading is None:
+            if known is not None:
+                self._deleted(known)
+        elif reading.is_pull:
             return
-        if known is not None:
+        elif known is not None:
             self._update(known, reading)
         elif name is not None:
             self._begin(name, self._projects[name], reading)
+
+    def _deleted(self, id: str) -> None:
+        """An issue that was deleted, or moved to another repository, wants nobody any more."""
+        session = self._store.session(id)
+        if session is None or session.project not in self._projects or not session.issue.open:
+            return
+        issue = replace(session.issue, open=False, state_reason="deleted")
+        self._pulls.read_again(session)
+        if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
+            self._journal(Step.OBSERVED, id)
 
     def _update(self, id: str, reading: IssueReading) -> None:
         """Keep what the issue is now; its text stays as it stood when it was labelled."""

@@ -18,8 +18,10 @@ from bot.watch_pulls import WatchPulls
 from bot.wishes import Wishes
 from config.settings import AgentSettings, Project
 from lifecycle.actions import Publish
+from lifecycle.decide import decide
 from lifecycle.facts import Check, Issue, Pull, Remark, Verdict
-from lifecycle.status import CheckState, Merge, Mover, PullState
+from lifecycle.policy import Policy
+from lifecycle.status import CheckState, Merge, Mover, PullState, Status
 
 PROJECTS: Mapping[str, Project] = {
     "widgets": Project(repository="acme/widgets"),
@@ -203,12 +205,26 @@ def test_an_edit_by_a_stranger_in_the_second_of_the_label_starts_nothing(
     assert bench.store.session("widgets-12") is None
 
 
-def test_an_issue_that_vanished_changes_nothing(bench: Bench) -> None:
+def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
+    bench.room.session()
+    for _ in range(2):
+        bench.touches("issue:12", "issue:99")
+        bench.issues.read_touched()
+        assert bench.waiting() == []
+    facts = bench.store.facts("widgets-12")
+    assert (facts.issue.open, facts.issue.state_reason) == (False, "deleted")
+    assert facts.issue.title == "It breaks"
+    decision = decide(facts, Policy(), bench.room.clock())
+    assert decision.status is Status.TERMINATED
+    assert decision.because == "the issue was closed as deleted"
+
+
+def test_an_issue_that_cannot_be_read_is_no_deleted_one(bench: Bench) -> None:
     before = bench.store.session(bench.room.session())
+    bench.github.issues[12] = Refused("no access", 403)
     bench.touches("issue:12")
     bench.issues.read_touched()
     assert bench.store.session("widgets-12") == before
-    assert bench.waiting() == []
 
 
 def test_a_project_that_is_not_configured_any_more_has_lost_no_label(bench: Bench) -> None:

@@ -1,0 +1,64 @@
+"""A session that was stopped, and of which somebody deleted what it worked in."""
+
+import shutil
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, IssueStory, World
+
+
+def stops(world: World, issue: IssueStory) -> None:
+    issue.issue.comment("/mergewright stop", by=ALICE)
+    issue.becomes("killed")
+    eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
+
+
+def loses_its_worktree(world: World, issue: IssueStory) -> None:
+    shutil.rmtree(world.folder / "data" / "workspaces" / issue.id)
+
+
+def is_asked_for_again(world: World, issue: IssueStory) -> None:
+    world.waits_for_the_next_second()
+    issue.issue.unlabel("mergewright", by=ALICE)
+    issue.is_labelled()
+
+
+def test_a_killed_session_whose_worktree_was_deleted_goes_on_from_its_branch(
+    world: World,
+) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    pull = issue.pull
+    first = pull.pull.head
+    stops(world, issue)
+    loses_its_worktree(world, issue)
+    is_asked_for_again(world, issue)
+    again = issue.agent.hears("was stopped before you had finished")
+    assert again["run"] == 2
+    issue.agent.commits({"more.txt": "two\n"}, "Add another").ends_its_turn()
+    second = pull.moves_on_from(first)
+    assert world.repo.git.contains(second, first)
+    assert len(world.repo.pulls) == 1
+
+
+def test_where_nothing_is_left_to_go_on_from_the_restore_is_refused_and_says_what_is_missing(
+    world: World,
+) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget")
+    eventually(lambda: _committed(issue), "its commit is seen")
+    stops(world, issue)
+    loses_its_worktree(world, issue)
+    is_asked_for_again(world, issue)
+    session = issue.becomes("errored")
+    assert session.reason == "branch_gone"
+    assert "is gone from GitHub" in session.because
+    eventually(lambda: any("preserved no work" in said for said in issue.said()), "people are told")
+    assert len(issue.agent.heard) == 1
+
+
+def _committed(issue: IssueStory) -> bool:
+    session = issue.session
+    return session is not None and session.work.head != session.work.base
