@@ -23,6 +23,11 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         f"stuck:agent_blocked:{ago(600).isoformat()}:r1",
         Reason.AGENT_BLOCKED,
     ),
+    "blocked still, ten minutes after its limit was to end": (
+        agent(Activity.BLOCKED, 9000, error="429", limit_until=ago(600)),
+        f"stuck:agent_blocked:{ago(9000).isoformat()}:r1",
+        Reason.AGENT_BLOCKED,
+    ),
     "blocked, nobody knows since when": (
         agent(Activity.BLOCKED, since=None, seen=ago(600)),
         "stuck:agent_blocked::r1",
@@ -61,6 +66,9 @@ def test_it_is_stuck(who: Agent, key: str, reason: Reason) -> None:
 
 FINE: dict[str, Facts] = {
     "blocked for a moment": facts(agent=agent(Activity.BLOCKED, 599)),
+    "blocked for long, by a limit that has just ended": facts(
+        agent=agent(Activity.BLOCKED, 9000, limit_until=ago(599))
+    ),
     "at work, seen ten minutes ago, almost": facts(
         agent=agent(Activity.ACTIVE, 900, seen=ago(599))
     ),
