@@ -16,7 +16,7 @@ from config.settings import Project
 from lifecycle.actions import Prompt, Start
 from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
-from runtimes.agents.base import AgentType
+from runtimes.agents.base import AgentType, Command, RunFiles
 from runtimes.agents.shell import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
@@ -28,6 +28,16 @@ def git(place: Path, *args: str) -> str:
         ["git", *who, *args], cwd=place, text=True, capture_output=True, check=True
     )
     return said.stdout.strip()
+
+
+class Told(Shell):
+    """A command that remembers what its agent is told before anything else."""
+
+    system = ""
+
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+        self.system = system
+        return super().prepare(files, prompt, resume, system)
 
 
 class Site:
@@ -44,6 +54,7 @@ class Site:
         self.runtime = Memory()
         self.layout = Layout(folder / "data")
         kind = AgentType(program="shell", command=("true",))
+        self.program = Told(kind)
         projects = {
             "widgets": Project(repository="acme/widgets", agent="shell", base_branch="main")
         }
@@ -53,11 +64,13 @@ class Site:
             f"{folder}/",
             lambda _: "",
             self.runtime,
-            {"shell": Shell(kind)},
+            {"shell": self.program},
         )
         nobody: Any = None
         self.archive = Archive(self.sites)
-        self.agents = Agents(nobody, self.sites, Prompts(), nobody, self.archive, {}, room.clock)
+        self.agents = Agents(
+            nobody, self.sites, Prompts(), nobody, self.archive, {"ada": "Be kind."}, room.clock
+        )
         self.id: str = room.session()
 
     @property
@@ -86,6 +99,12 @@ class Site:
         run = self.session.run
         over = Recorded(status=status, reason=reason, because=because, run=run, ended=ended)
         self.room.store.record([(visit, over)], self.room.clock())[0].result()
+
+    def told(self) -> str:
+        """The system prompt a new run gets."""
+        run = self.session.run + 1
+        self.starts(run)
+        return self.program.system
 
     def commits(self, name: str) -> str:
         """The agent commits, and it is seen."""

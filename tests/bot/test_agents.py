@@ -79,3 +79,11 @@ def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
     talk.write_text("said\n")
     site.starts(run=2)
     assert (site.layout.home(site.id) / ".talk.jsonl").read_text() == "said\n"
+
+
+def test_a_program_is_told_what_its_agent_is_told_before_anything_else(site: Site) -> None:
+    assert site.told() == ""
+    site.room.store.write(
+        lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
+    )
+    assert site.told() == "Be kind."

@@ -30,7 +30,7 @@ class Bench:
         self.doing: Any = lambda due, check: Outcome()
         self.workers = ThreadPoolExecutor(4)
         engine: Any = self
-        tries = Tries(most=3, first_seconds=2, starts=2)
+        tries = Tries(most=3, first_seconds=2, starts=Policy().start_tries)
         self.outbox = Outbox(
             *(room.store, engine, self, self.workers, tries, room.clock, log_step),
             lambda: self.may_act,
@@ -187,6 +187,30 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
         bench.room.clock.passes(1)
     assert bench.drains() == 1
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
+
+
+def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up_with_why(
+    bench: Bench,
+) -> None:
+    def fails(due: Due, check: Check) -> Outcome:
+        raise Later("the tmux server does not answer")
+
+    bench.drains()
+    bench.room.orders("widgets-12", Start(key="start:first:r1", run=1, prompt=Prompt(name="x")))
+    bench.doing, waits = fails, list[float]()
+    for _ in range(2):
+        assert bench.drains() == 1
+        later = [each.next_at for each in bench.room.store.outbox("widgets-12") if each.next_at]
+        waits.append((later[0] - bench.room.clock()).total_seconds())
+        assert bench.drains() == 0, "not before"
+        bench.room.clock.passes(waits[-1])
+    assert waits[1] == 2 * waits[0] > 0
+    bench.drains()
+    failure = facts(bench).failures["start:first:r1"]
+    assert failure.reason is Reason.SPAWN_FAILED
+    assert failure.detail == "the tmux server does not answer (tried 3 times)"
+    bench.room.clock.passes(86_400)
+    assert bench.drains() == 0, "never again by itself"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,14 @@ def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
     assert command.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
 
 
+def test_what_its_agent_is_told_before_anything_else_goes_with_every_run(
+    files: RunFiles, command: Command
+) -> None:
+    told = Claude(KIND).prepare(files, "Do it.", "", "Be kind.")
+    assert option(told, "--append-system-prompt") == "Be kind."
+    assert "--append-system-prompt" not in command.argv
+
+
 def test_preparing_again_names_the_same_conversation(files: RunFiles, command: Command) -> None:
     assert Claude(KIND).prepare(files, "Do it.", "") == command
 

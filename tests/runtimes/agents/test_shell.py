@@ -35,6 +35,12 @@ def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files: RunFile
     assert command.env["MERGEWRIGHT_PROMPT_FILE"] == str(files.prompt)
     assert command.env["MERGEWRIGHT_RUN"] == "2"
     assert command.env["MERGEWRIGHT_RESUME"] == ""
+    assert command.env["MERGEWRIGHT_SYSTEM_PROMPT"] == ""
+
+
+def test_what_its_agent_is_told_before_anything_else_is_a_variable(files: RunFiles) -> None:
+    env = Shell(KIND).prepare(files, "Do it.", "", "Be kind.").env
+    assert env["MERGEWRIGHT_SYSTEM_PROMPT"] == "Be kind."
 
 
 def test_a_later_run_is_told_what_to_resume(files: RunFiles) -> None:
