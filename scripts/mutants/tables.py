@@ -27,7 +27,7 @@ TABLES: Final = (
         "RULES",
         ("when",),
         ("status", "reason", "because"),
-        ("test_rules.py",),
+        ("test_rules.py", "test_sentences.py"),
         of_signals=True,
     ),
     Table(
@@ -35,7 +35,7 @@ TABLES: Final = (
         "BLOCKERS",
         ("when",),
         ("name", "sentence"),
-        ("test_rules.py",),
+        ("test_rules.py", "test_sentences.py"),
         of_signals=True,
     ),
     Table(
@@ -46,7 +46,7 @@ TABLES: Final = (
         ("test_reactions.py", "test_messages.py", "test_runs.py"),
     ),
     Table("lifecycle.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
-    Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py",)),
+    Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py", "test_sentences.py")),
     Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_rules.py", "test_reactions.py")),
     Table(
         "lifecycle.budgets",

@@ -1,0 +1,234 @@
+"""What people read: the sentence of every rule, blocker and stall, with its evidence in it."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.blockers import BLOCKERS
+from lifecycle.decide import decide
+from lifecycle.facts import Doubt, Facts, Failure, Issue, Spending
+from lifecycle.policy import Policy
+from lifecycle.rules import RULES
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review, Status
+from tests.lifecycle.universe import (
+    BRANCH,
+    NOW,
+    agent,
+    ago,
+    approval,
+    check,
+    facts,
+    published,
+    pull,
+    thread,
+    wish,
+)
+
+NEW = Facts(
+    session="widgets-12", project="widgets", created=ago(9), issue=Issue(number=12, title="x")
+)
+S, C = Status, CheckState
+RED = check(C.FAILED)
+HELD = check(C.CANCELLED, "deploy")
+
+
+class Said(NamedTuple):
+    """One example of a status."""
+
+    given: Facts
+    status: Status
+    reason: Reason
+    because: str
+
+
+SAID = {
+    "cleanup": Said(
+        published(wishes=(wish("stop"),), pending=frozenset({"stop:r1"})),
+        S.CLEANUP,
+        Reason.RELEASING,
+        "stopped by @alice; its runtime and workspace are being released",
+    ),
+    "merged": Said(
+        published(pulls=(pull(state=PullState.MERGED),)),
+        S.MERGED,
+        Reason.PR_MERGED,
+        "pull request #34 was merged",
+    ),
+    "killed": Said(
+        published(wishes=(wish("stop"),)), S.KILLED, Reason.MANUALLY_KILLED, "stopped by @alice"
+    ),
+    "terminated": Said(
+        facts(issue=Issue(number=12, title="x", labelled=False)),
+        S.TERMINATED,
+        Reason.LABEL_REMOVED,
+        "the label was taken off the issue",
+    ),
+    "errored": Said(
+        facts(
+            failures={
+                "start:first:r1": Failure(
+                    at=ago(5), reason=Reason.SPAWN_FAILED, detail="tmux is not there"
+                )
+            },
+        ),
+        S.ERRORED,
+        Reason.SPAWN_FAILED,
+        "tmux is not there",
+    ),
+    "done": Said(
+        facts(issue=Issue(number=12, title="x", open=False, state_reason="completed")),
+        S.DONE,
+        Reason.ISSUE_CLOSED,
+        "the issue was closed as completed",
+    ),
+    "paused": Said(
+        facts(wishes=(wish("pause"),)), S.PAUSED, Reason.PAUSED_BY_PERSON, "paused by @alice"
+    ),
+    "paused by a budget": Said(
+        facts(spent=Spending(cost_usd=7)),
+        S.PAUSED,
+        Reason.BUDGET_EXHAUSTED,
+        "the 5.00 USD of this session are used up",
+    ),
+    "queued": Said(
+        replace(NEW, waits="all 3 slots are taken"),
+        S.QUEUED,
+        Reason.NO_SLOT,
+        "all 3 slots are taken",
+    ),
+    "spawning": Said(
+        replace(NEW, slot=True),
+        S.SPAWNING,
+        Reason.STARTING,
+        "run 1 is being started",
+    ),
+    "needs_input": Said(
+        facts(agent=agent(Activity.WAITING_INPUT, question="May I?")),
+        S.NEEDS_INPUT,
+        Reason.AGENT_QUESTION,
+        "the agent asks: May I?",
+    ),
+    "stuck: blocked": Said(
+        facts(agent=agent(Activity.BLOCKED, 9000, error="529")),
+        S.STUCK,
+        Reason.AGENT_BLOCKED,
+        "the agent is blocked: 529",
+    ),
+    "stuck: no progress": Said(
+        facts(agent=agent(Activity.ACTIVE, 9000)),
+        S.STUCK,
+        Reason.NO_PROGRESS,
+        "the agent shows no progress",
+    ),
+    "stuck: unknown": Said(
+        facts(
+            agent=agent(
+                runtime=Probe.UNKNOWN,
+                program=Probe.UNKNOWN,
+                doubt=Doubt(since=ago(9000), evidence="tmux does not answer", looks=3),
+            )
+        ),
+        S.STUCK,
+        Reason.PROBE_FAILURE,
+        "the agent's state could not be established",
+    ),
+    "ci_failed": Said(
+        published(pulls=(pull(checks=(RED, check(C.FAILED, "lint"))),)),
+        S.CI_FAILED,
+        Reason.PULL_REQUEST,
+        "checks failed on ccccccc: unit, lint",
+    ),
+    "changes_requested": Said(
+        published(pulls=(pull(threads=(thread(),)),)),
+        S.CHANGES_REQUESTED,
+        Reason.PULL_REQUEST,
+        "changes were requested: @rob",
+    ),
+    "a draft": Said(
+        published(pulls=(pull(draft=True),)),
+        S.PR_OPEN,
+        Reason.PULL_REQUEST,
+        "pull request #34 is a draft",
+    ),
+    "mergeable": Said(
+        published(pulls=(pull(verdicts=(approval(),)),)),
+        S.MERGEABLE,
+        Reason.PULL_REQUEST,
+        "ccccccc is green, reviewed and clean to merge",
+    ),
+    "approved": Said(
+        published(pulls=(pull(verdicts=(approval(),), merge=Merge.BEHIND),)),
+        S.APPROVED,
+        Reason.PULL_REQUEST,
+        "approved; in the way: behind",
+    ),
+    "review_pending": Said(
+        published(), S.REVIEW_PENDING, Reason.PULL_REQUEST, "waits for a review of ccccccc"
+    ),
+    "pr_open": Said(
+        published(pulls=(pull(checks=(check(C.PENDING),)),)),
+        S.PR_OPEN,
+        Reason.PULL_REQUEST,
+        "pull request #34 is open; in the way: ci_pending, review_required",
+    ),
+    "working": Said(
+        facts(agent=agent(Activity.ACTIVE, 5, evidence="it calls a tool")),
+        S.WORKING,
+        Reason.AGENT_AT_WORK,
+        "the agent is at work: it calls a tool",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", SAID)
+def test_a_status_says_why_with_its_evidence(row: str) -> None:
+    given, status, reason, because = SAID[row]
+    decision = decide(given, Policy(), NOW)
+    assert (decision.status, decision.reason, decision.because) == (status, reason, because)
+
+
+def test_every_rule_has_an_example() -> None:
+    assert {row.status for row in SAID.values()} == {rule.status for rule in RULES}
+
+
+BLOCKED: dict[str, dict[str, Any]] = {
+    "ci_failing: checks fail: unit": {"checks": (RED,)},
+    "ci_failing: checks were cancelled or wait for a person: deploy": {"checks": (HELD,)},
+    "ci_pending: checks have not finished: unit": {"checks": (check(C.PENDING),)},
+    "ci_pending: not all checks could be read": {"checks_complete": False},
+    "ci_pending: checks are expected, and none has reported": {
+        "checks": (),
+        "checks_expected": True,
+    },
+    "not_settled: it was pushed a moment ago and has no check yet": {
+        "checks": (),
+        "head_since": ago(5),
+    },
+    "changes_requested: changes were requested: @rob": {"threads": (thread(),)},
+    "review_required: a review is needed": {"review": Review.PENDING},
+    "conflict: it conflicts with its base": {"merge": Merge.CONFLICT},
+    "behind: its base has moved on": {"merge": Merge.BEHIND},
+    "draft: it is a draft": {"draft": True},
+    "protected: a rule of the branch holds it": {"merge": Merge.PROTECTED},
+    "unknown: GitHub has not worked out the merge": {"merge": Merge.UNKNOWN},
+}
+
+
+@pytest.mark.parametrize("says", BLOCKED)
+def test_why_is_it_not_merging_is_answered_by_each_blocker(says: str) -> None:
+    one = pull(**{"verdicts": (approval(),), **BLOCKED[says]})
+    assert decide(published(pulls=(one,)), Policy(), NOW).blockers == (says,)
+
+
+def test_what_stands_on_another_pull_request_says_on_which() -> None:
+    below = pull(branch=BRANCH, checks=(check(C.PENDING),))
+    above = replace(pull(base_branch=BRANCH, verdicts=(approval(),)), number=35)
+    decision = decide(published(pulls=(above, below)), Policy(), NOW)
+    assert decision.because == "pull request #35 is open; in the way: stacked"
+    assert decision.blockers == ("stacked: it stands on #34, which is not merged",)
+
+
+def test_every_blocker_has_an_example() -> None:
+    shown = {says.partition(":")[0] for says in BLOCKED} | {"stacked"}
+    assert shown == {row.name for row in BLOCKERS}
