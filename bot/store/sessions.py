@@ -1,8 +1,9 @@
 """Sessions: making, finding and listing them."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 from bot.store.base import Base
 from bot.store.decode import live_of, session_of, wish_of
@@ -31,12 +32,17 @@ ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
 LIVE_IDS = "SELECT id FROM live ORDER BY id"
+LIVE_VERSIONS = """SELECT id, version, pulls_read_at FROM sessions WHERE id IN live
+    ORDER BY created, id"""
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
-        work, pulls_read_at FROM sessions WHERE id IN live ORDER BY created, id"""
+        work, pulls_read_at FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
 
 
 class Sessions(Base):
     """The table of sessions."""
+
+    #: What `live` last read, with what tells whether it still stands. Replaced, never changed.
+    _known: Mapping[str, tuple[tuple[int, float | None], Live]] = MappingProxyType({})
 
     def create_session(self, new: NewSession) -> bool:
         """Write a session down, due at once; False where its id, issue or branch has one."""
@@ -81,9 +87,25 @@ class Sessions(Base):
             return list(readable(_Around(connection, rows).session, rows))
 
     def live(self) -> list[Live]:
-        """What a sweep needs of every session that is not over and done with, oldest first."""
+        """What a sweep needs of every session that is not over and done with, oldest first.
+
+        Only what has changed since the last call is read.
+        """
         with self._read() as connection:
-            return list(readable(live_of, connection.execute(LIVE_ROWS)))
+            rows = connection.execute(LIVE_VERSIONS).fetchall()
+            now = {row["id"]: (row["version"], row["pulls_read_at"]) for row in rows}
+            known = {
+                name: self._known[name]
+                for name, version in now.items()
+                if name in self._known and self._known[name][0] == version
+            }
+            if len(known) < len(now):
+                changed = connection.execute(LIVE_ROWS, (encoded([*(now.keys() - known.keys())]),))
+                for live in readable(live_of, changed):
+                    known[live.id] = (now[live.id], live)
+                known = {name: known[name] for name in now if name in known}
+        self._known = known
+        return [live for _, live in known.values()]
 
     def live_ids(self) -> list[str]:
         """The sessions that are not over and done with."""

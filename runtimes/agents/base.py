@@ -154,8 +154,10 @@ class Lines:
     """
 
     def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
-        self._path = path
+        self._path = str(path)
         self._most = most
+        #: When it was last written to, as seen by the last `new`; None: it is not there.
+        self.written: float | None = None
         self._inode = 0
         self._offset = 0
         self._half = b""
@@ -163,6 +165,14 @@ class Lines:
 
     def new(self) -> list[str]:
         """The lines that were finished since the last call, without their ends."""
+        try:
+            status = os.lstat(self._path)
+        except OSError:
+            self.written = None
+            return []
+        self.written = status.st_mtime
+        if (status.st_ino, status.st_size) == (self._inode, self._offset):
+            return []
         with suppress(OSError), opened(self._path) as file:
             status = os.fstat(file.fileno())
             if status.st_ino != self._inode or status.st_size < self._offset:
@@ -196,7 +206,7 @@ def holds(path: Path, key: str) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path | str) -> Iterator[BinaryIO]:
     """A regular file for reading. Agents may have put links and pipes in its place: `OSError`."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:

@@ -160,14 +160,14 @@ class ShellReader:
         return holds(self._files.output, key)
 
     def _look_at_output(self, now: datetime) -> None:
-        try:
-            printed = datetime.fromtimestamp(self._files.output.stat().st_mtime, UTC)
-        except OSError:
+        lines = self._lines.new()
+        if self._lines.written is None:
             return
+        printed = datetime.fromtimestamp(self._lines.written, UTC)
         if self._printed is None or printed - self._printed > _SILENCE:
             self._works_since = printed
         self._printed = printed
-        for line in self._lines.new():
+        for line in lines:
             for part in line.split("\r"):
                 if says := _SAYS.fullmatch(plain(part).rstrip()):
                     self._hear(says[1], says[2][:_TEXT], printed)

@@ -52,6 +52,33 @@ def commit_at(repository: Path, ref: str) -> str | None:
     return _packed(repository).get(ref)
 
 
+class Tip:
+    """The commit a ref is at, read again only where its file has changed."""
+
+    def __init__(self, repository: Path, ref: str) -> None:
+        self._repository, self._ref = repository, ref
+        self._files = (str(repository / ref), str(repository / "packed-refs"))
+        self._seen: tuple[int, ...] | None = None
+        self._commit: str | None = None
+
+    def commit(self) -> str | None:
+        """As `commit_at`."""
+        seen = next(filter(None, map(_identity, self._files)), None)
+        if seen is None or seen != self._seen:
+            self._commit = commit_at(self._repository, self._ref)
+            self._seen = seen
+        return self._commit
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """What differs as soon as a file was written, replaced or linked; None: it is not there."""
+    try:
+        at = os.lstat(path)
+    except OSError:
+        return None
+    return (at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns)
+
+
 def commits(repository: Path, worktree: str) -> list[str]:
     """Every commit a local branch, the worktree's own HEAD or a stash is at, each once."""
     refs = [f"worktrees/{worktree}/HEAD", "refs/stash"]

@@ -23,9 +23,9 @@ from pathlib import Path
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.refs import (
+    Tip,
     check_branch,
     check_session,
-    commit_at,
     commits,
     is_sha,
     on,
@@ -57,6 +57,7 @@ class Worktree:
         self.place = Path(os.path.realpath(root)) / session
         self.path = self.place / "checkout"
         self.repository = self.place / "repository.git"
+        self._tip = Tip(self.repository, f"refs/heads/{branch}")
         self._view = self.place / "bot.git"
         self._marker = self._view / "made"
         self._making = self.place / "making"
@@ -110,7 +111,7 @@ class Worktree:
 
     def head(self) -> str | None:
         """The branch's commit, read from files alone; None where it cannot be told."""
-        return commit_at(self.repository, f"refs/heads/{self.branch}")
+        return self._tip.commit()
 
     def commits(self) -> list[str]:
         """Every commit a branch, HEAD or a stash of the session is at, read from files alone."""

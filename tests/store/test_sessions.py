@@ -178,3 +178,23 @@ def test_fields_of_a_newer_version_are_skipped(room: Room, store: Store) -> None
 
     store.write(add_field)
     assert store.facts(name).agent == Agent()
+
+
+def test_of_what_is_live_only_what_changed_is_read_again(room: Room, store: Store) -> None:
+    first, second = room.session(12), room.session(13)
+    before = store.live()
+    assert all(after is known for after, known in zip(store.live(), before, strict=True))
+    seen = Agent(activity=Activity.READY)
+    store.observe([Observed(session=first, agent=seen)], room.now)
+    changed, same = store.live()
+    assert (changed.agent, same is before[1]) == (seen, True)
+    store.observe([Observed(session=second, pulls=())], room.now)
+    assert [live.pulls_read_at for live in store.live()] == [None, room.now]
+    room.decides(first, status="pr_open", run=7)
+    assert [(live.status, live.run) for live in store.live()] == [("pr_open", 7), ("queued", 0)]
+    store.write(
+        lambda connection: connection.execute(
+            "UPDATE sessions SET agent = '{', version = version + 1 WHERE id = ?", (first,)
+        )
+    )
+    assert [live.id for live in store.live()] == [second], "what cannot be read is not kept"

@@ -1,0 +1,70 @@
+"""A branch's commit is read from files alone, and again only where they have changed."""
+
+from pathlib import Path
+
+import pytest
+
+from runtimes.workspaces import refs
+from runtimes.workspaces.refs import Tip
+
+ONE, TWO, THREE = "1" * 40, "2" * 40, "3" * 40
+REF = "refs/heads/main"
+
+
+@pytest.fixture
+def tip(tmp_path: Path) -> Tip:
+    """The branch of a repository that is at its first commit."""
+    moves(tmp_path, ONE)
+    return Tip(tmp_path, REF)
+
+
+def moves(repository: Path, sha: str) -> None:
+    """As git moves a branch: a new file in the place of the old one."""
+    ref = repository / REF
+    ref.parent.mkdir(parents=True, exist_ok=True)
+    new = ref.with_suffix(".lock")
+    new.write_text(f"{sha}\n")
+    new.replace(ref)
+
+
+def packs(repository: Path, sha: str) -> None:
+    """As `git pack-refs` does."""
+    (repository / "packed-refs").write_text(f"# pack-refs with: peeled\n{sha} {REF}\n")
+    (repository / REF).unlink(missing_ok=True)
+
+
+def test_a_branch_that_moves_is_read_again(tip: Tip, tmp_path: Path) -> None:
+    assert tip.commit() == ONE
+    moves(tmp_path, TWO)
+    assert tip.commit() == TWO
+    packs(tmp_path, TWO)
+    assert tip.commit() == TWO
+    packs(tmp_path, THREE)
+    assert tip.commit() == THREE
+    moves(tmp_path, ONE)
+    assert tip.commit() == ONE
+
+
+def test_a_branch_that_stays_is_not_read_again(
+    tip: Tip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tip.commit() == ONE
+    monkeypatch.setattr(refs, "commit_at", lambda repository, ref: 1 / 0)
+    assert tip.commit() == ONE
+    packs(tmp_path, TWO)
+    with pytest.raises(ZeroDivisionError):
+        tip.commit()
+
+
+def test_a_branch_that_went_is_none(tip: Tip, tmp_path: Path) -> None:
+    assert tip.commit() == ONE
+    (tmp_path / REF).unlink()
+    assert tip.commit() is None
+
+
+def test_a_link_in_the_place_of_a_branch_is_none(tip: Tip, tmp_path: Path) -> None:
+    assert tip.commit() == ONE
+    ref = tmp_path / REF
+    ref.rename(ref.with_name("elsewhere"))
+    ref.symlink_to("elsewhere")
+    assert tip.commit() is None
