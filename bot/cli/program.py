@@ -97,6 +97,7 @@ def ls(
 @app.command()
 def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Show a session: what it works on, how far it is, what happened."""
+    from bot.bars import bars
     from bot.cli import capacity, given, screens
     from bot.clock import utc_now
     from bot.limits import caps
@@ -106,12 +107,14 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         session = given.session(store, session_id)
         facts, history = store.facts(session.id), store.history(session.id)
         line = {one.session: one for one in store.queue(caps(settings))}
-    place = line.get(session.id)
+    place, now = line.get(session.id), utc_now()
+    budgets = bars(facts, settings.policy, now)
     if as_json:
-        screens.show_json({"session": session, "facts": facts, "history": history, "place": place})
+        whole = {"session": session, "facts": facts, "history": history}
+        screens.show_json({**whole, "place": place, "budgets": budgets})
     else:
-        said = capacity.place(place, utc_now()) if place else ""
-        screens.show(screens.detail(session, facts, history, utc_now(), said))
+        said = capacity.place(place, now) if place else ""
+        screens.show(screens.detail(session, facts, history, now, budgets, said))
 
 
 @app.command()
@@ -158,6 +161,7 @@ def agents(
 @app.command()
 def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Explain a session: facts, rule, what would follow. Touches nothing."""
+    from bot.bars import bars
     from bot.cli import given, screens
     from bot.clock import utc_now
     from lifecycle.decide import decide
@@ -165,11 +169,12 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     settings = given.settings(config)
     with given.store(settings) as store:
         facts = store.facts(given.session(store, session_id).id)
-    decision = decide(facts, settings.policy, utc_now())
+    policy, now = settings.policy, utc_now()
+    decision, budgets = decide(facts, policy, now), bars(facts, policy, now)
     if as_json:
-        screens.show_json({"facts": facts, "decision": decision})
+        screens.show_json({"facts": facts, "decision": decision, "budgets": budgets})
     else:
-        screens.show(screens.verdict(facts, decision, settings.policy, utc_now()))
+        screens.show(screens.verdict(facts, decision, policy, now, budgets))
 
 
 @app.command()

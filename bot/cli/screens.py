@@ -11,10 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bot.bars import Bar
 from bot.store import BOT, HistoryRow, Kind, Session
 from bot.words import happened
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
+from lifecycle.pauses import frozen_by
 from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import ADVICE
 from lifecycle.status import TERMINAL, CheckState, Reason, Status
@@ -70,6 +72,7 @@ def detail(
     facts: Facts,
     history: Sequence[HistoryRow],
     now: datetime,
+    budgets: Sequence[Bar],
     place: str = "",
 ) -> RenderableType:
     """Everything about one session, and the last things that happened.
@@ -84,11 +87,17 @@ def detail(
     named = "" if session.agent_name == session.agent_type else f"{session.agent_name}, "
     line = agent_line(session.agent, session.run, now)
     add(rows, "agent", f"{named}{session.agent_type}, {line}")
+    if session.agent.native_id:
+        add(rows, "talk", session.agent.native_id)
     if place:
         add(rows, "in line", place)
+    add(rows, "spent", *map(spent_line, budgets))
+    add_standing(rows, facts, now)
     add(rows, "work", work_line(session.work, session.branch), session.work.path)
     for pull in session.pulls:
         add(rows, "pull", pull_line(pull), pull.url)
+    for key, value in session.metadata.items():
+        add(rows, key, value)
     for key in sorted(facts.pending):
         add(rows, "to do", key)
     for key, failure in facts.failures.items():
@@ -103,7 +112,9 @@ def detail(
     )
 
 
-def verdict(facts: Facts, decision: Decision, policy: Policy, now: datetime) -> RenderableType:
+def verdict(
+    facts: Facts, decision: Decision, policy: Policy, now: datetime, budgets: Sequence[Bar]
+) -> RenderableType:
     """Facts, then the rule they match, then what follows."""
     rows = grid()
     words = ", ".join(
@@ -111,6 +122,10 @@ def verdict(facts: Facts, decision: Decision, policy: Policy, now: datetime) -> 
     )
     add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
     add(rows, "agent", agent_line(facts.agent, facts.run, now))
+    if facts.waits:
+        add(rows, "no slot", facts.waits)
+    add(rows, "spent", *map(spent_line, budgets))
+    add_standing(rows, facts, now)
     add(rows, "work", work_line(facts.work, facts.branch))
     for pull in facts.pulls:
         add(rows, "pull", pull_line(pull))
@@ -190,6 +205,21 @@ def pull_line(pull: Pull) -> str:
     if waiting:
         words.append(f"{waiting} open threads")
     return "; ".join(words)
+
+
+def spent_line(bar: Bar) -> str:
+    """How much of a budget is used."""
+    spent = f"{bar.spent:.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
+    return f"{spent} of {bar.says}"
+
+
+def add_standing(rows: Table, facts: Facts, now: datetime) -> None:
+    """What holds it, and what it went through."""
+    if frozen := frozen_by(facts):
+        where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
+        add(rows, "frozen", f"{frozen.by} froze {where} {age(frozen.at, now)} ago")
+    if facts.restored_at:
+        add(rows, "restored", f"{age(facts.restored_at, now)} ago")
 
 
 def add(rows: Table, name: str, *lines: str) -> None:

@@ -1,0 +1,255 @@
+"""Steering from the command line: a wish in the database, and what the running bot made of it."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from bot.cli.steer import PLAIN
+from bot.store import Recorded, Session, Store
+from lifecycle.actions import Action, Comment
+from lifecycle.facts import Ended
+from lifecycle.status import Reason, Status
+from tests.cli.conftest import CommandLine, House
+
+
+def store(house: House) -> Store:
+    return Store(house.layout.database)
+
+
+def session(house: House, id: str = "widgets-12") -> Session:
+    with closing(store(house)) as opened:
+        found = opened.session(id)
+    assert found is not None
+    return found
+
+
+def wishes(house: House) -> list[tuple[str, str]]:
+    return [(wish.kind, wish.text) for wish in session(house).wishes]
+
+
+@pytest.fixture
+def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A bot that leads, and does something while the command waits for it."""
+
+    def leads(meanwhile: Callable[[Store], None]) -> None:
+        with closing(store(house)) as opened:
+            assert opened.lead("a bot", opened.clock(), 60)
+
+        def sleep(_: float) -> None:
+            with closing(store(house)) as opened:
+                meanwhile(opened)
+
+        monkeypatch.setattr(time, "sleep", sleep)
+
+    return leads
+
+
+def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None]:
+    """A visit that comes to this."""
+
+    def come(opened: Store) -> None:
+        found = opened.session("widgets-12")
+        assert found is not None
+        now = opened.clock()
+        (visit,) = opened.visits([found.id])
+        actions: tuple[Action, ...] = tuple(
+            Comment(
+                key=f"comment:heeded:{found.wishes[-1].key}",
+                number=12,
+                topic="answer",
+                values={"text": text},
+            )
+            for text in answers
+        )
+        ended = None
+        if status is Status.KILLED:
+            ended = Ended(status=status, reason=Reason.MANUALLY_KILLED, because=because, at=now)
+        decision = Recorded(
+            status=status, reason="x", because=because, run=1, actions=actions, ended=ended
+        )
+        opened.record([(visit, decision)], now)[0].result()
+
+    return come
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_what_takes_nothing_is_asked_for_by_its_name(
+    mergewright: CommandLine, house: House, kind: str
+) -> None:
+    house.has_session()
+    result = mergewright(kind, "widgets-12")
+    assert result.code == 0
+    assert wishes(house) == [(kind, "")]
+    assert session(house).wishes[0].actor.startswith("cli:")
+
+
+@pytest.mark.parametrize(
+    ("words", "wish"),
+    [
+        (("tell", "widgets-12", "keep", "the old name"), ("tell", "keep the old name")),
+        (("answer", "widgets-12", "Yes."), ("answer", "Yes.")),
+        (("merge", "widgets-12"), ("merge", "")),
+        (("merge", "widgets-12", "Rebase"), ("merge", "rebase")),
+        (("budget", "widgets-12", "+2.5"), ("budget", "+2.5")),
+        (("start", "widgets-12"), ("start", "")),
+        (("freeze", "widgets-12"), ("freeze", "")),
+        (("unfreeze", "widgets-12"), ("unfreeze", "")),
+    ],
+)
+def test_what_takes_something_is_read_as_in_a_comment(
+    mergewright: CommandLine, house: House, words: tuple[str, ...], wish: tuple[str, str]
+) -> None:
+    house.has_session()
+    assert mergewright(*words).code == 0
+    assert wishes(house) == [wish]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("tell", "widgets-12", " "), "tell needs a text after it"),
+        (("budget", "widgets-12", "lots"), "budget needs an amount in US dollars"),
+        (("merge", "widgets-12", "squish"), "did you mean `squash`?"),
+        (("merge", "widgets-12", "--pull", "9"), "no pull request #9; it has none"),
+        (("stop", "widgets-13"), "no session 'widgets-13'; did you mean widgets-12?"),
+        (("start", "gears-1"), "no session 'gears-1'"),
+        (("start", "widgets-13", "two words"), "start takes nothing or the name of one agent"),
+        (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
+        (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),
+        (("freeze", "--project", "gears"), "no project 'gears'; known: widgets"),
+        (("meta", "widgets-12", "ticket"), "expected KEY=VALUE"),
+        (("meta", "widgets-12", "a b=1"), "expected KEY=VALUE"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_what_can(
+    mergewright: CommandLine, house: House, words: tuple[str, ...], why: str
+) -> None:
+    house.has_session()
+    result = mergewright(*words)
+    assert result.code == 2
+    assert why in result.err
+    assert wishes(house) == []
+
+
+def test_without_a_bot_it_says_when_it_is_taken_up(mergewright: CommandLine, house: House) -> None:
+    house.has_session()
+    out = " ".join(mergewright("pause", "widgets-12").out.split())
+    said = "no bot runs: it is taken up when `mergewright serve` starts"
+    assert out == f"widgets-12: pause is written down; {said}"
+
+
+def test_what_the_bot_made_of_it_is_shown(
+    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+) -> None:
+    house.has_session()
+    a_bot(judge(Status.KILLED, "cli:ada stopped it", "It is ended; its work is kept."))
+    out = mergewright("stop", "widgets-12").out
+    assert out == "widgets-12 killed  cli:ada stopped it\nIt is ended; its work is kept.\n"
+
+
+def test_programs_get_the_same(
+    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+) -> None:
+    house.has_session()
+    a_bot(judge(Status.WORKING, "at work", "It is not paused."))
+    said = json.loads(mergewright("resume", "widgets-12", "--json").out)
+    assert (said["kind"], said["judged"], said["status"]) == ("resume", True, "working")
+    assert said["answer"] == "It is not paused."
+    assert said["key"] == session(house).wishes[0].key
+
+
+def test_nobody_has_to_wait(
+    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+) -> None:
+    house.has_session()
+    a_bot(lambda _: pytest.fail("it waited"))
+    out = mergewright("stop", "widgets-12", "--no-wait").out
+    assert out == "widgets-12: stop is written down; it was not waited for\n"
+
+
+def test_a_session_that_is_not_there_yet_can_be_started(
+    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+) -> None:
+    house.has_session(1)
+
+    def makes_it(opened: Store) -> None:
+        (wish,) = opened.new_wishes()
+        assert (wish.repository, wish.number, wish.text) == ("acme/widgets", 13, "shell")
+        opened.refuse_wish(wish.key, "a session was made")
+        house.has_session(13)
+
+    a_bot(makes_it)
+    out = mergewright("start", "widgets-13", "shell").out
+    assert out == "widgets-13 working  The agent is at work\na session was made\n"
+
+
+def test_a_start_that_is_refused_says_why(
+    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+) -> None:
+    house.has_session(1)
+    a_bot(lambda opened: opened.refuse_wish(opened.new_wishes()[0].key, "the issue is closed"))
+    result = mergewright("start", "widgets-13")
+    assert (result.code, result.err) == (
+        1,
+        "mergewright: widgets-13 was not started: the issue is closed\n",
+    )
+
+
+def test_everything_or_a_project_is_frozen_and_unfrozen(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session()
+    assert mergewright("freeze", "--all").out == "everything is frozen\n"
+    out = mergewright("freeze", "--project", "widgets").out
+    assert out.startswith("widgets is frozen\neverything is frozen by cli:")
+    assert mergewright("freeze", "--all").out.startswith("everything is frozen already\n")
+    (all_of_it, one) = json.loads(mergewright("freeze", "--all", "--json").out)
+    assert (all_of_it["scope"], one["scope"]) == ("", "project:widgets")
+    assert mergewright("unfreeze", "--all").out.startswith("everything is not frozen\n")
+    assert "froze the project" in mergewright("show", "widgets-12").out
+    assert "froze the project" in mergewright("why", "widgets-12").out
+
+
+def test_what_people_want_to_remember_is_kept_and_shown(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session()
+    assert mergewright("meta", "widgets-12").out == ""
+    out = mergewright("meta", "widgets-12", "ticket=OPS-1", "team=blue").out
+    assert out == "team=blue\nticket=OPS-1\n"
+    assert json.loads(mergewright("meta", "widgets-12", "team=", "--json").out) == {
+        "ticket": "OPS-1"
+    }
+    assert "ticket    OPS-1" in mergewright("show", "widgets-12").out
+
+
+def test_a_merge_is_bound_to_the_head_that_stands(mergewright: CommandLine, house: House) -> None:
+    house.has_a_red_check(house.has_session())
+    assert mergewright("merge", "widgets-12").code == 0
+    assert mergewright("merge", "widgets-12", "--pull", "34").code == 0
+    assert {wish.head for wish in session(house).wishes} == {"c" * 40}
+
+
+def test_what_is_spent_is_shown(mergewright: CommandLine, house: House) -> None:
+    house.has_session()
+    for command in ("show", "why"):
+        assert "0.00 of the 5.00 USD of this session" in mergewright(command, "widgets-12").out
+        (bar, *_) = json.loads(mergewright(command, "widgets-12", "--json").out)["budgets"]
+        assert (bar["name"], bar["spent"], bar["limit"]) == ("session", 0, 5)
+
+
+def test_it_gives_up_waiting_for_a_bot_that_hangs(
+    mergewright: CommandLine,
+    house: House,
+    a_bot: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house.has_session()
+    a_bot(lambda _: None)
+    ticks = iter(range(0, 1000, 6))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
+    out = mergewright("stop", "widgets-12").out
+    assert out == "widgets-12: stop is written down; it was not waited for\n"
