@@ -63,7 +63,9 @@ def settled(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
 
 def throttled(before: Agent, now: Agent, at: datetime) -> Agent:
     """The reading with the evidence of the one before, while that is new enough."""
-    if now.activity is not before.activity or before.seen is None or at - before.seen >= _EVIDENCE:
+    if now.activity is not before.activity or before.seen is None:
+        return now
+    if abs(at - before.seen) >= _EVIDENCE:
         return now
     return replace(now, seen=before.seen, evidence=before.evidence, usage=before.usage)
 

@@ -18,6 +18,8 @@ from runtimes.base import Seen
 _TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
 #: It says `idle` a moment before the error that ended the turn is written down.
 _SETTLE = timedelta(seconds=0.5)
+#: From so many percent on a limit is used up: it rounds.
+_FULL = 99.0
 #: Its word for a usage limit among its errors.
 _LIMITED = "rate_limit"
 
@@ -190,13 +192,11 @@ class ClaudeReader:
         return replace(self._spent, cost_usd=round(max(0.0, cost), 6))
 
     def _limit(self) -> datetime | None:
-        """When the limit that is used up most resets, if the program was told of any."""
+        """When the last of the limits that are used up resets, if the program was told of any."""
         line = its.understood(its.text(its.last_line(self._files)), its.Line)
         windows = line.rate_limits.values() if line else ()
-        fullest = max(
-            windows, key=lambda each: (each.used_percentage, each.resets_at), default=None
-        )
-        return datetime.fromtimestamp(fullest.resets_at, UTC) if fullest else None
+        full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
+        return datetime.fromtimestamp(max(full), UTC) if full else None
 
 
 def _texts(content: Sequence[Mapping[str, object]]) -> str:

@@ -10,6 +10,7 @@ from bot.store import Observed
 from config.settings import Project
 from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe
+from runtimes.agents.base import ended
 from runtimes.base import Handle, Seen
 from runtimes.workspaces.git import GitFailure
 
@@ -53,7 +54,8 @@ class Edge:
                 if files.session in edge.unreadable:
                     raise ValueError("odd file")
                 says = edge.says.get(files.session, Agent(activity=Activity.ACTIVE, seen=now))
-                return replace(says, runtime=seen.runtime, program=seen.program, exit=seen.exit)
+                agent = replace(says, runtime=seen.runtime, program=seen.program)
+                return ended(seen, agent) or agent
 
         return Reader()
 

@@ -132,11 +132,13 @@ def test_four_or_half_are_believed(
     assert programs(room).count("dead") == lost
 
 
+@pytest.mark.parametrize("shown", [True, False])
 def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: WatchAgents, shown: bool
 ) -> None:
     running(room, edge, *range(1, 5))
-    edge.seen.clear()
+    end = Seen(runtime=Probe.ALIVE, program=Probe.DEAD, exit=Exit(at=room.clock(), code=1))
+    edge.seen = dict.fromkeys(edge.seen, end) if shown else {}
     watch.sweep()
     assert programs(room) == ["dead"] * 4
     reads = edge.reads

@@ -85,6 +85,9 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
     status_line(files, rate_limits=limits)
     agent = reader.read(alive, None, NOW)
     assert agent.limit_until == datetime.fromtimestamp(resets["five_hour"], UTC)
+    status_line(files, rate_limits={"five_hour": {"used_percentage": 41, "resets_at": 1795258800}})
+    assert reader.read(alive, None, NOW).limit_until is None  # It is another limit.
+    status_line(files, rate_limits=limits)
     transcript(files, command, {**error, "error": "server_error"})
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
