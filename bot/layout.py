@@ -25,6 +25,10 @@ class Layout(Struct, frozen=True):
         """The bot's own bare repositories, never writable by an agent."""
         return self.data / "mirrors"
 
+    def mirror(self, project: str) -> Path:
+        """One of them."""
+        return self.mirrors / f"{project}.git"
+
     @property
     def workspaces(self) -> Path:
         """The checkouts the sessions work in."""

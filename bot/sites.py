@@ -39,7 +39,7 @@ class Sites:
         if project not in self._mirrors:
             repository = self.projects[project].repository
             made = Mirror(
-                self.layout.mirrors / f"{project}.git",
+                self.layout.mirror(project),
                 f"{self._git_base}{repository}.git",
                 lambda: self._header(repository),
             )

@@ -97,10 +97,14 @@ def ls(
 @app.command()
 def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Show a session: what it works on, how far it is, what happened."""
+    from rich.console import Group
+
     from bot.bars import bars
     from bot.cli import capacity, given, screens
     from bot.clock import utc_now
+    from bot.layout import Layout
     from bot.limits import caps
+    from runtimes.workspaces.mirror import Mirror
 
     settings = given.settings(config)
     with given.store(settings) as store:
@@ -109,12 +113,15 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         line = {one.session: one for one in store.queue(caps(settings))}
     place, now = line.get(session.id), utc_now()
     budgets = bars(facts, settings.policy, now)
+    path = Layout(settings.data).mirror(session.project)
+    kept = Mirror(path, "").preserved(session.id) if path.is_dir() else []
     if as_json:
         whole = {"session": session, "facts": facts, "history": history}
-        screens.show_json({**whole, "place": place, "budgets": budgets})
+        screens.show_json({**whole, "place": place, "budgets": budgets, "preserved": kept})
     else:
         said = capacity.place(place, now) if place else ""
-        screens.show(screens.detail(session, facts, history, now, budgets, said))
+        screen = screens.detail(session, facts, history, now, budgets, said)
+        screens.show(Group(screen, *screens.preserved(kept, path, now)))
 
 
 @app.command()

@@ -1,8 +1,9 @@
 """What the commands show of a session, made to be read in 80 columns."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import ADVICE
 from lifecycle.status import TERMINAL, CheckState, Reason, Status
 from lifecycle.text import plain
+from runtimes.workspaces.mirror import Preserved
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
 _GOOD = frozenset({Status.MERGED, Status.MERGEABLE, Status.APPROVED, Status.DONE})
@@ -110,6 +112,14 @@ def detail(
         Text("\nhistory", "dim"),
         _history(history[:_HISTORY]),
     )
+
+
+def preserved(kept: Sequence[Preserved], mirror: Path, now: datetime) -> Iterator[RenderableType]:
+    """Work that was kept when a workspace was removed: a restore goes on from the last of it."""
+    if kept:
+        yield Text("\nkept when its workspace was removed", "dim")
+    for one in kept:
+        yield Text(f"  run {one.run}, {age(one.at, now)} ago: git fetch {mirror} {one.ref}")
 
 
 def verdict(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.store import Store, this_process
+from runtimes.workspaces.git import git, init
 from tests.cli.conftest import CommandLine, House
 
 
@@ -68,3 +69,21 @@ def test_without_a_database_there_is_nothing_to_clean(mergewright: CommandLine) 
     said = mergewright("cleanup")
     assert said.code == 1
     assert "no database yet" in said.err
+
+
+def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session()
+    assert "kept when" not in mergewright("show", session).out
+    mirror = house.layout.mirror("widgets")
+    mirror.parent.mkdir()
+    init(mirror)
+    tree = git(mirror, "mktree").strip()
+    sha = git(mirror, "commit-tree", tree, "-m", "Keep").strip()
+    git(mirror, "update-ref", "refs/mergewright/preserved/widgets-12/1", sha)
+    shown = " ".join(mergewright("show", session).out.split())
+    assert re.search(r"kept when its workspace was removed run 1, \w+ ago: git fetch", shown)
+    assert "refs/mergewright/preserved/widgets-12/1" in shown
+    (kept,) = json.loads(mergewright("show", session, "--json").out)["preserved"]
+    assert (kept["run"], kept["sha"]) == (1, sha)
