@@ -38,7 +38,7 @@ def update(judged: Judged) -> Iterator[do.Action]:
 def rerun(judged: Judged) -> Iterator[do.Action]:
     """What was cancelled or fails at random gets one more run on a head."""
     view, pull = judged.view, judged.view.pull
-    if pull is not None and not view.pending_checks and view.rerunning:
+    if pull is not None and view.rerunning:
         runs = tuple(check.run_id for check in view.doubtful_checks if check.run_id is not None)
         yield do.Rerun(key=f"rerun:{pull.head}", number=pull.number, runs=runs)
 

@@ -164,7 +164,7 @@ class View(Moment):
             return None
         base = self.pull.base_branch
         others = (one.pull for one in self.each if one.pull and one.pull is not self.pull)
-        return next((pull for pull in others if pull.branch and pull.branch == base), None)
+        return next((pull for pull in others if pull.branch == base), None)
 
     def _read_branch(self) -> None:
         """Where the branch on GitHub is, seen from the workspace."""

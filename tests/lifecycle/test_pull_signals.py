@@ -153,6 +153,15 @@ def test_where_policy_asks_for_no_review_none_is_waited_for_but_one_that_github_
     assert reading(verdicts=(approval(),)) is Review.APPROVED
 
 
+def test_a_listed_bots_thread_counts_like_a_persons() -> None:
+    said = remark(author="lint[bot]", bot=True)
+    given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(said),)),))
+    assert signals(given).review is Review.APPROVED
+    assert signals(given, bots=("lint[bot]",)).review is Review.CHANGES_REQUESTED
+    edited = published(pulls=(pull(threads=(thread(replace(said, allowed=False)),)),))
+    assert signals(edited, bots=("lint[bot]",)).review is Review.PENDING
+
+
 def test_where_policy_says_so_threads_do_not_stand_in_the_way() -> None:
     given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(),)),))
     assert signals(given, threads_block=False).review is Review.APPROVED

@@ -1,0 +1,256 @@
+"""People push too: what they did is brought in first, counts anew, and the agent gives way."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.facts import Done, Facts, Failure, Push, Wish, Work
+from lifecycle.status import CheckState, Merge, Mover, PullState, Reason, Status
+from tests.lifecycle.asking import AT_WORK, asked, decision, keys, of
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    approval,
+    check,
+    done,
+    ended,
+    objection,
+    published,
+    pull,
+    remark,
+)
+
+THEIRS = "f" * 40
+FAILED = (check(CheckState.FAILED),)
+
+
+def pushed(*, at: float = 100, **given: Any) -> Facts:
+    """A person's commit is on GitHub; the workspace is at ours."""
+    pulls = given.pop("pull", {})
+    person = Push(sha=THEIRS, at=ago(at))
+    told = pull(**{"head": THEIRS, "head_by": Mover.PERSON, "person": person, **pulls})
+    return published(pulls=(told,), **given)
+
+
+def taken(*, at: float = 100, **given: Any) -> Facts:
+    """The same, and the workspace has it."""
+    work = Work(base=BASE, head=THEIRS, branch=BRANCH, dirty=False)
+    return pushed(at=at, **{"work": work, **given})
+
+
+# -- bringing it in --------------------------------------------------------------------------------
+
+TAKE = do.TakeIn(key=f"take:{THEIRS}", head=THEIRS, into=HEAD)
+
+
+def actions(given: Facts) -> list[do.Action]:
+    """What follows, beside what is said to people."""
+    return [action for action in asked(given) if not isinstance(action, do.Comment)]
+
+
+def test_a_commit_of_a_person_is_brought_in_at_the_end_of_the_turn() -> None:
+    assert actions(pushed()) == [TAKE]
+    assert actions(pushed(agent=ended(0))) == [TAKE]
+    assert actions(pushed(agent=AT_WORK)) == []
+
+
+def test_an_update_of_the_branch_is_brought_in_too() -> None:
+    update = {"head_by": Mover.UPDATE, "person": None}
+    assert asked(pushed(pull=update)) == [TAKE]
+
+
+def test_before_it_is_in_nothing_is_pushed() -> None:
+    work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
+    assert actions(pushed(work=work)) == [replace(TAKE, into=NEXT)]
+    assert keys(pushed(work=work, done={TAKE.key: Done(at=NOW, result=NEXT)}))[0] == f"push:{NEXT}"
+
+
+@pytest.mark.parametrize(("dirty", "prompts"), [(True, ["uncommitted"]), (None, [])])
+def test_it_is_never_brought_into_files_that_are_not_committed(
+    dirty: bool | None, prompts: list[str]
+) -> None:
+    found = actions(pushed(work=Work(base=BASE, head=HEAD, dirty=dirty)))
+    assert [a.prompt.name for a in found if isinstance(a, do.Tell)] == prompts
+    assert not any(isinstance(a, do.TakeIn) for a in found)
+
+
+def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
+    clash = {TAKE.key: Done(at=ago(50), result="conflict")}
+    work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
+    (tell,) = actions(pushed(work=work, done=clash))
+    assert isinstance(tell, do.Tell)
+    assert tell.key == f"tell:branch:{THEIRS}:r1"
+    assert tell.prompt.name == "merge_branch"
+    heard = {**clash, **done(tell.key, seconds_ago=40)}
+    assert [a.key for a in actions(pushed(work=work, done=heard))] == [f"push:{NEXT}"]
+
+
+def test_what_cannot_be_brought_in_is_told_to_people() -> None:
+    no = {TAKE.key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="no space left")}
+    judged = decision(pushed(failures=no))
+    assert (judged.status, judged.because) == (Status.NEEDS_INPUT, "no space left")
+
+
+def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
+    assert actions(pushed(done=done(f"push:{THEIRS}"))) == []
+    assert actions(pushed(done=done(TAKE.key))) == []
+    assert actions(taken()) == []
+    assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == "stop:r1"
+
+
+def test_what_a_person_pushed_is_not_pushed_again_by_us() -> None:
+    assert not any(isinstance(a, do.Publish) for a in asked(taken()))
+
+
+# -- giving way ------------------------------------------------------------------------------------
+
+WITHHELD: dict[str, dict[str, Any]] = {
+    "red checks": {"checks": FAILED},
+    "a conflict": {"merge": Merge.CONFLICT},
+    "what was asked for before": {"comments": (remark(seconds_ago=200),)},
+}
+
+
+@pytest.mark.parametrize("said", WITHHELD.values(), ids=WITHHELD.keys())
+def test_after_a_persons_push_the_agent_is_told_nothing_until_it_is_asked_for_something(
+    said: dict[str, Any],
+) -> None:
+    assert keys(taken(pull=said)) == [f"comment:yielded:{THEIRS}"]
+    assert decision(taken(pull=said)).reason is Reason.PERSON_PUSHED
+    resumed = taken(pull=said, wishes=(wish("resume"),))
+    assert any(isinstance(action, do.Tell) for action in asked(resumed))
+    assert decision(resumed).reason is Reason.PULL_REQUEST
+
+
+def wish(kind: str, seconds_ago: float = 50) -> Wish:
+    return Wish(key=f"comment:{kind}", kind=kind, actor="ann", at=ago(seconds_ago))
+
+
+def test_what_was_said_before_the_push_does_not_give_the_branch_back() -> None:
+    earlier = taken(pull={"checks": FAILED}, wishes=(wish("resume", 101),))
+    assert not any(isinstance(action, do.Tell) for action in asked(earlier))
+
+
+def test_the_next_request_of_a_person_gives_the_branch_back() -> None:
+    comment = {"checks": FAILED, "comments": (remark("c1", seconds_ago=80),)}
+    names = [a.prompt.name for a in asked(taken(pull=comment)) if isinstance(a, do.Tell)]
+    assert names == ["fix_ci", "address_review"]
+    heard = taken(
+        pull=comment,
+        done=done("heard:c1:r1", "tell:review:x:r1", seconds_ago=70),
+        agent=agent(seconds_ago=60),
+    )
+    assert [a.prompt.name for a in asked(heard) if isinstance(a, do.Tell)] == ["fix_ci"]
+
+
+def test_the_agent_gives_way_also_after_its_own_commits_went_out_on_top() -> None:
+    ours = taken(
+        pull={"head": NEXT, "head_by": Mover.BOT, "checks": FAILED},
+        work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
+        done=done(f"push:{NEXT}", f"take:{THEIRS}"),
+    )
+    assert keys(ours) == [f"comment:yielded:{THEIRS}"]
+
+
+def test_giving_way_is_said_once_for_a_commit() -> None:
+    assert keys(taken(done=done(f"comment:yielded:{THEIRS}"))) == []
+
+
+def test_a_pull_request_that_a_person_finished_is_ready_all_the_same() -> None:
+    assert decision(taken(pull={"verdicts": (approval(THEIRS),)})).status is Status.MERGEABLE
+
+
+# -- counting anew ---------------------------------------------------------------------------------
+
+
+def test_repairs_reviews_and_conflicts_are_counted_anew_after_a_persons_push() -> None:
+    again = (wish("resume"),)
+    old = done(*(f"tell:ci:{n}:x:r1" for n in range(3)), seconds_ago=500)
+    red = taken(pull={"checks": FAILED}, done=old, wishes=again)
+    assert decision(red).status is Status.CI_FAILED
+    base = done(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(3)), seconds_ago=500)
+    conflict = taken(pull={"merge": Merge.CONFLICT}, done=base, wishes=again)
+    assert decision(conflict).status is not Status.NEEDS_INPUT
+    rounds = done(*(f"tell:review:{n}:r1" for n in range(10)), seconds_ago=500)
+    asked_for = taken(pull={"comments": (remark(seconds_ago=90),)}, done=rounds)
+    assert decision(asked_for).status is not Status.NEEDS_INPUT
+
+
+def test_a_review_the_agent_left_unanswered_is_no_matter_after_a_persons_push() -> None:
+    told = done("tell:review:x:r1", "heard:c1:r1", seconds_ago=4000)
+    left = {"verdicts": (objection(),)}
+    after = taken(pull=left, done=told, agent=agent(seconds_ago=3900))
+    assert decision(after).status is Status.CHANGES_REQUESTED
+    rounds = done(*(f"tell:review:{n}:r1" for n in range(10)), seconds_ago=50)
+    more = taken(pull={"comments": (remark(seconds_ago=40),)}, done=rounds)
+    assert decision(more).reason is Reason.REPAIRS_EXHAUSTED
+
+
+def test_runs_that_broke_off_are_counted_anew_after_a_persons_push() -> None:
+    crashes = done("start:crash:r2", "start:crash:r3", "start:crash:r4", seconds_ago=200)
+    broken = {"run": 4, "agent": replace(ended(1), run=4), "done": crashes}
+    assert decision(taken(at=300, **broken)).status is Status.ERRORED
+    assert decision(taken(at=100, **broken)).status is not Status.ERRORED
+
+
+def test_an_escalation_is_gone_with_a_persons_push() -> None:
+    before = of({"checks": FAILED}, done=done(*(f"tell:ci:{n}:x:r1" for n in range(3))))
+    assert decision(before).reason is Reason.REPAIRS_EXHAUSTED
+    after = taken(pull={"checks": FAILED}, done=before.done)
+    assert (decision(after).status, decision(after).reason) == (
+        Status.CI_FAILED,
+        Reason.PERSON_PUSHED,
+    )
+
+
+# -- approvals and updates -------------------------------------------------------------------------
+
+
+def test_an_update_of_the_branch_keeps_an_approval_and_a_commit_does_not() -> None:
+    old = {"verdicts": (approval(HEAD),), "head_by": Mover.UPDATE, "person": None}
+    assert decision(taken(pull={**old, "carried": frozenset({HEAD})})).status is Status.MERGEABLE
+    assert decision(taken(pull=old)).status is Status.REVIEW_PENDING
+
+
+def test_behind_a_base_that_asks_for_more_github_is_asked_to_update_once() -> None:
+    behind = of({"merge": Merge.BEHIND})
+    update = do.UpdateBranch(key=f"update:{BASE}:{HEAD}", number=34, head=HEAD)
+    assert asked(behind) == [update]
+    assert keys(of({"merge": Merge.BEHIND}, done=done(update.key))) == []
+    assert keys(of({"merge": Merge.BEHIND, "base": NEXT}, done=done(update.key))) == [
+        f"update:{NEXT}:{HEAD}"
+    ]
+    assert keys(of({"merge": Merge.BEHIND}, agent=AT_WORK)) == []
+    pushed_since = Work(base=BASE, head=NEXT, dirty=False)
+    assert keys(of({"merge": Merge.BEHIND}, work=pushed_since, done=done(f"push:{NEXT}"))) == []
+
+
+def test_where_the_update_is_refused_the_agent_is_asked() -> None:
+    key = f"update:{BASE}:{HEAD}"
+    no = {key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="merge conflict")}
+    assert keys(of({"merge": Merge.BEHIND}, failures=no)) == [f"tell:conflict:{BASE}:{HEAD}:r1"]
+
+
+def test_what_github_has_not_worked_out_is_neither_updated_nor_told() -> None:
+    assert keys(of({"merge": Merge.UNKNOWN})) == []
+
+
+# -- how often -------------------------------------------------------------------------------------
+
+
+def test_ten_commits_an_hour_go_out_and_the_next_waits_its_time() -> None:
+    pushes = {f"push:{n:040x}": Done(at=ago(3000 - n)) for n in range(9)}
+    work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
+    full = published(work=work, done=pushes)
+    judged = decision(full)
+    assert not any(isinstance(action, do.Publish) for action in judged.actions)
+    assert judged.recheck_at == NOW + timedelta(seconds=600)
+    assert f"push:{NEXT}" in keys(full, pushes_per_hour=11)

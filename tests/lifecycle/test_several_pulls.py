@@ -1,0 +1,148 @@
+"""Several pull requests of one session: the worst is shown, each gets its due, stacks hold back."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.facts import Facts, Pull
+from lifecycle.policy import Mode
+from lifecycle.status import CheckState, Merge, PullState, Reason, Review, Status
+from tests.lifecycle.asking import asked, decision, keys
+from tests.lifecycle.universe import HEAD, approval, check, published, pull, remark
+
+OTHER = "e" * 40
+F = CheckState.FAILED
+
+
+def second(**given: Any) -> Pull:
+    """Another open pull request of the same session, from a branch of its own."""
+    return pull(number=35, branch="mergewright/12-second", head=OTHER, **given)
+
+
+def ready(made: Pull) -> Pull:
+    return replace(made, verdicts=(approval(made.head),))
+
+
+def both(one: Pull, other: Pull, **given: Any) -> Facts:
+    return published(pulls=(one, other), **given)
+
+
+RED, GREEN = {"checks": (check(F),)}, {"checks": (check(),)}
+WORST: dict[str, tuple[Pull, Pull, Status]] = {
+    "red checks before requested changes": (
+        pull(**RED),
+        second(review=Review.CHANGES_REQUESTED),
+        Status.CI_FAILED,
+    ),
+    "requested changes before a draft": (
+        pull(draft=True),
+        second(review=Review.CHANGES_REQUESTED),
+        Status.CHANGES_REQUESTED,
+    ),
+    "a draft before what is ready": (ready(pull()), second(draft=True), Status.PR_OPEN),
+    "what is ready before what is approved": (
+        ready(pull(merge=Merge.CONFLICT)),
+        ready(second()),
+        Status.MERGEABLE,
+    ),
+    "what is approved before what waits for a review": (
+        ready(pull(merge=Merge.CONFLICT)),
+        second(),
+        Status.APPROVED,
+    ),
+    "what waits for a review before what waits for checks": (
+        pull(checks=(check(CheckState.PENDING),)),
+        second(),
+        Status.REVIEW_PENDING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), WORST.values(), ids=WORST.keys())
+def test_of_several_pull_requests_the_worst_is_shown(
+    one: Pull, other: Pull, expected: Status
+) -> None:
+    assert decision(both(one, other)).status is expected
+    assert decision(both(other, one)).status is expected
+
+
+def test_a_cause_of_any_of_them_needs_people_and_is_told_there() -> None:
+    held = second(checks=(check(CheckState.ACTION_REQUIRED),))
+    told = decision(both(pull(**RED), held))
+    assert (told.status, told.reason) == (Status.NEEDS_INPUT, Reason.CHECKS_HELD)
+
+
+def test_the_agent_hears_of_each_of_them() -> None:
+    given = both(pull(comments=(remark("c1"),)), second(**RED))
+    said = [action.prompt for action in asked(given) if isinstance(action, do.Tell)]
+    assert [(each.name, each.values["pull"]) for each in said] == [
+        ("fix_ci", "35"),
+        ("address_review", "34"),
+    ]
+
+
+def test_what_is_ready_is_merged_while_another_waits() -> None:
+    given = both(ready(pull()), second())
+    merges = [a for a in asked(given, mode=Mode.MERGE) if isinstance(a, do.MergePull)]
+    assert [(each.number, each.sha) for each in merges] == [(34, HEAD)]
+
+
+def test_merged_when_none_is_open_and_one_is_merged() -> None:
+    closed, merged = PullState.CLOSED, PullState.MERGED
+    assert decision(both(pull(state=merged), second(state=closed))).status is Status.MERGED
+    assert decision(both(pull(state=closed), second(state=merged))).status is Status.MERGED
+    assert decision(both(pull(state=merged), second())).status is Status.REVIEW_PENDING
+    assert decision(both(pull(state=closed), second(state=closed))).status is Status.TERMINATED
+    assert decision(both(pull(state=closed), second())).status is Status.REVIEW_PENDING
+
+
+# -- stacks ----------------------------------------------------------------------------------------
+
+
+def stack(parent: dict[str, Any], child: dict[str, Any]) -> Facts:
+    lower = pull(branch="mergewright/12-more-tests", **parent)
+    return both(lower, second(base_branch="mergewright/12-more-tests", **child))
+
+
+APPROVED = {"verdicts": (approval(), approval(OTHER))}
+
+
+def test_the_readiness_of_a_child_is_hidden_while_its_parent_is_open() -> None:
+    given = stack({}, APPROVED)
+    assert decision(given).status is Status.REVIEW_PENDING
+    assert not any(isinstance(a, do.MergePull) for a in asked(given, mode=Mode.MERGE))
+    child = decision(stack({"checks": (check(CheckState.PENDING),)}, APPROVED))
+    assert child.status is Status.PR_OPEN
+
+
+def test_the_problems_of_a_child_are_not_hidden() -> None:
+    assert decision(stack({}, RED)).status is Status.CI_FAILED
+    assert decision(stack({}, {"review": Review.CHANGES_REQUESTED})).status is (
+        Status.CHANGES_REQUESTED
+    )
+
+
+def test_a_stacked_one_names_its_parent() -> None:
+    told = decision(stack(APPROVED, {"checks": (check(F),)}))
+    assert "stacked: it stands on #34, which is not merged" in told.blockers
+
+
+def test_once_its_parent_is_merged_a_child_is_ready() -> None:
+    given = stack({"state": PullState.MERGED}, APPROVED)
+    assert decision(given).status is Status.MERGEABLE
+
+
+def test_a_parent_is_not_held_back_by_its_child() -> None:
+    merges = [
+        action.number
+        for action in asked(stack(APPROVED, APPROVED), mode=Mode.MERGE)
+        if isinstance(action, do.MergePull)
+    ]
+    assert merges == [34]
+
+
+def test_one_on_the_base_branch_of_another_is_not_stacked() -> None:
+    assert decision(both(ready(pull()), ready(second()))).blockers == ()
+    assert keys(both(ready(pull()), ready(second())))
