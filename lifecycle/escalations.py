@@ -117,7 +117,7 @@ def checks_held(view: View) -> Escalation | None:
 
 def rounds_exhausted(view: View) -> Escalation | None:
     """Reviewers still ask for more after all the rounds the agent has, and none approves."""
-    if not view.review_cause or (view.approved and not view.objectors):
+    if not view.unheard or (view.approved and not view.objectors):
         return None
     if not spent(view.review_cause, view.rounds, view.policy.review_rounds):
         return None
@@ -130,7 +130,7 @@ def rounds_exhausted(view: View) -> Escalation | None:
 
 def review_in_vain(view: View) -> Escalation | None:
     """Requested changes stand, the agent was told and rests, and nothing came of it."""
-    if view.yielded or not (view.open_threads or view.objectors):
+    if not view.open_threads and not view.objectors:
         return None
     heard = [(told.at, cause) for cause in view.rounds if (told := view.past.heard(cause))]
     at, cause = max(heard, default=(view.now, ""))
