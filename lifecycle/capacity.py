@@ -5,7 +5,6 @@ time, so that whatever comes after it, it is the first one day. Who is first kee
 free, so that younger ones cannot pass it for ever, now in one group and now in another.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
@@ -109,6 +108,23 @@ class _Group(NamedTuple):
     name: str
 
 
+class _Left(dict[_Group, float]):
+    """How many more there may be of each group; looked up in the caps when it is first met."""
+
+    def __init__(self, caps: Caps) -> None:
+        super().__init__()
+        self._caps = caps
+
+    def __missing__(self, group: _Group) -> float:
+        self[group] = most = _CAPS[group.cap].most(self._caps, group.name) or float("inf")
+        return most
+
+    def take(self, groups: Iterable[_Group]) -> None:
+        """One more is at work in each of them."""
+        for group in groups:
+            self[group] -= 1
+
+
 def hand_out(
     waiting: Iterable[Contender],
     holding: Sequence[Contender],
@@ -120,21 +136,23 @@ def hand_out(
 
     `free_mb` is the memory that the machine has left; None: nobody knows, and it limits nothing.
     """
-    busy = list(holding)
-    taken = Counter(group for one in busy for group in _groups(one, caps))
-    room = _starts_that_fit(busy, caps, free_mb, now)
+    busy = [_groups(one) for one in holding]
+    left = _Left(caps)
+    for groups in busy:
+        left.take(groups)
+    room = _starts_that_fit(holding, caps, free_mb, now)
     given: list[str] = []
     waits: dict[str, str] = {}
     for one in in_line(waiting, caps):
-        groups = _groups(one, caps)
-        full = [group for group in groups if taken[group] >= _most(group, caps)]
+        groups = _groups(one)
+        full = [group for group in groups if left[group] <= 0]
         if not full and (room is None or len(given) < room):
             given.append(one.session)
-            busy.append(one)
-            taken.update(groups)
+            busy.append(groups)
+            left.take(groups)
             continue
         if not waits:
-            taken.update(_kept(groups, full, [_groups(other, caps) for other in busy]))
+            left.take(_kept(groups, full, busy))
         waits[one.session] = _why(full[0], caps) if full else NO_MEMORY
     return Handed(given=tuple(given), waits=waits)
 
@@ -179,19 +197,15 @@ def reason_of(waits: str) -> Reason:
     return Reason.NO_MEMORY if waits == NO_MEMORY else Reason.NO_SLOT
 
 
-def _groups(one: Contender, caps: Caps) -> list[_Group]:
-    """The groups it belongs to whose number is limited."""
-    named = [(row, cap.group(one)) for row, cap in enumerate(_CAPS)]
-    groups = [_Group(row, name) for row, name in named if name is not None]
-    return [group for group in groups if _most(group, caps)]
-
-
-def _most(group: _Group, caps: Caps) -> int:
-    return _CAPS[group.cap].most(caps, group.name)
+def _groups(one: Contender) -> list[_Group]:
+    """Every group it belongs to."""
+    named = enumerate(cap.group(one) for cap in _CAPS)
+    return [_Group(row, name) for row, name in named if name is not None]
 
 
 def _why(group: _Group, caps: Caps) -> str:
-    return _CAPS[group.cap].why.format(name=group.name, most=_most(group, caps))
+    cap = _CAPS[group.cap]
+    return cap.why.format(name=group.name, most=cap.most(caps, group.name))
 
 
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:

@@ -165,7 +165,12 @@ WHOLE_LIFECYCLE = (
     "ALTER TABLE sessions DROP COLUMN claimed_until",
     "ALTER TABLE sessions DROP COLUMN epoch",
     "DROP INDEX sessions_queued",
-    "CREATE INDEX sessions_wanting ON sessions (wanted_since) WHERE slot = 0 AND wants_slot = 1",
+    # All that the line is made of, so that it is read without the large columns.
+    """CREATE INDEX sessions_wanting ON sessions (
+        wanted_since, id, project, agent_type, agent_name, requester, priority, waits
+    ) WHERE slot = 0 AND wants_slot = 1""",
+    """CREATE INDEX sessions_untold ON sessions (id)
+        WHERE slot = 0 AND wants_slot = 1 AND waits = ''""",
     "UPDATE sessions SET agent_name = agent_type",
     "CREATE INDEX sessions_requester ON sessions (project, requester, created)",
     # Who held a slot, and how long.

@@ -13,6 +13,11 @@ from bot.store.sessions import wake
 from bot.store.values import Kind, Queued
 from lifecycle.capacity import Caps, Contender, hand_out, places
 
+#: Whether a look may change anything: somebody was not told yet why it waits, or a slot is free.
+WORTH_IT = """SELECT EXISTS (
+        SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1 AND waits = ''
+    ) OR ((SELECT count(*) FROM sessions WHERE slot = 1) < ? AND EXISTS (
+        SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1))"""
 #: What a person asks for is awaited from then on, until the session has had a slot for it.
 WAITING = """SELECT id, project, agent_type, agent_name, requester, priority, waits,
         wanted_since AS since, EXISTS (SELECT 1 FROM wishes WHERE session = sessions.id
@@ -49,7 +54,8 @@ class Slots(Base):
         """
         now = self.clock()
         with self._read() as connection:
-            if not any(_changes(connection, caps, free_mb, now)):
+            (worth_it,) = connection.execute(WORTH_IT, (caps.sessions,)).fetchone()
+            if not worth_it or not any(_changes(connection, caps, free_mb, now)):
                 return []
 
         def work(connection: sqlite3.Connection) -> list[str]:

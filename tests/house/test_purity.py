@@ -8,7 +8,6 @@ from tests.house.source import ROOMS, Module, modules
 
 #: All of the standard library that can neither see nor change the world.
 PURE = {
-    "collections",
     "collections.abc",
     "copy",
     "datetime",

@@ -143,3 +143,30 @@ def test_how_long_a_slot_was_held_is_written_down_once(room: Room, store: Store)
         return [(row["taken"], row["freed"]) for row in connection.execute("SELECT * FROM slots")]
 
     assert store.write(held) == [(taken.timestamp(), freed.timestamp())]
+
+
+def test_who_comes_when_all_slots_are_taken_is_told_too(room: Room, store: Store) -> None:
+    made(room, 1)
+    store.take_slots(Caps(sessions=1))
+    made(room, 2)
+    assert store.take_slots(Caps(sessions=1)) == ["widgets-2"]
+    assert store.facts("widgets-2").waits == "every slot is taken, 1 in all"
+
+
+def test_what_holds_a_slot_for_a_person_takes_no_place_of_the_others(
+    room: Room, store: Store
+) -> None:
+    made(room, 1)
+    granted(room, "widgets-1", "start")
+    store.take_slots(Caps(sessions=2, reserved=1))
+    made(room, 2)
+    store.take_slots(Caps(sessions=2, reserved=1))
+    assert [one.slot for one in store.sessions()] == [True, True]
+
+
+def test_a_priority_can_change_while_it_waits(room: Room, store: Store) -> None:
+    made(room, 1, 2, 3)
+    store.prioritise("widgets-3", 1)
+    assert [place.session for place in store.queue(Caps())] == named([3, 1, 2])
+    store.prioritise("widgets-3", -1)
+    assert [place.session for place in store.queue(Caps())] == named([1, 2, 3])
