@@ -15,6 +15,7 @@ from bot.github.read import IssueReading, Labeling
 from bot.identities import Identities
 from bot.journal import Journal, Step
 from bot.people import People
+from bot.reopened import wish_to_restore
 from bot.retries import Retries
 from bot.store import DueTouch, NewSession, NewWish, Observed, Session, Store, Touch
 from bot.watch_pulls import WatchPulls
@@ -133,6 +134,10 @@ class WatchIssues:
         if not issue.open:
             # A merge closes its issue: what is known of the pull request has to come first.
             self._pulls.read_again(session)
+        if issue.open and not session.issue.open:
+            wish = wish_to_restore(session, reading, self._people, self._clock())
+            if wish is not None:
+                self._store.add_wish(wish)
         put = labelling(reading, label)
         before = session.issue.labelled_at
         if issue.open and put is not None and (before is None or put.at > before):

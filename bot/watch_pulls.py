@@ -13,6 +13,7 @@ from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import PullReading
 from bot.journal import Journal, Step
 from bot.people import People
+from bot.reopened import wish_to_restore
 from bot.retries import Retries
 from bot.store import DueTouch, Observed, Session, Store, Touch
 from config.settings import Project
@@ -169,7 +170,10 @@ class WatchPulls:
                 continue
             if number not in known and self._adopting(repository, reading) != session:
                 continue
-            known[number] = self._complete(before, reading, known.get(number))
+            earlier = known.get(number)
+            if earlier is not None and earlier.state is PullState.CLOSED:
+                self._reopened(before, reading)
+            known[number] = self._complete(before, reading, earlier)
         pulls = tuple(known[number] for number in sorted(known))
         changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
         if changed:
@@ -179,6 +183,16 @@ class WatchPulls:
             return None
         self._unknown[session] = self._unknown.get(session, 0) + 1
         return timedelta(seconds=delay(self._unknown[session], *_MERGE_UNKNOWN))
+
+    def _reopened(self, session: Session, reading: PullReading) -> None:
+        """Who opens a pull request again wants its session back."""
+        if session.ended is None or reading.pull.state is not PullState.OPEN:
+            return
+        events = self._github.read.issue(session.repository, reading.pull.number)
+        if events is not None:
+            wish = wish_to_restore(session, events, self._people, self._clock())
+            if wish is not None:
+                self._store.add_wish(wish)
 
     def _complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
         """Add what GitHub does not say in one answer: permissions, logs, who pushed, since when."""

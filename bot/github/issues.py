@@ -1,7 +1,7 @@
 """An issue as GitHub tells it -> an `IssueReading`."""
 
 from bot.github.pulls import login_of
-from bot.github.readings import Edit, IssueReading, Labeling
+from bot.github.readings import Edit, IssueReading, Labeling, Reopening
 from bot.github.shapes import IssueOrPull
 from lifecycle.facts import Issue
 
@@ -15,6 +15,11 @@ def issue_of(said: IssueOrPull) -> IssueReading:
         Edit(actor=login_of(event.actor), at=event.created_at)
         for event in events
         if event.typename == "RenamedTitleEvent"
+    ]
+    reopened = [
+        Reopening(actor=login_of(event.actor), at=event.created_at)
+        for event in events
+        if event.typename == "ReopenedEvent"
     ]
     rewritten = (
         [Edit(actor=login_of(said.editor), at=said.last_edited_at)] if said.last_edited_at else []
@@ -42,4 +47,5 @@ def issue_of(said: IssueOrPull) -> IssueReading:
             if event.typename in LABELINGS and event.label
         ),
         edits=tuple(sorted([*renamed, *rewritten], key=lambda edit: edit.at)),
+        reopened=max(reopened, key=lambda event: event.at, default=None),
     )

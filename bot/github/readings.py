@@ -35,6 +35,13 @@ class Edit(Struct, frozen=True, kw_only=True):
     at: datetime
 
 
+class Reopening(Struct, frozen=True, kw_only=True):
+    """That somebody opened an issue or a pull request again."""
+
+    actor: str  #: Empty where the account is gone: then nobody may be assumed.
+    at: datetime
+
+
 class IssueReading(Struct, frozen=True, kw_only=True):
     """An issue (or a pull request, which shares the numbers) with who labelled and edited it.
 
@@ -47,6 +54,7 @@ class IssueReading(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...]
     labelings: tuple[Labeling, ...]  #: Oldest first.
     edits: tuple[Edit, ...]  #: Oldest first: each change of the title, the last one of the body.
+    reopened: Reopening | None = None  #: The last time that it was.
 
 
 class PullReading(Struct, frozen=True, kw_only=True):

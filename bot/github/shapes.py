@@ -71,7 +71,7 @@ class RepositoryName(Shape, frozen=True):
 
 
 class Event(Shape, frozen=True):
-    """A label put on or taken off, or a new title."""
+    """A label put on or taken off, a new title, or that it was reopened."""
 
     typename: str = field(name="__typename")
     created_at: datetime
