@@ -13,10 +13,12 @@ from lifecycle.facts import Facts, Wish
 from lifecycle.policy import Policy
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation
-from lifecycle.status import Reason
+from lifecycle.status import Activity, Reason
 from lifecycle.view import View
 
 _HOUR, _DAY = 3600.0, 86_400.0
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_ACTIVE = Activity.ACTIVE
 
 
 class Budget(NamedTuple):
@@ -100,10 +102,10 @@ BUDGETS: Final = (
 def _reached(row: Budget, view: View, amount: float) -> bool:
     """Whether so much is spent, with the turn that is under way."""
     left = amount - row.spent(view.facts)
-    since = view.facts.agent.since
-    if left <= 0 or not row.seconds or since is None or view.talk is not Talk.ACTIVE:
+    agent = view.facts.agent
+    if left <= 0 or not row.seconds or agent.since is None or agent.activity is not _ACTIVE:
         return left <= 0
-    return view.passed(since, left * row.seconds)
+    return view.talk is Talk.ACTIVE and view.passed(agent.since, left * row.seconds)
 
 
 def exhausted(view: View) -> Escalation | None:

@@ -173,6 +173,37 @@ def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench)
     assert CLOSE.key in facts(bench).pending
 
 
+def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) -> None:
+    assert bench.room.store.freeze("", by="alice")
+    bench.wanted = False  # Nothing is, in a freeze: it must not be taken back for that.
+    for _ in range(5):
+        assert bench.drains() == 1
+        assert bench.drains() == 0
+        bench.room.clock.passes(2)
+    assert bench.did == []
+    assert facts(bench).failures == {}
+    assert CLOSE.key in facts(bench).pending
+    bench.wanted = True
+    bench.room.store.unfreeze("", by="alice")
+    assert bench.drains() == 1
+    assert bench.did == [CLOSE.key]
+
+
+def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Bench) -> None:
+    effects: list[str] = []
+
+    def slowly(due: Due, check: Check) -> Outcome:
+        bench.room.store.freeze("", by="alice")
+        check()
+        effects.append(due.action.key)
+        return Outcome()
+
+    bench.doing = slowly
+    bench.drains()
+    assert effects == []
+    assert CLOSE.key in facts(bench).pending
+
+
 def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
     bench: Bench,
 ) -> None:

@@ -11,10 +11,11 @@ from lifecycle.budgets import BUDGETS, left
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Agent, Facts, Spending
 from lifecycle.policy import Policy
+from lifecycle.signals import Talk
 from lifecycle.status import Activity, Reason, Status
 from lifecycle.view import View
 from tests.lifecycle.life import Life
-from tests.lifecycle.universe import NOW, agent, ago, ended, facts, wish
+from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, wish
 
 TODAY = NOW.date().isoformat()
 #: Of each budget: facts with so much of it spent, a policy with such a limit, and what is said.
@@ -145,6 +146,13 @@ def test_the_turn_under_way_counts_from_its_beginning_while_the_agent_is_active(
     assert decision(replace(given, agent=replace(active, since=None)), session_hours=2).status is (
         Status.WORKING
     )
+
+
+def test_an_agent_that_rested_for_long_and_has_just_been_told_something_has_not_worked() -> None:
+    given = facts(agent=agent(Activity.IDLE, 90_000), done=done("tell:review:x:r1", seconds_ago=5))
+    found = decision(given, session_hours=2.0)
+    assert found.signals.talk is Talk.ACTIVE
+    assert found.status is Status.WORKING
 
 
 def test_the_end_of_the_time_is_looked_at_when_it_comes() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bot.store import BadRow, Observed, Store, Touch
-from lifecycle.actions import CloseIssue, Comment, Stop
+from lifecycle.actions import CloseIssue, Comment, Prompt, Start, Stop
 from lifecycle.facts import Agent
 from lifecycle.status import Activity, Reason
 from tests.store.conftest import Room
@@ -47,6 +47,29 @@ def test_sessions_do_not_wait_for_each_other(room: Room, store: Store, name: str
     room.decides(other, SECOND)
     assert [due.session for due in store.due_actions(room.now)] == [name, other]
     assert [due.session for due in store.due_actions(room.now, limit=1)] == [name]
+
+
+def test_what_is_held_is_no_failed_try(room: Room, store: Store, name: str) -> None:
+    later = room.now + timedelta(seconds=60)
+    for _ in range(2):
+        (due,) = store.due_actions(room.now)
+        store.hold(due.seq, later)
+    assert store.due_actions(room.now) == []
+    (due,) = store.due_actions(later)
+    assert (due.action, due.attempts) == (FIRST, 0)
+
+
+def test_a_start_says_since_when_it_is_being_tried(room: Room, store: Store, name: str) -> None:
+    assert store.facts(name).start_due is None
+    start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
+    room.decides(name, start)
+    assert store.facts(name).start_due == room.now
+    (seq,) = (one.seq for one in store.outbox(name) if one.key == start.key)
+    again = room.now + timedelta(seconds=60)
+    store.mark_retry(seq, "not now", again)
+    assert store.facts(name).start_due == again
+    store.mark_done(seq, "run 1", again)
+    assert store.facts(name).start_due is None
 
 
 def test_an_action_to_be_tried_again_holds_nothing_back(

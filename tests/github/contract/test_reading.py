@@ -105,6 +105,20 @@ def test_a_closed_issue_says_why(github: GitHub, repo: Repository, reason: str, 
     assert (reading.issue.open, reading.issue.state_reason) == (True, "")
 
 
+def test_who_opened_it_again_last_is_told(github: GitHub, repo: Repository, pull: Pull) -> None:
+    for thing in (repo.open_issue("Retry", by="zoe"), pull):
+        fresh = github.read.issue(repo.full_name, thing.number)
+        assert fresh is not None
+        assert fresh.reopened is None
+        for login in ("zoe", "ann"):
+            thing.close(by=login)
+            thing.reopen(by=login)
+        reading = github.read.issue(repo.full_name, thing.number)
+        assert reading is not None
+        assert reading.reopened is not None
+        assert reading.reopened.actor == "ann"
+
+
 def test_a_pull_request_is_told_from_an_issue(github: GitHub, pull: Pull) -> None:
     pull.label("agent", by="ann")
     reading = github.read.issue(pull.repo.full_name, pull.number)

@@ -92,6 +92,20 @@ def test_a_reaction_is_there_once(github: GitHub, repo: Repository) -> None:
     assert [(each.user.login, each.content) for each in comment.reactions] == [("wright", "eyes")]
 
 
+def test_a_label_is_put_on_and_taken_off_as_often_as_it_is_said(
+    github: GitHub, repo: Repository
+) -> None:
+    issue = repo.open_issue("Retry", by="zoe")
+    for _ in range(2):
+        github.write.label(repo.full_name, issue.number, "mergewright:needs-input", on=True)
+        assert issue.labels == ["mergewright:needs-input"]
+    for _ in range(2):
+        github.write.label(repo.full_name, issue.number, "mergewright:needs-input", on=False)
+        assert issue.labels == []
+    with pytest.raises(Refused):
+        github.write.label(repo.full_name, 999, "mergewright:needs-input", on=True)
+
+
 def test_a_thread_is_answered_once(github: GitHub, server: GitHubServer, pull: Pull) -> None:
     pull.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 2?"), ("retry.py", 1, "Ok.")])
     thread = pull.threads[0]

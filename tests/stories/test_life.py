@@ -1,0 +1,196 @@
+"""How people hold a session up, bring it back, and steer it in the middle of everything."""
+
+import json
+
+import pytest
+
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, MALLORY, IssueStory, World
+
+RESUMED = "was stopped before you had finished"
+
+
+def begun(world: World, **policy: object) -> IssueStory:
+    world.bot_starts(policy)
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    return issue
+
+
+def reviewed(world: World, **policy: object) -> IssueStory:
+    """As far as a pull request that waits for its review."""
+    issue = begun(world, **policy)
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    issue.pull.ci_passes()
+    issue.becomes("review_pending")
+    return issue
+
+
+def is_told(issue: IssueStory, text: str) -> None:
+    """Wait until the bot has said so on the issue."""
+    eventually(lambda: any(text in said for said in issue.said()), f"{text!r} is said")
+
+
+def test_a_person_pauses_and_resumes_an_agent_in_the_middle_of_its_work(world: World) -> None:
+    issue = begun(world)
+    issue.agent.writes({"half.txt": "half\n"})
+    issue.issue.comment("/mergewright pause", by=ALICE)
+    issue.becomes("paused")
+    eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
+    assert "park:work:r1" in world.store.facts(issue.id).done
+    issue.issue.comment("/mergewright resume", by=ALICE)
+    assert issue.agent.hears(RESUMED)["run"] == 2
+    issue.agent.commits({"half.txt": "whole\n"}).ends_its_turn()
+    assert issue.pull
+
+
+def restarts(issue: IssueStory) -> None:
+    issue.issue.comment("/mergewright restart", by=ALICE)
+    assert issue.agent.hears(RESUMED)["run"] == 2
+    eventually(lambda: issue.session and issue.session.agent.run == 2, "the second run is seen")
+
+
+@pytest.mark.parametrize(
+    "status", ["working", "needs_input", "ci_failed", "review_pending", "changes_requested"]
+)
+def test_a_restart_begins_a_new_run_whatever_the_session_is_at(world: World, status: str) -> None:
+    issue = begun(world)
+    if status == "working":
+        issue.agent.writes({"a.txt": "a\n"})
+    elif status == "needs_input":
+        issue.agent.asks("May I?")
+    else:
+        issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+        if status == "ci_failed":
+            issue.pull.ci_fails()
+        elif status == "changes_requested":
+            issue.pull.reviewer_asks_for("another test")
+        else:
+            issue.pull.ci_passes()
+    issue.becomes(status)
+    restarts(issue)
+
+
+@pytest.mark.parametrize("status", ["queued", "killed"])
+def test_a_restart_of_what_does_not_run_is_explained(world: World, status: str) -> None:
+    world.bot_starts(sessions=1)
+    first = world.issue("First").is_labelled()
+    first.agent.starts()
+    issue = world.issue("Second").is_labelled()
+    issue.becomes("queued")
+    if status == "killed":
+        issue.issue.comment("/mergewright stop", by=ALICE)
+        issue.becomes("killed")
+    issue.issue.comment("/mergewright restart", by=ALICE)
+    is_told(issue, f"There is nothing to restart, `{status}`")
+
+
+def test_a_budget_that_is_reached_pauses_until_it_is_raised(world: World) -> None:
+    issue = begun(world, session_usd=1.0)
+    issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 0.85})}")
+    is_told(issue, "80% of the 1.00 USD of this session are used")
+    issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
+    issue.becomes("paused")
+    is_told(issue, "the 1.00 USD of this session are used up")
+    issue.issue.comment("/mergewright resume", by=ALICE)
+    is_told(issue, "It stays paused")
+    issue.issue.comment("/mergewright budget +1", by=ALICE)
+    assert issue.agent.hears(RESUMED)["run"] == 2
+    issue.becomes("working")
+
+
+def test_a_pull_request_that_is_closed_and_opened_again_goes_on(world: World) -> None:
+    issue = reviewed(world)
+    issue.pull.pull.close(by=ALICE)
+    issue.becomes("terminated")
+    eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
+    world.waits_for_the_next_second()
+    issue.pull.pull.reopen(by=MALLORY)
+    issue.pull.pull.close(by=ALICE)
+    world.waits_for_the_next_second()
+    issue.pull.pull.reopen(by=ALICE)
+    assert issue.agent.hears(RESUMED)["run"] == 2
+    assert issue.becomes("review_pending").restored_at is not None
+
+
+def test_an_issue_that_is_closed_and_opened_again_goes_on(world: World) -> None:
+    issue = begun(world)
+    issue.issue.close(by=ALICE)
+    issue.becomes("done")
+    world.waits_for_the_next_second()
+    issue.issue.reopen(by=ALICE)
+    assert issue.agent.hears(RESUMED)["run"] == 2
+
+
+def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None:
+    issue = reviewed(world)
+    world.time_passes(days=1)
+    eventually(lambda: "park:rest:r1" in world.store.facts(issue.id).done, "it is parked")
+    eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
+    issue.becomes("review_pending")
+    issue.pull.reviewer_asks_for("a second widget")
+    assert issue.agent.hears("a second widget")["run"] == 2
+    issue.agent.commits({"widgets.txt": "one\ntwo\n"}).ends_its_turn()
+    issue.pull.is_answered("Done in")
+
+
+def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None:
+    issue = begun(world)
+    issue.agent.asks("Which colour?")
+    issue.becomes("needs_input")
+    eventually(lambda: "mergewright:needs-input" in issue.issue.labels, "people are called")
+    world.time_passes(days=1)
+    eventually(lambda: "park:rest:r1" in world.store.facts(issue.id).done, "it is parked")
+    session = issue.becomes("needs_input")
+    assert "Which colour?" in session.because
+    issue.issue.comment("/mergewright answer Green.", by=ALICE)
+    heard = issue.agent.hears("Green.")
+    assert (heard["run"], "Which colour?" in heard["text"]) == (2, True)
+    eventually(lambda: issue.issue.labels == ["mergewright"], "the label is taken off")
+
+
+def test_what_is_told_to_an_agent_that_asks_reaches_it_where_it_waits(world: World) -> None:
+    issue = begun(world)
+    issue.agent.asks("Which colour?")
+    issue.becomes("needs_input")
+    issue.issue.comment("/mergewright answer Green.", by=ALICE)
+    heard = issue.agent.hears("Green.")
+    assert (heard["run"], heard["kind"]) == (1, "message")
+
+
+def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) -> None:
+    issue = reviewed(world, mode="propose")
+    store = world.store
+    facts = store.facts(issue.id)
+    store.freeze("", by=ALICE)
+    before = len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)
+    issue.pull.reviewer_asks_for("a second widget")
+    world.time_passes(minutes=5)
+    issue.becomes("changes_requested")
+    other = world.issue("Another").is_labelled()
+    other.becomes("queued")
+    eventually(
+        lambda: issue.session and issue.session.blockers[0].startswith("frozen: "),
+        "the freeze is a blocker",
+    )
+    assert issue.session
+    assert (len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)) == before
+    assert set(store.facts(issue.id).done) == set(facts.done)
+    store.unfreeze("", by=ALICE)
+    issue.agent.hears("a second widget")
+    other.agent.starts()
+
+
+def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: World) -> None:
+    issue = begun(world)
+    world.github.fail_next("POST", r"/pulls$", status=502)
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    branch = eventually(lambda: issue.session and issue.session.branch, "its branch")
+    key = f"pull:{branch}"
+    eventually(lambda: key in world.store.facts(issue.id).pending, "the pull request is ordered")
+    issue.issue.comment("/mergewright freeze", by=ALICE)
+    eventually(lambda: len(world.store.facts(issue.id).wishes) == 1, "the freeze is granted")
+    assert key in world.store.facts(issue.id).pending | set(world.store.facts(issue.id).done)
+    issue.issue.comment("/mergewright unfreeze", by=ALICE)
+    assert issue.pull
+    assert world.store.facts(issue.id).failures == {}
