@@ -144,8 +144,10 @@ class Act:
             # GitHub may be at a push of ours that a crash left unmarked, or at a person's commit
             # that the agent has taken in. What is contained in `head` cannot be lost by it.
             mirror.refresh()
-            there = mirror.head_of(session.branch)
-            if not refused.moved or there is None or not mirror.is_ancestor(there, head):
+            # A branch that was deleted there before it had a pull request is made anew.
+            there = mirror.head_of(session.branch) or ""
+            contained = mirror.is_ancestor(there, head) if there else not session.pulls
+            if not refused.moved or not contained:
                 raise
             mirror.push(head, session.branch, expected=there)
         return Outcome(result=head, touches=(_branch(session),))

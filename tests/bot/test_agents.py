@@ -1,12 +1,17 @@
 """What concerns a program and its workspace, over real git: begun again, given back, kept."""
 
 import shutil
+from typing import Any
 
 import pytest
 
+from bot.act import Act
 from bot.outbox import Impossible
-from lifecycle.status import Reason
-from tests.bot.site import Site
+from bot.store import Observed
+from lifecycle.actions import Publish
+from lifecycle.facts import Pull
+from lifecycle.status import PullState, Reason
+from tests.bot.site import Site, git
 
 
 def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: Site) -> None:
@@ -55,6 +60,44 @@ def test_a_session_that_had_no_commit_begins_anew(site: Site) -> None:
     shutil.rmtree(site.workspace.place)
     site.starts(run=2)
     assert site.workspace.made
+
+
+def publishes(site: Site) -> str:
+    """The outbox has the agent's commits pushed."""
+    nobody: Any = None
+    act = Act(site.room.store, nobody, site.sites, site.agents, site.room.clock)
+    head = site.workspace.head() or ""
+    site.room.orders(site.id, Publish(key=f"push:{head}", head=head), run=site.session.run)
+    (due,) = site.room.store.due_actions(site.room.clock())
+    outcome = act.do(due, lambda: None)
+    site.room.store.mark_done(due.seq, outcome.result, site.room.clock())
+    site.room.clock.passes(1)
+    return head
+
+
+def test_a_branch_that_was_deleted_on_github_is_pushed_anew_after_a_restore(site: Site) -> None:
+    site.starts()
+    site.commits("a")
+    first = publishes(site)
+    git(site.github, "branch", "-D", site.session.branch)
+    shutil.rmtree(site.workspace.place)
+    site.starts(run=2)
+    assert site.workspace.head() == first
+    site.commits("b")
+    second = publishes(site)
+    assert git(site.github, "rev-parse", site.session.branch) == second
+
+
+def test_a_branch_that_was_deleted_with_its_pull_request_is_not_pushed_again(site: Site) -> None:
+    site.starts()
+    site.commits("a")
+    first = publishes(site)
+    pull = Pull(number=34, head=first, branch=site.session.branch, state=PullState.CLOSED)
+    site.room.store.observe([Observed(session=site.id, pulls=(pull,))], site.room.clock())
+    git(site.github, "branch", "-D", site.session.branch)
+    site.commits("b")
+    with pytest.raises(Impossible, match="stale info"):
+        publishes(site)
 
 
 def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(site: Site) -> None:

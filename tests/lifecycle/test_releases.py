@@ -4,12 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.facts import Agent, Ended, Facts
 from lifecycle.status import Reason, Status
 from tests.lifecycle.asking import asked, decision
-from tests.lifecycle.universe import NOW, done, facts
+from tests.lifecycle.universe import NOW, ago, done, facts, wish
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.TERMINATED, Status.ERRORED, Status.DONE])
@@ -33,3 +34,21 @@ def test_what_ended_without_a_merge_keeps_its_workspace_for_two_weeks(status: St
     again = decision(over(14, done=done("stop:r1", "release:r1")))
     assert again.status is status
     assert not again.holds_slot
+
+
+def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() -> None:
+    at = ago(20 * 86_400)
+    end = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", at=at)
+    stopped = done("stop:r1", seconds_ago=20 * 86_400 - 10)
+    again = wish("restore", at=ago(5))
+    given = facts(ended=end, done=stopped, pending=frozenset({"release:r1"}), wishes=(again,))
+    refused = decision(given)
+    assert refused.status is Status.CLEANUP
+    (said,) = (a for a in refused.actions if a.key == f"comment:wish:{again.key}")
+    assert isinstance(said, do.Comment)
+    assert "cannot be brought back" in said.values["text"]
+    released = {**stopped, **done("release:r1", seconds_ago=2), **done(said.key, seconds_ago=3)}
+    over = facts(ended=end, done=released, wishes=(again,), slot=False)
+    assert decision(over).status is Status.KILLED
+    later = replace(again, key="comment:later", at=ago(1))
+    assert decision(replace(over, wishes=(again, later))).status is Status.QUEUED
