@@ -136,7 +136,7 @@ def _settings() -> Iterator[tuple[str, ...]]:
     section = ""
     for line in re.sub(r"^#(?! )", "", text, flags=re.MULTILINE).splitlines():
         if line.startswith("["):
-            section = re.sub(r"(projects|agent-types)\..+", r"\1.NAME", line.strip("[]"))
+            section = re.sub(r"(projects|agent-types|agents)\..+", r"\1.NAME", line.strip("[]"))
         elif setting := _SETTING.fullmatch(line):
             yield f"`{section}.{setting['key']}`", f"`{setting['value']}`", setting["says"]
 

@@ -16,6 +16,7 @@ from sqlite_utils import Database
 
 from bot.store import Store, StoreClosed, StoreUnusable
 from bot.store.schema import migrations
+from lifecycle.capacity import Caps
 from lifecycle.facts import Spending, Wish
 from tests.store.conftest import Room
 
@@ -220,5 +221,8 @@ def test_a_database_of_the_first_version_is_brought_up_to_date(path: Path) -> No
         datetime.fromtimestamp(7, UTC),
     )
     assert store.facts("widgets-1").spent_today == Spending()
+    assert (working.agent_name, waiting.agent_name) == ("claude", "claude")
+    store.take_slots(Caps(agents={"claude": 1}))
+    assert "the agent claude" in store.facts("widgets-2").waits, "the other holds its slot"
     store.close()
     Store.reading(path).close()
