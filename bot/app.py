@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,6 +27,7 @@ from bot.prompts import Prompts
 from bot.retention import Busy, Retention
 from bot.sites import Sites, programs
 from bot.store import Store, this_process
+from bot.terminals import terminal
 from bot.ticker import Job, Lane, Ticker
 from bot.watch_agents import WatchAgents
 from bot.watch_issues import WatchIssues
@@ -35,7 +35,6 @@ from bot.watch_pulls import WatchPulls
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.serve import Server
-from bot.web.views import Terminal
 from bot.web.webhook import Limits
 from bot.wishes import Wishes
 from config.load import Secrets
@@ -44,7 +43,6 @@ from lifecycle.policy import Mode
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.machine import free_mb
-from runtimes.supervised import tail
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +134,13 @@ class App:
             journal,
         )
         self.wishes = Wishes(
-            self.store, self.github, people, self.watch_issues, clock, self._may_speak
+            self.store,
+            self.github,
+            people,
+            self.watch_issues,
+            clock,
+            self._may_act,
+            self._may_speak,
         )
         self.engine = Engine(self.store, policy, clock, journal, self._doing.kick)
         self.archive = Archive(self.sites)
@@ -302,7 +306,10 @@ class App:
 
     def _may_speak(self, repository: str) -> bool:
         """Whether something may be said there that no session says."""
-        return self._settings.policy.mode is not Mode.OBSERVE and self._may_act()
+        projects = self._settings.projects.items()
+        scopes = {f"project:{name}" for name, one in projects if one.repository == repository}
+        frozen = any(one.scope in {"", *scopes} for one in self.store.freezes())
+        return self._settings.policy.mode is not Mode.OBSERVE and not frozen
 
     # -- lanes -----------------------------------------------------------------------------------
 
@@ -372,21 +379,3 @@ class App:
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
-
-
-def terminal(store: Store, sites: Sites) -> Terminal:
-    """How the page shows a session's program."""
-
-    def attach(id: str) -> str:
-        session = store.session(id)
-        if session is None or not session.run or session.ended is not None:
-            return ""
-        return shlex.join(sites.runtime.attach(sites.handle(id, session.run)))
-
-    def output(id: str) -> str:
-        session = store.session(id)
-        if session is None or not session.run:
-            return ""
-        return tail(sites.layout.run(id, session.run) / "output.log")
-
-    return Terminal(attach=attach, log=output)

@@ -8,7 +8,7 @@ from bot import words
 from bot.asking import from_here, standing_head
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure, Refused
+from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.people import People
 from bot.retries import Retries
 from bot.store import NewWish, Session, Store
@@ -27,14 +27,18 @@ class Wishes:
         people: People,
         issues: WatchIssues,
         clock: Clock,
+        may_act: Callable[[], bool],
         may_speak: Callable[[str], bool],
     ) -> None:
-        """`may_speak`: whether anything may be written to this repository now."""
+        """`may_act`: whether the database is ours, asked before an answer goes out; `may_speak`:
+        whether anything may be written to this repository.
+        """
         self._store = store
         self._github = github
         self._people = people
         self._issues = issues
         self._clock = clock
+        self._may_act = may_act
         self._may_speak = may_speak
         self._retries = Retries(clock)
         self._waiting: dict[str, datetime] = {}  # By repository.
@@ -84,6 +88,8 @@ class Wishes:
         wish is settled.
         """
         if topic and not from_here(wish.actor) and self._may_speak(wish.repository):
+            if not self._may_act():
+                raise TryLater("this bot acts no more; the next one answers")
             body = words.say(topic, {"kind": wish.kind, "text": wish.text, "why": why})
             try:
                 self._github.write.comment(wish.repository, wish.number, body, wish.key)

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import httpx
 from msgspec import Struct, convert
-from rich.console import Console
+from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
 from bot.cli import given
 from bot.cli.refused import Refused
+from bot.cli.screens import show, show_json
 from bot.clock import utc_now
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
@@ -54,7 +55,7 @@ class Installation(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
 
 
-def examine(config: Path | None, environ: Mapping[str, str]) -> bool:
+def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = False) -> bool:
     """Print one line for each check; whether none failed."""
     findings = [(name, check()) for name, check in OF_THE_MACHINE]
     try:
@@ -65,7 +66,10 @@ def examine(config: Path | None, environ: Mapping[str, str]) -> bool:
     else:
         installed = Installation(settings=settings, secrets=secrets, environ=environ)
         findings += [(name, check(installed)) for name, check in OF_THE_INSTALLATION]
-    Console(highlight=False, markup=False, emoji=False).print(_table(findings))
+    if as_json:
+        show_json([{"name": name, **asdict(finding)} for name, finding in findings])
+    else:
+        show(_table(findings))
     return all(finding.verdict is not Verdict.FAIL for _, finding in findings)
 
 

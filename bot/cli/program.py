@@ -302,9 +302,9 @@ def cleanup(
 
 
 @app.command()
-def doctor(config: Config = None) -> None:
+def doctor(config: Config = None, as_json: Json = False) -> None:
     """Check machine, configuration and GitHub; a remedy for every fault."""
     from bot.cli.doctor import examine
 
-    if not examine(config, os.environ):
+    if not examine(config, os.environ, as_json=as_json):
         raise typer.Exit(PROBLEM)

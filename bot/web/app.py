@@ -12,12 +12,13 @@ from litestar.types import Message, Scope
 
 from bot.inbox import Inbox
 from bot.store import Store
+from bot.terminals import Terminal
 from bot.web.access import Access
 from bot.web.api import api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
 from bot.web.pages import page_routes
-from bot.web.views import Terminal, Views
+from bot.web.views import Views
 from bot.web.webhook import Limits, webhook
 from config.settings import Settings
 

@@ -1,6 +1,6 @@
 """What pages and programs are shown, looked up in the store."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
@@ -10,15 +10,9 @@ from bot.identities import known
 from bot.limits import caps
 from bot.rows import Row, row_of
 from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
+from bot.terminals import Terminal
 from bot.web.detail import Detail, detail_of
 from config.settings import Settings
-
-
-class Terminal(Struct, frozen=True, kw_only=True):
-    """How the pages learn of a session's program; each is given the session's id."""
-
-    attach: Callable[[str], str]  #: The command line to look at it; empty: there is none.
-    log: Callable[[str], str]  #: The last lines it printed.
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ from litestar.types import HTTPScope, Receive, Send
 
 from bot.inbox import Inbox
 from bot.store import Delivery, Store
+from bot.terminals import Terminal
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.serve import Server
-from bot.web.views import Terminal
 from config.settings import Settings
 
 

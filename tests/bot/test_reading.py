@@ -87,7 +87,8 @@ class Bench:
             *(Identities(room.store, IDENTITIES, PROJECTS), room.clock, log_step),
         )
         self.wishes = Wishes(
-            *(room.store, github, self.people, self.issues, room.clock, lambda _: True)
+            *(room.store, github, self.people, self.issues, room.clock, lambda: True),
+            lambda _: True,
         )
 
     def touches(self, *subjects: str) -> None:

@@ -22,11 +22,13 @@ class Talk:
         self.bench, self.store = bench, bench.store
         self.said: list[tuple[int, str, str]] = []
         self.trouble: Exception | None = None
+        self.may_act = True
         self.may_speak = True
         github: Any = bench.github
         github.write = self
         self.wishes = Wishes(
             *(bench.store, github, bench.people, bench.issues, bench.room.clock),
+            lambda: self.may_act,
             lambda _: self.may_speak,
         )
 
@@ -85,6 +87,13 @@ def test_where_nothing_may_be_written_a_wish_is_settled_in_silence(talk: Talk) -
     talk.may_speak = False
     talk.wish("stop")
     assert (talk.said, talk.store.new_wishes()) == ([], [])
+
+
+def test_a_bot_that_acts_no_more_leaves_the_answer_to_the_next(talk: Talk) -> None:
+    talk.may_act = False
+    talk.wish("stop")
+    assert talk.said == []
+    assert [wish.kind for wish in talk.store.new_wishes()] == ["stop"]
 
 
 def test_an_answer_that_fails_is_tried_again_and_one_that_is_refused_is_not(talk: Talk) -> None:

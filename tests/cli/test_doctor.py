@@ -1,5 +1,6 @@
 """The doctor names every fault with its remedy, and is quiet about nothing."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -100,6 +101,18 @@ def test_where_all_is_well_nothing_fails(lines: Lines) -> None:
     assert found["agents"].startswith("ok shell /")
     assert found["sandbox"].startswith("warn none: agents have the rights of this user")
     assert [name for name, text in found.items() if text.startswith("fail")] == []
+
+
+def test_programs_get_every_finding(mergewright: CommandLine, lines: Lines) -> None:
+    lines()
+    found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
+    assert found["git"] == {
+        "name": "git",
+        "verdict": "ok",
+        "says": "git version 2.39.5",
+        "remedy": "",
+    }
+    assert {"GitHub", "agents", "clock"} <= found.keys()
 
 
 def test_what_is_wrong_with_the_whole_is_told_while_it_stands(lines: Lines, house: House) -> None:

@@ -14,12 +14,12 @@ import pytest
 
 from bot.inbox import Inbox
 from bot.store import NewSession, Observed, Recorded, Store
+from bot.terminals import Terminal
 from bot.web.access import COOKIE, Access
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.serve import Server
-from bot.web.views import Terminal
 from bot.web.webhook import Limits
 from config.settings import AgentTypeSettings, Project, Settings
 from lifecycle.actions import Action
