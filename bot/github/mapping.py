@@ -68,7 +68,10 @@ def merge_state(mergeable: str, status: str) -> Merge:
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = MERGES.get(status, Merge.UNKNOWN)
-    return Merge.UNKNOWN if state is Merge.CLEAN and mergeable != "MERGEABLE" else state
+    if state is Merge.CLEAN and mergeable != "MERGEABLE":
+        return Merge.UNKNOWN
+    # What it says while it works a merge out anew was true of an earlier base or head.
+    return Merge.UNKNOWN if state is Merge.CONFLICT and mergeable == "UNKNOWN" else state
 
 
 def review_state(pull: PullRequest) -> ReviewState:

@@ -24,7 +24,7 @@ from lifecycle.policy import Policy
 from lifecycle.status import CheckState, Merge, Mover, PullState, Status
 
 PROJECTS: Mapping[str, Project] = {
-    "widgets": Project(repository="acme/widgets"),
+    "widgets": Project(repository="acme/widgets", flaky_checks=("e2e *",)),
     "gears": Project(repository="acme/gears"),
 }
 IDENTITIES = {"ada": AgentSettings(types=("claude",)), "rob": AgentSettings(types=("shell",))}
@@ -380,3 +380,75 @@ def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
     later = bench.store.session("widgets-12")
     assert later is not None
     assert later.priority == -1
+
+
+def test_who_moved_the_branch_is_asked_only_when_it_moved(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    (first,) = bench.reads()
+    assert (first.head_by, first.person, first.carried) == (Mover.BOT, None, frozenset())
+    bench.mover = AssertionError("it has not moved")
+    bench.pull(title="renamed")
+    assert bench.reads()[0].head_by is Mover.BOT
+
+
+def test_an_update_carries_approvals_on_and_a_persons_push_is_remembered(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    bench.reads()
+    bench.mover = Mover.UPDATE
+    for head in ("a2", "a3"):
+        bench.pull(head=head)
+        (pull,) = bench.reads()
+    assert (pull.head_by, pull.carried) == (Mover.UPDATE, frozenset({"a1", "a2"}))
+    bench.mover = Mover.PERSON
+    bench.pull(head="a4")
+    (pull,) = bench.reads()
+    assert (pull.head_by, pull.carried) == (Mover.PERSON, frozenset())
+    assert pull.person is not None
+    assert (pull.person.sha, pull.person.at) == ("a4", pull.head_since)
+    bench.mover = Mover.BOT
+    bench.pull(head="a5")
+    (later,) = bench.reads()
+    assert (later.head_by, later.person) == (Mover.BOT, pull.person)
+
+
+def test_where_nobody_can_say_who_moved_the_branch_nothing_changes(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    before = bench.reads()
+    bench.mover = ValueError("the mirror cannot be refreshed")
+    bench.pull(head="a2")
+    assert bench.reads() == before
+
+
+def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.github.writers.add("mergewright-bot")
+    bench.pull(verdicts=(Verdict(author="mergewright-bot", approved=True, sha="a1"),))
+    assert [verdict.allowed for verdict in bench.reads()[0].verdicts] == [False]
+
+
+def test_what_a_stranger_made_of_a_bots_words_is_not_allowed(bench: Bench) -> None:
+    bench.pushed("a1")
+    at = bench.room.clock()
+    said = [
+        Remark(id=f"comment:{n}", author="lint[bot]", body="x", at=at, bot=True) for n in (1, 2, 3)
+    ]
+    bench.pull(comments=tuple(said))
+    assert [remark.allowed for remark in bench.reads()[0].comments] == [True, False, False]
+
+
+def test_checks_the_project_calls_flaky_are_marked_and_those_red_on_the_base_need_no_log(
+    bench: Bench,
+) -> None:
+    bench.pushed("a1")
+    bench.github.log = AssertionError("nobody wants it")
+    failed: dict[str, Any] = {"state": CheckState.FAILED, "run_id": 5, "red_on_base": True}
+    bench.pull(
+        checks=(
+            Check(id="1", name="e2e (chrome)", **failed),
+            Check(id="2", name="unit", state=CheckState.PASSED),
+        )
+    )
+    assert [check.flaky for check in bench.reads()[0].checks] == [True, False]

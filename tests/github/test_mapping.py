@@ -79,8 +79,8 @@ def test_a_conflict_is_a_conflict_whatever_the_merge_state(said: str) -> None:
     assert merge_state("CONFLICTING", said) is Merge.CONFLICT
 
 
-@pytest.mark.parametrize("said", ["CLEAN", "HAS_HOOKS", "UNSTABLE", "DRAFT", "UNKNOWN"])
-def test_nothing_is_clean_before_github_has_tried_the_merge(said: str) -> None:
+@pytest.mark.parametrize("said", ["CLEAN", "HAS_HOOKS", "UNSTABLE", "DRAFT", "UNKNOWN", "DIRTY"])
+def test_nothing_is_clean_or_in_conflict_before_github_has_tried_the_merge(said: str) -> None:
     assert merge_state("UNKNOWN", said) is Merge.UNKNOWN
 
 

@@ -1,20 +1,29 @@
 """What is made of a pull request's pages."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
+from bot.github.checks import OnBase, on_base, wants_base
 from bot.github.pulls import reading_of
 from bot.github.readings import PullReading
 from bot.github.shapes import (
+    App,
+    BaseCommit,
     BaseRef,
+    BaseRollup,
+    CheckSuite,
     Commit,
+    Context,
     Nodes,
     Parameters,
     Protection,
     PullRequest,
     RequiredCheck,
     Rule,
+    Told,
 )
 from lifecycle.facts import Check
 from lifecycle.status import CheckState, PullState
@@ -33,7 +42,7 @@ from tests.github.pages import (
     user,
 )
 
-ME = "mergewright[bot]"
+ME, SLUG = "mergewright[bot]", "mergewright"
 OLD = "c" * 40
 
 
@@ -261,3 +270,69 @@ def test_text_changed_by_another_hand_is_told_apart() -> None:
 
 def states(found: tuple[Check, ...]) -> list[CheckState]:
     return [check.state for check in found]
+
+
+# -- what is no check, and what the base says ------------------------------------------------------
+
+
+def own(id: int, name: str, conclusion: str = "FAILURE") -> Context:
+    """A check run of the bot's own App."""
+    return run(id, name, conclusion, check_suite=CheckSuite(app=App(slug=SLUG), workflow_run=None))
+
+
+def test_what_the_bot_says_itself_is_no_check() -> None:
+    said = msgspec.structs.replace(status("ours", "FAILURE"), creator=bot(SLUG))
+    reading = read(commits=checks(own(1, "mergewright"), said, run(2, "unit")))
+    assert [check.name for check in reading.pull.checks] == ["unit"]
+
+
+def test_a_check_of_the_bots_own_that_is_required_is_not_waited_for() -> None:
+    needs = Protection(requires_status_checks=True, required_status_check_contexts=(SLUG,))
+    reading = read(commits=checks(own(1, SLUG)), base_ref=base(needs))
+    assert reading.pull.checks == ()
+
+
+def on_main(*commits: Sequence[Told | None]) -> OnBase:
+    return on_base(
+        (
+            BaseCommit(status_check_rollup=BaseRollup(contexts=Nodes(nodes=tuple(c))))
+            for c in commits
+        ),
+        ME,
+    )
+
+
+def reds(base: OnBase) -> list[str]:
+    failed = (run(1, "unit", "FAILURE"), run(2, "lint", "FAILURE"), run(3, "types"))
+    pull = reading_of((page(commits=checks(*failed)),), ME, NOW, base).pull
+    return [check.name for check in pull.checks if check.red_on_base]
+
+
+def test_a_check_that_fails_on_the_base_too_says_so_whatever_started_it_there() -> None:
+    pushed = run(9, "unit", "FAILURE", event="push"), run(8, "types", "FAILURE")
+    assert reds(on_main(pushed)) == ["unit"]
+    assert reds(on_main((run(9, "unit", "FAILURE", workflow="Nightly"),))) == []
+    assert reds(OnBase()) == []
+
+
+def test_of_the_bases_commits_the_newest_that_ended_counts() -> None:
+    running, red, green = run(9, "unit", None), run(8, "unit", "FAILURE"), run(7, "unit")
+    assert reds(on_main((running,), (red,), (green,))) == ["unit"]
+    assert reds(on_main((running,), (green,), (red,))) == []
+
+
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [([], False), ([()], False), ([(), (run(1, "unit"),)], True), ([(own(1, "ours"),)], False)],
+)
+def test_where_the_base_had_checks_some_are_expected(
+    commits: list[Sequence[Told]], expected: bool
+) -> None:
+    read = reading_of((page(),), ME, NOW, on_main(*commits))
+    assert read.pull.checks_expected is expected
+
+
+def test_the_base_matters_only_where_something_failed_or_nothing_is_there() -> None:
+    assert wants_base(())
+    assert wants_base(read(commits=checks(run(1, "unit", "FAILURE"), run(2, "b"))).pull.checks)
+    assert not wants_base(read(commits=checks(run(1, "unit"), run(2, "b", None))).pull.checks)

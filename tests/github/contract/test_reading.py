@@ -342,3 +342,35 @@ def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:
     with ThreadPoolExecutor(8) as pool:
         readings = list(pool.map(lambda _: read(github, pull).pull.checks, range(24)))
     assert len(set(readings)) == 1
+
+
+def test_what_the_base_says_of_checks_is_read_where_it_matters(
+    github: GitHub, server: GitHubServer, pull: Pull
+) -> None:
+    def asked() -> int:
+        return len(server.requests)
+
+    pull.check("unit", conclusion="success", suite="CI")
+    read(github, pull)
+    before = asked()
+    read(github, pull)
+    assert asked() - before == 1
+    checks, app = pull.repo.checks, server.world.app("github-actions")
+    checks.run(app, pull.repo.heads["main"], "unit", "CI").complete("failure")
+    pull.check("unit", conclusion="failure", suite="CI")
+    pull.check("lint", conclusion="failure", suite="CI")
+    before = asked()
+    found = {check.name: check.red_on_base for check in read(github, pull).pull.checks}
+    assert found == {"unit": True, "lint": False}
+    assert asked() - before == 2
+
+
+def test_where_the_base_had_checks_none_are_not_taken_for_all(
+    github: GitHub, server: GitHubServer, pull: Pull
+) -> None:
+    assert not read(github, pull).pull.checks_expected
+    app = server.world.app("github-actions")
+    pull.repo.checks.run(app, pull.repo.heads["main"], "unit", "CI")
+    assert not read(github, pull).pull.checks_expected
+    pull.repo.checks.runs_of(pull.repo.heads["main"])[0].complete("success")
+    assert read(github, pull).pull.checks_expected

@@ -263,3 +263,45 @@ def test_a_branch_that_may_not_be_deleted_is_a_refusal(
     server.fail_next("DELETE", "/git/refs", 422, body=b'{"message": "Cannot delete this branch"}')
     with pytest.raises(Refused):
         github.write.delete_branch(repo.full_name, BRANCH, pull.head)
+
+
+# -- updates and reruns ----------------------------------------------------------------------------
+
+
+def test_the_base_is_brought_into_a_branch_once(github: GitHub, pull: Pull) -> None:
+    name, first = pull.repo.full_name, pull.head
+    pull.repo.push("main", {"other.py": "1\n"}, by="ann")
+    github.write.update_branch(name, pull.number, first)
+    second = pull.head
+    assert pull.repo.git.contains(second, first)
+    with pytest.raises(Conflicted, match="head sha"):
+        github.write.update_branch(name, pull.number, first)
+    github.write.update_branch(name, pull.number, second)
+    assert pull.head == second
+
+
+def test_a_branch_that_conflicts_with_its_base_is_not_updated(github: GitHub, pull: Pull) -> None:
+    pull.repo.push("main", {"retry.py": "one\nII\nthree\n"}, by="ann")
+    with pytest.raises(Refused, match="merge conflict"):
+        github.write.update_branch(pull.repo.full_name, pull.number, pull.head)
+
+
+def test_failed_jobs_of_a_workflow_run_once_more_and_not_twice(github: GitHub, pull: Pull) -> None:
+    failed = [pull.check(name, conclusion="cancelled", suite="CI") for name in ("unit", "lint")]
+    pull.check("types", conclusion="success", suite="CI")
+    ids = [run.id for run in failed]
+    github.write.rerun(pull.repo.full_name, ids)
+    again = pull.repo.checks.runs_of(pull.head)
+    assert {(run.name, run.attempt) for run in again} == {("unit", 2), ("lint", 2), ("types", 1)}
+    for run in again:
+        run.complete("failure")
+    github.write.rerun(pull.repo.full_name, [run.id for run in again if run.attempt == 2])
+    assert max(run.attempt for run in pull.repo.checks.runs_of(pull.head)) == 2
+
+
+def test_a_check_of_another_app_is_asked_for_again(
+    github: GitHub, server: GitHubServer, pull: Pull
+) -> None:
+    run = pull.check("scan", conclusion="cancelled", app="scanner")
+    github.write.rerun(pull.repo.full_name, [run.id])
+    assert [again.attempt for again in pull.repo.checks.runs_of(pull.head)] == [2]
