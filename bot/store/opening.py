@@ -13,6 +13,9 @@ from bot.store.schema import migrations
 BUSY_SECONDS = 5.0
 #: A delivery has 12 KB as a rule: in one page instead of four it is kept an eighth faster.
 PAGE_BYTES = 16_384
+#: Both count as memory of the process: ten thousand sessions are to fit into 200 MB of it.
+MAPPED_BYTES = 32 * 1024 * 1024
+CACHE_KB = 16_384
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 
 
@@ -75,7 +78,7 @@ def _opened(
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute("PRAGMA mmap_size = 268435456")
+            connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
             prepare(connection, path)
         except BaseException:
             connection.close()
@@ -95,7 +98,7 @@ def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
         )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA cache_size = -65536")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
     _migrate(connection, path)
 
 

@@ -1,11 +1,16 @@
 """Two bots on one database: one acts, the other stands by and says so."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import httpx
 from msgspec.structs import replace
 
 from bot.app import App
 from tests.world.waiting import eventually
-from tests.world.world import World
+from tests.world.world import SECRET, TOKEN, World
 
 
 def test_a_second_bot_stands_by_and_takes_over(world: World) -> None:
@@ -28,3 +33,56 @@ def test_a_second_bot_stands_by_and_takes_over(world: World) -> None:
         assert httpx.get(f"{url}readyz").status_code == 200
     finally:
         second.stop()
+
+
+def test_a_bot_frozen_in_the_middle_of_its_work_does_nothing_when_it_is_thawed(
+    world: World,
+) -> None:
+    """It stood in a visit and in an action; by then another has done both, and each once."""
+    settings = world.settings()
+    first = world.folder / "first"
+    first.mkdir()
+    log = (world.folder / "first.log").open("wb")
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
+    frozen = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tests.world.standing_bot"),
+            *(str(world.folder / "mergewright.toml"), str(first)),
+        ],
+        env={**os.environ, **secrets},
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        issues = [world.issue("Add widgets").is_labelled()]
+        eventually((first / "action").exists, "it stands in an action")
+        issues.append(world.issue("Add more widgets").is_labelled())
+        eventually((first / "visit").exists, "it stands in a visit")
+        frozen.send_signal(signal.SIGSTOP)
+        steps = (first / "steps").read_text()
+
+        world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
+        world.app.start()
+        for number, issue in enumerate(issues):
+            issue.agent.commits({f"widgets-{number}.txt": "one\n"}).ends_its_turn()
+        pulls = [issue.pull for issue in issues]
+        for issue in issues:
+            issue.becomes("review_pending")
+
+        (first / "gate").touch()
+        frozen.send_signal(signal.SIGCONT)
+        assert frozen.wait(30) == 1, "it saw that it had lost its place"
+    finally:
+        frozen.kill()
+        frozen.wait()
+        log.close()
+
+    assert (first / "steps").read_text() == steps, "it wrote nothing down and did nothing more"
+    assert "another bot has taken the database over" in (world.folder / "first.log").read_text()
+    for issue, pull in zip(issues, pulls, strict=True):
+        assert [entry["kind"] for entry in issue.agent.heard] == ["prompt"]
+        assert len(issue.said()) == 1
+        branch = pull.pull.head_branch
+        assert len([move for move in world.repo.moves if move.branch == branch]) == 1
+        assert [row.state for row in world.store.outbox(issue.id)] == ["done"] * 4
+    assert len(world.repo.pulls) == 2

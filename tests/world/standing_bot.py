@@ -1,0 +1,66 @@
+"""A bot that stands still where it holds work: in the middle of a visit, and of an action.
+
+    python -m tests.world.standing_bot CONFIG FOLDER
+
+It stands at its first decision about SECOND and at the first action it takes, says so by the files
+`visit` and `action` in FOLDER, and goes on once there is a file `gate`. What it does is written to
+the file `steps`. Ends with 1 where another bot has taken its place.
+"""
+
+import os
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from unittest.mock import patch
+
+from bot import engine
+from bot import log as logs
+from bot.app import App
+from bot.journal import Step
+from config.load import load
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import Facts
+from lifecycle.policy import Policy
+
+SECOND = "widgets-2"
+
+
+class Gate:
+    """Where it stands."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def decides(self, facts: Facts, policy: Policy, now: datetime) -> Decision:
+        decision = decide(facts, policy, now)
+        if facts.session == SECOND:
+            self._stands("visit")
+        return decision
+
+    def notes(self, step: Step, about: str) -> None:
+        with (self._folder / "steps").open("a") as file:
+            file.write(f"{step} {about}\n")
+        if step is Step.TAKEN:
+            self._stands("action")
+
+    def _stands(self, what: str) -> None:
+        (self._folder / what).touch()
+        while not (self._folder / "gate").exists():
+            time.sleep(0.01)
+
+
+def main() -> None:
+    settings, secrets = load(Path(sys.argv[1]), os.environ)
+    logs.set_up("info", as_json=False, secrets=[])
+    gate = Gate(Path(sys.argv[2]))
+    app = App(settings, secrets, journal=gate.notes)
+    with patch.object(engine, "decide", gate.decides):
+        app.start()
+        app.wait()
+        app.stop()
+    os._exit(int(app.lost))
+
+
+if __name__ == "__main__":
+    main()
