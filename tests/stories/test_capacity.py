@@ -43,3 +43,15 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     third.agent.starts()
     session = second.becomes("terminated")
     assert (session.run, session.slot, second.agent.heard) == (0, False, [])
+
+
+def test_a_start_that_the_machine_has_no_memory_for_waits_and_says_so(world: World) -> None:
+    world.bot_starts(session_mb=1_000_000_000)
+    issue = world.issue("First").is_labelled()
+    eventually(lambda: issue.becomes("queued").reason == "no_memory", "it is said why it waits")
+    session = issue.becomes("queued")
+    assert session.because == "the machine has too little free memory for one more"
+    assert (session.run, session.slot) == (0, False)
+    world.bot_stops()
+    world.bot_starts()
+    issue.agent.starts()

@@ -40,7 +40,7 @@ env = {{ PUPPET = "{puppets}" }}
 sandbox = "none"
 [limits]
 sessions = {sessions}
-memory-per-session-mb = 0
+memory-per-session-mb = {session_mb}
 [policy]
 {policy}
 [timing]
@@ -97,6 +97,7 @@ class World:
         policy: Mapping[str, object] = {},
         reconcile_seconds: float = 600,
         sessions: int = 4,
+        session_mb: int = 0,
     ) -> Settings:
         """The configuration of a story; `policy` differs from the impatient one of all stories."""
         path = self.folder / "mergewright.toml"
@@ -115,6 +116,7 @@ class World:
                 ),
                 reconcile=reconcile_seconds,
                 sessions=sessions,
+                session_mb=session_mb,
             )
         )
         return load_settings(path)
@@ -124,9 +126,10 @@ class World:
         policy: Mapping[str, object] = {},
         reconcile_seconds: float = 600,
         sessions: int = 4,
+        session_mb: int = 0,
     ) -> App:
         """Start a bot in this process."""
-        settings = self.settings(policy, reconcile_seconds, sessions)
+        settings = self.settings(policy, reconcile_seconds, sessions, session_mb)
         self.app = App(settings, self.secrets, clock=self.clock)
         self.app.start()
         eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
