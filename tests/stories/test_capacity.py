@@ -9,13 +9,20 @@ from tests.world.world import ALICE, World
 def test_of_twenty_labels_at_once_three_run_at_a_time_and_all_end_well(world: World) -> None:
     world.bot_starts({"nothing_to_show": "done"}, sessions=3)
     issues = [world.issue(f"Widget {number}") for number in range(20)]
-    tally = world.folder / "tally"
-    # The first of them wait for each other, so that as many are at work as may.
-    begin = f"echo 1 >> {tally}; while [ $(wc -l < {tally}) -lt 3 ]; do sleep 0.02; done"
+    tally, gate = world.folder / "tally", world.folder / "gate"
+    tally.touch()
+    begin = f"echo 1 >> {tally}; until [ -e {gate} ]; do sleep 0.02; done"
     for issue in issues:
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
+    told = ["every slot is taken, 3 in all"] * 17
+    eventually(
+        lambda: [one.waits for one in world.store.sessions() if one.waits] == told,
+        "seventeen are told why they wait",
+    )
+    eventually(lambda: tally.read_text() == "1\n" * 3, "three are at work")
+    gate.touch()
     eventually(
         lambda: [one.status for one in world.store.sessions()] == ["done"] * 20,
         "all twenty are done",
