@@ -16,6 +16,7 @@ from lifecycle.facts import (
     Failure,
     Issue,
     Pull,
+    Push,
     Remark,
     Thread,
     Verdict,
@@ -27,6 +28,7 @@ from lifecycle.status import (
     Activity,
     CheckState,
     Merge,
+    Mover,
     Probe,
     PullState,
     Reason,
@@ -155,6 +157,8 @@ class Life:
             case do.Publish(head=head):
                 for pull in self.facts.pulls:
                     self._pull(pull, head=head, checks=(), merge=Merge.CLEAN, head_since=self.now)
+            case do.TakeIn(head=head):
+                self.facts = replace(self.facts, work=replace(self.facts.work, head=head))
             case do.OpenPull(head=head):
                 pull = Pull(number=34, head=head, base=BASE, base_branch="main")
                 self._pull(pull, merge=Merge.CLEAN, head_since=self.now)
@@ -260,6 +264,13 @@ class Life:
 
     def base_conflicts(self, base: str = "e" * 40) -> "Life":
         return self._pull(self.pull, base=base, merge=Merge.CONFLICT)._then(True)
+
+    def person_pushes(self) -> "Life":
+        """A person's commit is on the branch, and has no checks yet."""
+        self._commits += 1
+        person = Push(sha=f"{self._commits:040x}", at=self.now)
+        given = {"head": person.sha, "head_by": Mover.PERSON, "person": person, "checks": ()}
+        return self._pull(self.pull, **given, head_since=self.now)._then(True)
 
     def pull_is(self, state: PullState) -> "Life":
         merged_at = self.now if state is PullState.MERGED else None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lifecycle.policy import Mode
 from lifecycle.signals import Ci, Talk
-from lifecycle.status import TERMINAL, Activity, CheckState, Probe, PullState, Status
+from lifecycle.status import TERMINAL, Activity, CheckState, Probe, PullState, Reason, Status
 from tests.lifecycle.life import Life
 
 AGENT: dict[str, Callable[[Life], Life]] = {
@@ -36,6 +36,7 @@ WORLD: dict[str, Callable[[Life], Life]] = {
     "a comment": Life.person_comments,
     "an approval": Life.reviewer_approves,
     "a conflict": Life.base_conflicts,
+    "a person pushes": Life.person_pushes,
     "help": lambda life: life.person_wishes("help"),
 }
 ENDS: dict[str, Callable[[Life], Life]] = {
@@ -44,7 +45,7 @@ ENDS: dict[str, Callable[[Life], Life]] = {
     "merged": lambda life: life.pull_is(PullState.MERGED),
     "label": lambda life: life.issue_is(labelled=False),
 }
-_NEEDS_A_PULL = (*list(WORLD)[2:9], "closed", "merged")
+_NEEDS_A_PULL = (*list(WORLD)[2:10], "closed", "merged")
 
 
 def lived(steps: list[str], **policy: Any) -> Life:
@@ -120,6 +121,9 @@ def test_where_nobody_is_told_somebody_is_at_work_or_has_something_to_wait_for(
         # Checks run, or a reviewer has the word.
         *(Status.PR_OPEN, Status.APPROVED, Status.CHANGES_REQUESTED, Status.CI_FAILED),
     )
+    if life.decision.reason is Reason.PERSON_PUSHED:
+        assert "yielded" in life.comments()
+        return
     if life.decision.status is Status.CI_FAILED:
         assert life.decision.signals.ci is Ci.SETTLING
     if life.decision.status is Status.CHANGES_REQUESTED:

@@ -12,9 +12,9 @@ from lifecycle.facts import Done, Facts
 from lifecycle.policy import Mode, Policy
 from lifecycle.reactions import QUIET, REACTIONS, UNDER_WAY
 from lifecycle.rules import RULES, rule_for
-from lifecycle.signals import OVER, Attention, Ci, Stage, Talk
+from lifecycle.signals import OVER, Attention, Ci, Output, Stage, Talk
 from lifecycle.status import TERMINAL, CheckState, Merge, PullState, Review, Status
-from tests.lifecycle.universe import HEAD, NOW, every_fact, every_signal
+from tests.lifecycle.universe import NOW, every_fact, every_signal
 
 SIGNALS = list(every_signal())
 FACTS = list(every_fact())
@@ -180,14 +180,19 @@ def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commi
         for action in decision.actions:
             if isinstance(action, do.MergePull):
                 merged += 1
-                (pull,) = given.pulls
+                pull = next(one for one in given.pulls if one.number == action.number)
                 counted = [c for c in pull.checks if c.required] or list(pull.checks)
                 assert all(check.state is CheckState.PASSED for check in counted)
-                assert action.sha == pull.head == HEAD
+                assert action.sha == pull.head
+                assert pull.base_branch not in {
+                    one.branch for one in given.pulls if one.state == "open"
+                }
                 assert pull.merge is Merge.CLEAN
                 assert not pull.draft
                 assert any(
-                    v.approved and v.sha == pull.head and v.author != given.requester
+                    v.approved
+                    and v.sha in {pull.head, *pull.carried}
+                    and v.author != given.requester
                     for v in pull.verdicts
                 )
                 assert not any(not v.approved for v in pull.verdicts)
@@ -215,8 +220,22 @@ def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
 
 def test_a_merge_ends_the_session_even_if_the_agent_still_talks() -> None:
     for given, decision in JUDGED:
-        if any(pull.state is PullState.MERGED for pull in given.pulls):
+        states = {pull.state for pull in given.pulls}
+        if PullState.MERGED in states and PullState.OPEN not in states:
             assert decision.signals.stage is Stage.MERGED
+
+
+def test_what_stands_on_an_open_one_is_never_ready_and_says_on_which() -> None:
+    for signals in SIGNALS:
+        if signals.stacked and signals.stage is Stage.RUNNING:
+            assert rule_for(signals).status not in (Status.MERGEABLE, Status.APPROVED)
+            assert "stacked" in [row.name for row in blockers_for(signals)]
+
+
+def test_before_what_others_pushed_is_in_nothing_is_pushed() -> None:
+    for given, decision in JUDGED:
+        if decision.signals.output is Output.FOREIGN:
+            assert not any(isinstance(a, do.Publish) for a in decision.actions), given
 
 
 def test_a_failed_probe_never_ends_a_session() -> None:

@@ -15,6 +15,7 @@ from lifecycle.facts import (
     Facts,
     Issue,
     Pull,
+    Push,
     Remark,
     Thread,
     Verdict,
@@ -36,13 +37,14 @@ from lifecycle.status import (
     Activity,
     CheckState,
     Merge,
+    Mover,
     Probe,
     PullState,
     Review,
 )
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-BASE, HEAD, NEXT = "b" * 40, "c" * 40, "d" * 40
+BASE, HEAD, NEXT, OTHER = "b" * 40, "c" * 40, "d" * 40, "e" * 40
 BRANCH = "mergewright/12-more-tests"
 
 
@@ -215,6 +217,39 @@ def every_pull() -> Iterator[Pull]:
     yield pull(state=PullState.MERGED, merged_at=ago(10))
 
 
+def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
+    """Several at once, one on the other, and what people and reruns do to one."""
+    ones = (
+        pull(branch=BRANCH, verdicts=(approval(),)),
+        pull(branch=BRANCH, checks=(check(CheckState.FAILED),), comments=(remark(),)),
+        pull(branch=BRANCH, draft=True),
+        pull(branch=BRANCH, state=PullState.MERGED, merged_at=ago(10)),
+    )
+    others: tuple[dict[str, Any], ...] = (
+        {"verdicts": (approval(OTHER),)},
+        {"checks": (check(CheckState.FAILED, "lint"),)},
+        {"merge": Merge.BEHIND},
+        {"state": PullState.CLOSED},
+    )
+    for one, base, changes in itertools.product(ones, ("main", BRANCH), others):
+        yield one, pull(number=35, branch="other", head=OTHER, base_branch=base, **changes)
+    person = Push(sha=OTHER, at=ago(250))
+    pushed = {"head": OTHER, "head_by": Mover.PERSON, "person": person}
+    said: tuple[dict[str, Any], ...] = (
+        *({"checks": (check(CheckState.FAILED),)}, {"merge": Merge.CONFLICT}),
+        *({"comments": (remark(),)}, {"verdicts": (approval(OTHER),)}, {"draft": True}),
+    )
+    for words in said:
+        yield (pull(**pushed, **words),)
+        yield (pull(**words, person=person),)
+    for state, flaky, red_on_base in itertools.product(
+        (CheckState.FAILED, CheckState.CANCELLED), (True, False), (True, False)
+    ):
+        checks = (check(state, run_id=7, flaky=flaky, red_on_base=red_on_base), check(name="b"))
+        yield (pull(checks=checks, verdicts=(approval(),)),)
+    yield (pull(verdicts=(approval(BASE),), carried=frozenset({BASE})),)
+
+
 def every_fact() -> Iterator[Facts]:
     """Raw facts in all the combinations of what matters; some tens of thousands."""
     yield facts(run=0, slot=False, agent=Agent(), done={})
@@ -236,6 +271,11 @@ def every_fact() -> Iterator[Facts]:
             )
     for who, one in itertools.product(_AGENTS, every_pull()):
         yield published(agent=who, pulls=(one,))
+    for who, some in itertools.product(_AGENTS, every_few_pulls()):
+        yield published(agent=who, pulls=some)
+    for work, some in itertools.product(_WORKS, every_few_pulls()):
+        yield published(work=work, pulls=some)
+        yield published(work=work, pulls=some, done=done(f"take:{OTHER}", f"rerun:{HEAD}"))
     for work, one in itertools.product(_WORKS, every_pull()):
         yield published(agent=agent(), work=work, pulls=(one,))
 
