@@ -47,7 +47,7 @@ TABLES: Final = (
     ),
     Table("lifecycle.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
     Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py", "test_sentences.py")),
-    Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_rules.py", "test_reactions.py")),
+    Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
     Table(
         "lifecycle.budgets",
         "BUDGETS",
