@@ -14,7 +14,7 @@ from lifecycle.view import View, spent
 
 def question(view: View) -> Escalation | None:
     """The agent asks something."""
-    if view.talk is not Talk.WAITING:
+    if view.stands is not Talk.WAITING:
         return None
     asked = view.facts.agent.question or "something at its terminal"
     return Escalation(moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
@@ -180,10 +180,10 @@ def nothing_to_show(view: View) -> Escalation | None:
     work, agent = view.facts.work, view.facts.agent
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
-    if view.talk is Talk.QUIET:
+    if view.stands is Talk.QUIET:
         if not view.passed(since(view), view.policy.idle_seconds):
             return None
-    elif view.talk is not Talk.ENDED:
+    elif view.stands is not Talk.ENDED:
         return None
     words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
     return Escalation(

@@ -34,7 +34,7 @@ def by_usage_limit(view: View) -> Escalation | None:
     """The agent's provider gives it no more until a time it named, or a person restarts it."""
     agent = view.facts.agent
     until = agent.limit_until
-    if until is None or view.talk not in (Talk.BLOCKED, Talk.INTERRUPTED):
+    if until is None or view.stands not in (Talk.BLOCKED, Talk.INTERRUPTED):
         return None
     if agent.since is not None and view.wished_since(agent.since, "restart"):
         return None

@@ -1,4 +1,4 @@
-"""What does not go on and may yet: one row a cause; at most one of them stands."""
+"""What does not go on and may yet: one row a cause, of which the first that stands counts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -23,7 +23,7 @@ Row = Callable[[View], Escalation | None]
 
 def blocked(view: View) -> Escalation | None:
     """The agent itself says that something stops it, and it is not a limit that is still to end."""
-    if view.talk is not Talk.BLOCKED:
+    if view.stands is not Talk.BLOCKED:
         return None
     agent = view.facts.agent
     began = max(filter(None, (since(view), agent.limit_until)))
@@ -35,8 +35,8 @@ def blocked(view: View) -> Escalation | None:
 
 
 def no_progress(view: View) -> Escalation | None:
-    """The program lives, and nothing has been seen of it for long."""
-    if view.talk not in (Talk.UNSURE, Talk.NONE) or not view.alive:
+    """Nothing has been seen of the agent for long, as far as its program is known to live."""
+    if view.stands not in (Talk.UNSURE, Talk.NONE):
         return None
     if not view.passed(_last_sign(view), view.policy.stuck_seconds):
         return None
@@ -78,4 +78,4 @@ def moment(cause: str, view: View) -> str:
     return keys.of_run(f"{cause}:{agent.since.isoformat() if agent.since else ''}", agent.run)
 
 
-STALLS: Final[tuple[Row, ...]] = (blocked, no_progress, state_unknown)
+STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)

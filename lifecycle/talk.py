@@ -15,11 +15,22 @@ _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 
 def talk_of(moment: Moment) -> Talk:
     """What can be said to the agent; a run's own evidence alone counts."""
-    agent, policy = moment.facts.agent, moment.policy
+    agent = moment.facts.agent
     if agent.run != moment.facts.run:
         return Talk.NONE
     if agent.exit is not None or not moment.alive:
         return _gone(moment)
+    return _living(moment)
+
+
+def standing_talk(moment: Moment, talk: Talk) -> Talk:
+    """What it was the last time it was seen: a look that failed contradicts nothing."""
+    return _living(moment) if talk is Talk.UNSURE and not moment.alive else talk
+
+
+def _living(moment: Moment) -> Talk:
+    """What a program that lives is doing, by its own evidence."""
+    agent, policy = moment.facts.agent, moment.policy
     if agent.activity in _RESTING:
         told = moment.given
         if told is None or (agent.since is not None and agent.since > told):
@@ -51,7 +62,7 @@ def _gone(moment: Moment) -> Talk:
     """Whether a program that is not seen to live has ended, and whether that was its own doing."""
     agent, policy = moment.facts.agent, moment.policy
     dead = agent.runtime is _DEAD and agent.program is _DEAD
-    if agent.exit is None and not dead:
+    if agent.exit is None and not dead and moment.facts.run not in moment.past.ended:
         return Talk.UNSURE
     if _ended_by_us(moment):
         if moment.facts.run in moment.past.interrupted:

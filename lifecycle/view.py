@@ -12,7 +12,7 @@ from lifecycle.names import addresses_bot
 from lifecycle.policy import Policy
 from lifecycle.signals import Talk
 from lifecycle.status import CheckState, Merge, PullState
-from lifecycle.talk import talk_of
+from lifecycle.talk import standing_talk, talk_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _AT_REST: Final = (Talk.QUIET, Talk.ENDED)
@@ -55,8 +55,11 @@ class View(Moment):
     def _read_agent(self) -> None:
         work, pushes = self.facts.work, self.past.pushes
         self.talk = talk_of(self)
+        #: The same as far as a failed look contradicts nothing: what a status is read by, while
+        #: nothing is said to an agent that cannot be seen.
+        self.stands = standing_talk(self, self.talk)
         #: Whether the agent is done with everything it was told: its turn or its program ended.
-        self.at_rest = self.talk in _AT_REST
+        self.at_rest = self.stands in _AT_REST
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
         self.pushed = work.head in pushes or any(p.head == work.head for p in self.facts.pulls)
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed

@@ -49,7 +49,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         Reason.PROBE_FAILURE,
     ),
     "not to be seen, nobody knows since when": (
-        agent(seconds_ago=300, program=Probe.UNKNOWN),
+        agent(Activity.ACTIVE, 300, program=Probe.UNKNOWN),
         f"stuck:probe_failure:{ago(300).isoformat()}",
         Reason.PROBE_FAILURE,
     ),

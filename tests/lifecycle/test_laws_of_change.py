@@ -1,0 +1,211 @@
+"""What holds between two looks at one session: over restarts, in any order, after failed looks."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.decide import Decision, decide
+from lifecycle.facts import Done, Doubt, Ended, Facts, Failure, Pull, Work
+from lifecycle.lives import RESTORABLE
+from lifecycle.policy import Policy
+from lifecycle.signals import Talk
+from lifecycle.status import Activity, CheckState, Probe, PullState, Reason, Status
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    NEXT,
+    NOW,
+    agent,
+    ago,
+    check,
+    done,
+    every_fact,
+    facts,
+    published,
+    pull,
+    remark,
+    wish,
+)
+
+POLICY = Policy()
+#: One in three of all combinations: the laws of one look are walked over all of them.
+JUDGED = [(given, decide(given, POLICY, NOW)) for given in [*every_fact()][::3]]
+_FACTS = msgspec.json.Decoder(Facts)
+
+
+def keys(decision: Decision) -> set[str]:
+    return {action.key for action in decision.actions}
+
+
+def merged(given: Facts) -> bool:
+    return any(pull.state is PullState.MERGED for pull in given.pulls)
+
+
+def test_a_restart_changes_no_decision() -> None:
+    for given, decision in JUDGED:
+        assert decide(_FACTS.decode(msgspec.json.encode(given)), POLICY, NOW) == decision
+
+
+def test_what_was_done_or_given_up_is_not_asked_for_again_after_a_restart() -> None:
+    for given, decision in JUDGED:
+        if not (asked := keys(decision)):
+            continue
+        after = replace(given, done={**given.done, **dict.fromkeys(asked, Done(at=NOW))})
+        assert not asked & keys(decide(after, POLICY, NOW))
+        failed = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="no")
+        after = replace(given, failures={**given.failures, **dict.fromkeys(asked, failed)})
+        assert not asked & keys(decide(after, POLICY, NOW))
+
+
+def test_the_order_of_observations_does_not_matter() -> None:
+    chance = random.Random(7)
+    for given, decision in JUDGED:
+        other = decide(shuffled(given, chance), POLICY, NOW)
+        assert (other.status, other.reason) == (decision.status, decision.reason)
+        assert keys(other) == keys(decision)
+        assert other.recheck_at == decision.recheck_at
+
+
+def shuffled(given: Facts, chance: random.Random) -> Facts:
+    def mixed(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(chance.sample(values, len(values)))
+
+    def mixed_pull(pull: Pull) -> Pull:
+        return replace(
+            pull,
+            checks=mixed(pull.checks),
+            verdicts=mixed(pull.verdicts),
+            threads=mixed(pull.threads),
+            comments=mixed(pull.comments),
+        )
+
+    return replace(
+        given,
+        pulls=mixed(tuple(mixed_pull(pull) for pull in given.pulls)),
+        wishes=mixed(given.wishes),
+        done=dict(mixed(tuple(given.done.items()))),
+    )
+
+
+@pytest.mark.parametrize("outcome", sorted(RESTORABLE))
+def test_an_outcome_changes_only_by_a_merge(outcome: Status) -> None:
+    end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(10))
+    for given, _ in JUDGED:
+        decision = decide(replace(given, ended=end), POLICY, NOW)
+        settled = Status.MERGED if merged(given) else outcome
+        assert decision.status in (settled, Status.CLEANUP)
+        if not merged(given):
+            assert decision.ended == end
+
+
+@pytest.mark.parametrize("outcome", sorted(RESTORABLE))
+def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
+    outcome: Status,
+) -> None:
+    end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(100))
+    given = published(ended=end, done=done("stop:r1", "tell:x:r1", seconds_ago=90))
+    restored = decide(replace(given, wishes=(wish("restore"),)), POLICY, NOW)
+    assert restored.status is Status.SPAWNING
+    assert restored.ended is None
+    assert "start:first:r2" in keys(restored)
+
+
+def test_a_merge_is_never_left() -> None:
+    end = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(10))
+    for given, _ in JUDGED:
+        for wishes in ((), (wish("restore"),)):
+            decision = decide(replace(given, ended=end, wishes=wishes), POLICY, NOW)
+            assert decision.status in (Status.MERGED, Status.CLEANUP)
+
+
+_FAILED_LOOKS = (
+    (Probe.UNKNOWN, Probe.UNKNOWN),
+    (Probe.ALIVE, Probe.UNKNOWN),
+    (Probe.UNKNOWN, Probe.ALIVE),
+    (Probe.ALIVE, Probe.DEAD),
+    (Probe.DEAD, Probe.ALIVE),
+)
+
+
+def unseen() -> Iterator[tuple[Facts, Decision, Decision]]:
+    """Sessions whose program lives, each with what is decided once a look at it has failed."""
+    doubt = Doubt(since=NOW, evidence="tmux does not answer")
+    for given, decision in JUDGED:
+        if given.agent.runtime is Probe.ALIVE and given.agent.program is Probe.ALIVE:
+            for runtime, program in _FAILED_LOOKS:
+                look = {"runtime": runtime, "program": program, "doubt": doubt}
+                other = replace(given, agent=replace(given.agent, **look))
+                yield given, decision, decide(other, POLICY, NOW)
+
+
+def test_a_failed_look_changes_no_status_and_asks_for_nothing_new() -> None:
+    for given, before, after in unseen():
+        assert (after.status, after.reason) == (before.status, before.reason), given
+        assert keys(after) <= keys(before)
+
+
+def test_nothing_is_said_to_an_agent_that_cannot_be_seen() -> None:
+    for _, _, after in unseen():
+        assert not any(isinstance(action, do.Tell | do.Start) for action in after.actions)
+
+
+def test_what_we_ended_ourselves_is_not_ended_again_because_a_look_failed() -> None:
+    gone = agent(Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD)
+    paused = facts(wishes=(wish("pause"),), agent=gone, done=done("park:rest:r1"))
+    unknown = replace(paused, agent=replace(gone, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN))
+    for given in (paused, unknown):
+        decision = decide(given, POLICY, NOW)
+        assert decision.signals.talk is Talk.ENDED
+        assert not any(isinstance(action, do.Stop) for action in decision.actions)
+
+
+RED = (check(CheckState.FAILED),)
+CAUSES = {
+    "checks that failed on another head": (
+        published(pulls=(pull(checks=RED),)),
+        published(
+            pulls=(pull(checks=RED, head=NEXT),),
+            work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
+            done=done(f"push:{NEXT}"),
+        ),
+        "tell:ci:",
+    ),
+    "another check that failed on the same head": (
+        published(pulls=(pull(checks=RED),)),
+        published(pulls=(pull(checks=(*RED, check(CheckState.FAILED, "lint"))),)),
+        "tell:ci:",
+    ),
+    "another comment": (
+        published(pulls=(pull(comments=(remark(),)),)),
+        published(pulls=(pull(comments=(remark(), remark("comment:2"))),)),
+        "tell:review:",
+    ),
+    "another commit": (
+        replace(facts(), work=replace(facts().work, head=HEAD)),
+        replace(facts(), work=replace(facts().work, head=NEXT)),
+        "push:",
+    ),
+    "another question": (
+        facts(agent=agent(Activity.WAITING_INPUT, 60, question="May I?")),
+        facts(agent=agent(Activity.WAITING_INPUT, 30, question="And this?")),
+        "comment:question:",
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_new_cause_earns_a_new_action_and_an_old_one_none(cause: str) -> None:
+    first, second, kind = CAUSES[cause]
+    (old,) = (a for a in decide(first, POLICY, NOW).actions if a.key.startswith(kind))
+    answered = done(old.key, *getattr(old, "covers", ()), seconds_ago=30)
+    again = decide(replace(first, done={**first.done, **answered}), POLICY, NOW)
+    assert not any(key.startswith(kind) for key in keys(again))
+    renewed = decide(replace(second, done={**second.done, **answered}), POLICY, NOW)
+    (new,) = (key for key in keys(renewed) if key.startswith(kind))
+    assert new != old.key
