@@ -105,7 +105,7 @@ def _reached(row: Budget, view: View, amount: float) -> bool:
     agent = view.facts.agent
     if left <= 0 or not row.seconds or agent.since is None or agent.activity is not _ACTIVE:
         return left <= 0
-    return view.talk is Talk.ACTIVE and view.passed(agent.since, left * row.seconds)
+    return view.stands is Talk.ACTIVE and view.passed(agent.since, left * row.seconds)
 
 
 def exhausted(view: View) -> Escalation | None:
