@@ -1,6 +1,7 @@
 """Judging one mutant, in a process of its own that is thrown away afterwards."""
 
 import ast
+import itertools
 import os
 import signal
 import sys
@@ -52,6 +53,7 @@ def answers(table: Table) -> Iterator[bytes]:
     from lifecycle.decide import decide
     from lifecycle.policy import Mode, Policy
     from lifecycle.rules import rule_for
+    from tests.lifecycle.troubles import every_trouble
     from tests.lifecycle.universe import NOW, every_fact, every_signal
 
     if table.of_signals:
@@ -61,7 +63,7 @@ def answers(table: Table) -> Iterator[bytes]:
             yield json.encode((rule.status, rule.reason, rule.because, said))
         return
     policies = (Policy(), Policy(mode=Mode.MERGE))
-    for facts in every_fact():
+    for facts in itertools.chain(every_fact(), every_trouble()):
         yield json.encode([decide(facts, policy, NOW) for policy in policies])
 
 

@@ -14,10 +14,11 @@ from lifecycle.reactions import QUIET, REACTIONS, UNDER_WAY
 from lifecycle.rules import RULES, rule_for
 from lifecycle.signals import OVER, Attention, Ci, Output, Stage, Talk
 from lifecycle.status import TERMINAL, CheckState, Merge, PullState, Review, Status
+from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact, every_signal
 
 SIGNALS = list(every_signal())
-FACTS = list(every_fact())
+FACTS = [*every_fact(), *every_trouble()]
 POLICIES = [Policy(), Policy(mode=Mode.MERGE)]
 #: Every combination, judged once under each policy.
 ALL = {policy.mode: [(given, decide(given, policy, NOW)) for given in FACTS] for policy in POLICIES}
@@ -36,6 +37,10 @@ def test_every_row_of_the_rules_is_the_first_to_match_somewhere() -> None:
 
 def test_every_status_has_a_rule() -> None:
     assert {rule.status for rule in RULES} == set(Status)
+
+
+def test_every_status_is_read_off_some_facts() -> None:
+    assert {decision.status for _, decision in JUDGED} == set(Status)
 
 
 #: What follows in every status, or nearly.

@@ -1,0 +1,97 @@
+"""Sessions with two things wrong at once, so that it shows which of them people are told of."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from lifecycle.facts import Check, Facts, Failure, Issue, Spending, Work
+from lifecycle.keys import fingerprint
+from lifecycle.status import Activity, CheckState, Merge, Reason
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    OTHER,
+    agent,
+    ago,
+    check,
+    done,
+    ended,
+    objection,
+    published,
+    pull,
+    remark,
+    thread,
+    wish,
+)
+
+_RED = check(CheckState.FAILED)
+_HELD = check(CheckState.CANCELLED, "deploy")
+_LATE = 3600.0
+_REVIEW = "tell:review:abc"
+
+
+class Trouble(NamedTuple):
+    """What one thing that is wrong adds to a session."""
+
+    failed: tuple[str, ...] = ()  #: Keys that were given up.
+    told: tuple[str, ...] = ()  #: Keys that were done an hour ago.
+    checks: tuple[Check, ...] = ()
+    dirty: bool = False
+    pull: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    more: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+TROUBLES = (
+    Trouble(failed=(f"push:{HEAD}",)),
+    Trouble(failed=(f"merge:{HEAD}",)),
+    Trouble(failed=(f"take:{OTHER}",), pull={"head": OTHER}),
+    Trouble(failed=(f"tell:ci:{HEAD}:{fingerprint(['ci/unit'])}:r1",), checks=(_RED,)),
+    Trouble(told=tuple(f"tell:ci:{n:040x}:a:r1" for n in range(3)), checks=(_RED,)),
+    Trouble(told=(f"tell:ci:{HEAD}:{fingerprint(['ci/unit'])}:r1",), checks=(_RED,)),
+    Trouble(checks=(check(CheckState.FAILED, "old", red_on_base=True),)),
+    Trouble(checks=(_HELD,)),
+    Trouble(
+        told=tuple(f"tell:review:{n:08x}:r1" for n in range(10)), pull={"comments": (remark(),)}
+    ),
+    Trouble(
+        told=(f"{_REVIEW}:r1", "heard:thread-comment:1:r1"),
+        pull={"threads": (thread(),), "verdicts": (objection(),)},
+    ),
+    Trouble(told=(f"tell:conflict:{BASE}:{HEAD}:r1",), pull={"merge": Merge.CONFLICT}),
+    Trouble(told=tuple(f"tell:dirty:{n}:r1" for n in range(4)), dirty=True),
+    Trouble(more={"wishes": (wish("pause"),)}),
+    Trouble(more={"spent": Spending(cost_usd=4.5)}),
+    Trouble(more={"spent": Spending(cost_usd=9, tokens=9, active_seconds=9e9)}),
+    Trouble(more={"spent_today": Spending(cost_usd=99)}),
+    Trouble(failed=("start:message:r2",)),
+    Trouble(more={"issue": Issue(number=12, title="x", open=False, state_reason="completed")}),
+)
+_AGENTS = (
+    agent(),
+    agent(Activity.ACTIVE, 30),
+    agent(Activity.WAITING_INPUT, 30, question="May I?"),
+    agent(Activity.BLOCKED, 5000, error="429"),
+    agent(Activity.BLOCKED, 30, error="429", limit_until=ago(-3600)),
+    ended(0),
+    ended(1),
+)
+
+
+def every_trouble() -> Iterator[Facts]:
+    """Each two of them, whatever the agent is doing."""
+    for who, (one, other) in itertools.product(_AGENTS, itertools.combinations(TROUBLES, 2)):
+        failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="GitHub said no")
+        given: dict[str, Any] = {
+            "agent": who,
+            "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=one.dirty or other.dirty),
+            "failures": dict.fromkeys((*one.failed, *other.failed), failed),
+            "done": done(*one.told, *other.told, seconds_ago=_LATE),
+            "pulls": (pull(**{**_checks(one, other), **one.pull, **other.pull}),),
+        }
+        yield published(**{**given, **one.more, **other.more})
+
+
+def _checks(one: Trouble, other: Trouble) -> dict[str, Any]:
+    checks = tuple(dict.fromkeys((*one.checks, *other.checks)))
+    return {"checks": checks} if checks else {}
