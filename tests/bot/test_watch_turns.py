@@ -23,6 +23,9 @@ def test_a_source_that_says_nothing_any_more_changes_nothing(
     edge.says["widgets-1"] = Agent()
     room.clock.passes(600)
     assert watch.sweep() == 0
+    edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", usage=Usage(input=1))
+    room.clock.passes(600)
+    assert watch.sweep() == 0
     assert the(room) == before
 
 
