@@ -16,6 +16,7 @@ from lifecycle.actions import Action
 from lifecycle.facts import Issue
 from lifecycle.policy import Policy
 from tests.bot.edges import PROJECTS, Checkout, Edge
+from tests.bot.reading import Bench
 from tests.bot.site import Site
 
 REPOSITORY = "acme/widgets"
@@ -70,6 +71,11 @@ class Room:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def bench(room: Room) -> Bench:
+    return Bench(room)
 
 
 @pytest.fixture

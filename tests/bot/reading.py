@@ -1,0 +1,136 @@
+"""The observers of GitHub over a real store, and a GitHub that answers as the test says."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from bot.github.errors import Refused
+from bot.github.readings import IssueReading, Labeling, PullReading
+from bot.identities import Identities
+from bot.journal import log_step
+from bot.people import People
+from bot.store import Touch
+from bot.watch_issues import WatchIssues
+from bot.watch_pulls import WatchPulls
+from bot.wishes import Wishes
+from config.settings import AgentSettings, Project
+from lifecycle.actions import Publish
+from lifecycle.facts import Issue, Pull
+from lifecycle.status import Mover
+
+PROJECTS: Mapping[str, Project] = {
+    "widgets": Project(repository="acme/widgets", flaky_checks=("e2e *",)),
+    "gears": Project(repository="acme/gears"),
+}
+IDENTITIES = {"ada": AgentSettings(types=("claude",)), "rob": AgentSettings(types=("shell",))}
+REPOSITORY = "acme/widgets"
+
+
+class GitHub:
+    """What GitHub answers, as the test says."""
+
+    def __init__(self) -> None:
+        self.read = self
+        self.writers = {"ada", "rob"}
+        self.issues: dict[int, Any] = {}
+        self.pulls: dict[int, Any] = {}
+        self.log: Any = "it broke"
+        self.refuses: set[str] = set()
+        self.asked = 0
+
+    def me(self) -> str:
+        return "mergewright-bot"
+
+    def may_write(self, repository: str, login: str) -> bool:
+        self.asked += 1
+        if repository in self.refuses:
+            raise Refused("no access", 403)
+        return login in self.writers
+
+    def issue(self, repository: str, number: int) -> Any:
+        return answer(self.issues.get(number))
+
+    def pull(self, repository: str, number: int) -> Any:
+        return answer(self.pulls.get(number))
+
+    def pulls_of(self, repository: str, branch: str) -> list[int]:
+        return sorted(self.pulls)
+
+    def check_log(self, repository: str, run_id: int) -> Any:
+        return answer(self.log)
+
+
+def answer(what: Any) -> Any:
+    if isinstance(what, Exception):
+        raise what
+    return what
+
+
+class Bench:
+    def __init__(self, room: Any) -> None:
+        self.room, self.store = room, room.store
+        self.github = GitHub()
+        github: Any = self.github
+        self.people = People(github, room.clock)
+        self.mover: Any = Mover.BOT
+        self.pulls = WatchPulls(
+            *(room.store, github, self.people, lambda *_: answer(self.mover)),
+            *(PROJECTS, room.clock, log_step),
+        )
+        self.issues = WatchIssues(
+            *(room.store, github, self.people, self.pulls, PROJECTS),
+            *(Identities(room.store, IDENTITIES, PROJECTS), room.clock, log_step),
+        )
+        self.wishes = Wishes(
+            *(room.store, github, self.people, self.issues, room.clock, lambda: True),
+            lambda _: True,
+        )
+
+    def touches(self, *subjects: str) -> None:
+        touches = [Touch(repository=REPOSITORY, subject=subject) for subject in subjects]
+        self.store.touch(touches, self.room.clock())
+
+    def waiting(self) -> list[str]:
+        later = self.room.clock() + timedelta(days=1)
+        return [touch.subject for touch in self.store.due_touches(later, ("",))]
+
+    def labelled(self, number: int = 12, by: str = "ada", **changes: Any) -> IssueReading:
+        put = Labeling(label="mergewright", actor=by, at=self.room.clock(), added=True)
+        reading = IssueReading(
+            issue=Issue(number=number, title="It breaks", author="mallory"),
+            is_pull=False,
+            labels=("mergewright",),
+            labelings=(put,),
+            edits=(),
+        )
+        self.github.issues[number] = reading = replace(reading, **changes)
+        return reading
+
+    def pushed(self, sha: str) -> str:
+        name: str = self.room.session()
+        self.room.orders(name, Publish(key=f"push:{sha}", head=sha))
+        due = self.store.due_actions(self.room.clock())[0]
+        self.store.mark_done(due.seq, sha, self.room.clock())
+        return name
+
+    def pull(
+        self, author: str = "mergewright-bot", repository: str = REPOSITORY, **pull: Any
+    ) -> None:
+        self.github.pulls[34] = PullReading(
+            pull=Pull(number=34, **{"head": "a1", "base": "b1", **pull}),
+            head_repository=repository,
+            head_branch="mergewright/12-it-breaks",
+            author=author,
+            merged_by="",
+            body="",
+            edited_by={"comment:2": "mallory", "comment:3": ""},
+        )
+
+    def reads(self) -> tuple[Pull, ...]:
+        self.touches("pull:34")
+        self.room.clock.passes(120)
+        self.pulls.read_touched()
+        found: tuple[Pull, ...] = self.store.session("widgets-12").pulls
+        return found

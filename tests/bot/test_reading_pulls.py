@@ -1,0 +1,159 @@
+"""Reading pull requests: foreign ones stay so, and of ours is known all that counts."""
+
+from typing import Any
+
+import pytest
+
+from bot.github.errors import TryLater
+from lifecycle.facts import Check, Remark, Verdict
+from lifecycle.status import CheckState, Merge, Mover, PullState
+from tests.bot.reading import Bench
+
+
+@pytest.mark.parametrize(
+    "pull",
+    [
+        {"repository": "mallory/widgets"},
+        {"repository": ""},
+        {"author": "mallory"},
+        {"author": "ada", "head": "c9"},
+        {"author": "", "head": "c9"},
+        {"state": PullState.CLOSED, "head": "c9"},
+    ],
+)
+def test_a_foreign_or_old_pull_request_is_not_taken_for_the_sessions(
+    bench: Bench, pull: dict[str, Any]
+) -> None:
+    bench.pushed("a1")
+    bench.pull(**pull)
+    assert bench.reads() == ()
+    assert bench.waiting() == []
+
+
+@pytest.mark.parametrize(
+    "pull", [{}, {"author": "ada"}, {"head": "c9"}, {"state": PullState.CLOSED}]
+)
+def test_a_pull_request_at_a_pushed_head_by_someone_who_may_is_the_sessions(
+    bench: Bench, pull: dict[str, Any]
+) -> None:
+    bench.pushed("a1")
+    bench.pull(**pull)
+    assert [found.number for found in bench.reads()] == [34]
+
+
+def test_a_pull_request_that_vanished_changes_nothing(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    before = bench.reads()
+    bench.github.pulls.clear()
+    assert bench.reads() == before != ()
+
+
+def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> None:
+    bench.pushed("a1")
+    at = bench.room.clock()
+    said = [
+        Remark(id=f"comment:{n}", author=author, body="x", at=at)
+        for n, author in enumerate(["ada", "mallory", "ada", "ada", ""])
+    ]
+    # A bot has no permission to ask for; whether it counts is the policy's to say.
+    robot = Remark(id="comment:9", author="robot[bot]", body="x", at=at, bot=True)
+    verdicts = tuple(
+        Verdict(author=author, approved=True, sha="a1") for author in ("rob", "mallory", "")
+    )
+    bench.pull(comments=(*said, robot), verdicts=verdicts)
+    (pull,) = bench.reads()
+    assert [remark.allowed for remark in pull.comments] == [True] + [False] * 4 + [True]
+    assert [verdict.allowed for verdict in pull.verdicts] == [True, False, False]
+
+
+def test_a_log_that_does_not_come_hides_a_failed_check_only_for_a_few_tries(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.github.log = TryLater("the host of the logs cannot be reached")
+    bench.pull(checks=(Check(id="unit", name="unit", state=CheckState.FAILED, run_id=5),))
+    assert bench.reads() == ()
+    assert bench.reads() == ()
+    assert [check.state for check in bench.reads()[0].checks] == ["failed"]
+    bench.github.log = "it broke"
+    assert bench.reads()[0].checks[0].log == "it broke"
+
+
+def test_what_was_read_is_not_remembered_for_ever(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.CLEAN)
+    bench.reads()
+    bench.room.clock.passes(120)
+    bench.pulls.read_touched()
+    assert bench.pulls._read_at == {}
+
+
+def test_who_moved_the_branch_is_asked_only_when_it_moved(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    (first,) = bench.reads()
+    assert (first.head_by, first.person, first.carried) == (Mover.BOT, None, frozenset())
+    bench.mover = AssertionError("it has not moved")
+    bench.pull(title="renamed")
+    assert bench.reads()[0].head_by is Mover.BOT
+
+
+def test_an_update_carries_approvals_on_and_a_persons_push_is_remembered(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    bench.reads()
+    bench.mover = Mover.UPDATE
+    for head in ("a2", "a3"):
+        bench.pull(head=head)
+        (pull,) = bench.reads()
+    assert (pull.head_by, pull.carried) == (Mover.UPDATE, frozenset({"a1", "a2"}))
+    bench.mover = Mover.PERSON
+    bench.pull(head="a4")
+    (pull,) = bench.reads()
+    assert (pull.head_by, pull.carried) == (Mover.PERSON, frozenset())
+    assert pull.person is not None
+    assert (pull.person.sha, pull.person.at) == ("a4", pull.head_since)
+    bench.mover = Mover.BOT
+    bench.pull(head="a5")
+    (later,) = bench.reads()
+    assert (later.head_by, later.person) == (Mover.BOT, pull.person)
+
+
+def test_where_nobody_can_say_who_moved_the_branch_nothing_changes(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    before = bench.reads()
+    bench.mover = ValueError("the mirror cannot be refreshed")
+    bench.pull(head="a2")
+    assert bench.reads() == before
+
+
+def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.github.writers.add("mergewright-bot")
+    bench.pull(verdicts=(Verdict(author="mergewright-bot", approved=True, sha="a1"),))
+    assert [verdict.allowed for verdict in bench.reads()[0].verdicts] == [False]
+
+
+def test_what_a_stranger_made_of_a_bots_words_is_not_allowed(bench: Bench) -> None:
+    bench.pushed("a1")
+    at = bench.room.clock()
+    said = [
+        Remark(id=f"comment:{n}", author="lint[bot]", body="x", at=at, bot=True) for n in (1, 2, 3)
+    ]
+    bench.pull(comments=tuple(said))
+    assert [remark.allowed for remark in bench.reads()[0].comments] == [True, False, False]
+
+
+def test_checks_the_project_calls_flaky_are_marked_and_those_red_on_the_base_need_no_log(
+    bench: Bench,
+) -> None:
+    bench.pushed("a1")
+    bench.github.log = AssertionError("nobody wants it")
+    failed: dict[str, Any] = {"state": CheckState.FAILED, "run_id": 5, "red_on_base": True}
+    bench.pull(
+        checks=(
+            Check(id="1", name="e2e (chrome)", **failed),
+            Check(id="2", name="unit", state=CheckState.PASSED),
+        )
+    )
+    assert [check.flaky for check in bench.reads()[0].checks] == [True, False]
