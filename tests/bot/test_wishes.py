@@ -166,6 +166,14 @@ def test_who_asks_from_this_machine_was_known_at_its_door(talk: Talk) -> None:
     assert talk.bench.github.asked == 0
 
 
+def test_who_asks_from_this_machine_is_answered_there_and_not_on_github(talk: Talk) -> None:
+    talk.wish("start", "codx", actor="cli:root")
+    assert talk.said == []
+    said = talk.store.settled_wish("comment:start:12")
+    assert said is not None
+    assert "there is no agent `codx` here" in said
+
+
 def test_a_merge_written_on_the_issue_is_about_its_one_open_pull_request(talk: Talk) -> None:
     talk.bench.room.session()
     now = talk.bench.room.clock()
