@@ -12,7 +12,7 @@ from bot.store import NewWish, Observed
 from bot.wishes import Wishes
 from lifecycle.facts import Issue, Pull
 from lifecycle.status import PullState
-from tests.bot.test_reading import REPOSITORY, Bench
+from tests.bot.reading import REPOSITORY, Bench
 
 
 class Talk:
