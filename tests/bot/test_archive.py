@@ -109,10 +109,19 @@ def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None
     assert kept.holds() == {"output.log": "one\ntwo\n"}
 
 
+def test_of_what_is_packed_nothing_is_remembered(kept: Kept) -> None:
+    archive = Archive(kept.site.sites)
+    kept.prints("one\n")
+    archive.keep(kept.site.session)
+    assert archive._known
+    archive.pack(kept.site.id)
+    assert not archive._known
+
+
 def test_a_packing_that_was_killed_is_done_again(kept: Kept) -> None:
     kept.prints("one\n")
     kept.looks()
-    kept.copy.with_name("output.log.new").write_text("half")
+    kept.copy.with_name("another.log.new").write_text("half")
     kept.copy.with_name("output.log.gz").write_bytes(gzip.compress(b"one\n"))
     kept.packs()
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]

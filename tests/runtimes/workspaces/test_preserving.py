@@ -99,6 +99,16 @@ def test_a_spoiled_workspace_is_made_again_with_its_work(
     git(again.path, "status")
 
 
+def test_an_index_that_hides_a_change_does_not_lose_it_with_the_bots_view(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    git(worktree.path, "update-index", "--assume-unchanged", "README")
+    (worktree.path / "README").write_text("changed\n")
+    spoil(worktree, "bot.git")
+    assert mirror.preserve(worktree, 1)
+    assert held(mirror, git)["README"] == "changed"
+
+
 def spoil(worktree: Worktree, name: str) -> None:
     path = worktree.place / name
     if path.is_dir():
