@@ -44,7 +44,9 @@ def keys(decision: Decision) -> set[str]:
 
 
 def merged(given: Facts) -> bool:
-    return any(pull.state is PullState.MERGED for pull in given.pulls)
+    """None of its pull requests is open, and one is merged."""
+    states = {pull.state for pull in given.pulls}
+    return PullState.MERGED in states and PullState.OPEN not in states
 
 
 def test_a_restart_changes_no_decision() -> None:
