@@ -26,6 +26,7 @@ TOPICS: Final[Mapping[str, str]] = {
     ),
     "done_in": "Done in {sha}.",
     "answer": "{text}",
+    "summary": "Everything of `{project}` is finished: {counts}.",
     "no_session": (
         "`{kind}` was not done: no session works on this. Put the label on the issue, or write "
         "`/mergewright start` there, to have an agent work on it."

@@ -267,3 +267,5 @@ class Facts(Struct, frozen=True, kw_only=True):
     pending: frozenset[str] = frozenset()  #: Keys written down and not yet done.
     failures: Mapping[str, Failure] = field(default_factory=dict)
     ended: Ended | None = None
+    #: How many sessions of its project ended how, where it was the last of them to end.
+    finished: Mapping[str, int] = field(default_factory=dict)

@@ -131,6 +131,19 @@ def tell_the_end(judged: Judged) -> Iterator[do.Action]:
     )
 
 
+def sum_up(judged: Judged) -> Iterator[do.Action]:
+    """Where everything of a project is finished, its last session says what it came to."""
+    facts = judged.view.facts
+    if facts.ended is not None and sum(facts.finished.values()) > 1:
+        counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))
+        yield do.Comment(
+            key=f"comment:summary:{facts.ended.at.isoformat()}",
+            number=facts.issue.number,
+            topic="summary",
+            values={"project": facts.project, "counts": ", ".join(counts)},
+        )
+
+
 def _explained(judged: Judged) -> dict[str, str]:
     advice = ADVICE.get(judged.reason)
     return {

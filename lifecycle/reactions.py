@@ -18,6 +18,7 @@ from lifecycle.people import (
     let_go,
     reply,
     stand_back,
+    sum_up,
     tell_people,
     tell_the_end,
     warn,
@@ -51,7 +52,7 @@ from lifecycle.signals import (
     stage,
     talk,
 )
-from lifecycle.status import Merge, Status
+from lifecycle.status import TERMINAL, Merge, Status
 
 S = Status
 
@@ -129,6 +130,7 @@ REACTIONS: Final = (
     Reaction("stop", STOPPED, always, stop),
     Reaction("give_back", STOPPED, always, give_back),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),
+    Reaction("sum_up", TERMINAL, always, sum_up),
 )
 
 #: The rows of each status, in their order.

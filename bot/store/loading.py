@@ -16,6 +16,7 @@ from bot.store.decode import (
     work_of,
 )
 from bot.store.errors import BadRow
+from bot.store.finishing import finished_of
 from bot.store.freezes import frozen, standing
 from bot.store.rows import Row, bad_row, by_session, decoded, encoded, moment, moment_or_none
 from bot.store.sessions import WISHES
@@ -114,6 +115,7 @@ def _facts(row: Row, around: _Around) -> Facts:
         pending=pending,
         failures=failures,
         ended=ended_of(row),
+        finished=finished_of(row),
     )
 
 

@@ -158,6 +158,8 @@ WHOLE_LIFECYCLE = (
     # When it was last restored, and the first run since then.
     "ALTER TABLE sessions ADD COLUMN restored_at REAL",
     "ALTER TABLE sessions ADD COLUMN first_run INTEGER NOT NULL DEFAULT 0",
+    # How many sessions of its project ended how, where it was the last of them to end.
+    "ALTER TABLE sessions ADD COLUMN finished TEXT NOT NULL DEFAULT '{}'",
     """UPDATE sessions SET wants_slot = 1, wanted_since = since
         WHERE status = 'queued' AND slot = 0 AND ended IS NULL""",
     # A decision is held to its session's version, and a bot to its lease; nothing is claimed.

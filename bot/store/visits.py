@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bot.store.base import Base
 from bot.store.errors import BadRow, Fenced, StoreFailure
+from bot.store.finishing import finish
 from bot.store.history import BOT, add_history
 from bot.store.judgements import add_judgement
 from bot.store.loading import load
@@ -117,6 +118,8 @@ def _record(
         "restored": before.ended is not None and decision.ended is None,
     }
     _fenced(connection.execute(_DECIDED, {**due, **said, **held, "now": at}), visit)
+    if before.ended is None and decision.ended is not None:
+        finish(connection, visit.session, now)
     if decision.frees_slot:
         free_slot(connection, visit.session, now)
     new = add_actions(connection, visit.session, decision.actions, now)

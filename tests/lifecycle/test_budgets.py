@@ -155,6 +155,14 @@ def test_an_agent_that_rested_for_long_and_has_just_been_told_something_has_not_
     assert found.status is Status.WORKING
 
 
+@pytest.mark.parametrize("name", [name for name in SPENT if name != "hours"])
+def test_a_long_turn_uses_up_time_alone(name: str) -> None:
+    spent, limit, _ = SPENT[name]
+    ((field, amount),) = limit.items()
+    given = facts(agent=agent(Activity.ACTIVE, 90_000, seen=ago(5)), **spent)
+    assert decision(given, **{field: amount + 1}).status is Status.WORKING
+
+
 def test_the_end_of_the_time_is_looked_at_when_it_comes() -> None:
     active = agent(Activity.ACTIVE, 60, seen=ago(0))
     given = facts(agent=active, spent=Spending(active_seconds=7000.0))

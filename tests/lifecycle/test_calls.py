@@ -1,15 +1,16 @@
 """How people are called: by priority, by a label that goes when its cause is gone."""
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle import actions as do
-from lifecycle.facts import Spending
+from lifecycle.facts import Ended, Spending
 from lifecycle.reactions import CALLING
 from lifecycle.reasons import ADVICE, Priority
 from lifecycle.status import Activity, Reason, Status
 from tests.lifecycle.asking import decision
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import agent, done, facts
+from tests.lifecycle.universe import agent, ago, done, facts
 
 
 def labels(life: Life) -> list[tuple[str, bool]]:
@@ -81,3 +82,18 @@ def test_what_people_are_told_says_how_soon_they_have_to_look(
         if isinstance(a, do.Comment) and "priority" in a.values
     ]
     assert told == ([(topic, priority)] if topic else [])
+
+
+def test_the_last_session_of_a_project_says_once_what_all_of_them_came_to() -> None:
+    over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=ago(60))
+    given = facts(ended=over, done=done("stop:r1"), finished={"merged": 2, "killed": 1})
+    (summary,) = [a for a in decision(given).actions if "summary" in a.key]
+    assert summary == do.Comment(
+        key=f"comment:summary:{ago(60).isoformat()}",
+        number=12,
+        topic="summary",
+        values={"project": "widgets", "counts": "1 killed, 2 merged"},
+    )
+    for other in ({}, {"merged": 1}):
+        told = decision(replace(given, finished=other)).actions
+        assert not [a for a in told if "summary" in a.key]

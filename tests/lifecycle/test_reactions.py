@@ -49,6 +49,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
         *("publish", "open_pull", "remind", "take_in", "rerun", "repair", "address_review"),
         *("update", "resolve_conflict", "reply", "stand_back", "tell_people", "call", "let_go"),
         *("warn", "park", "pause", "land", "tidy", "release", "stop", "give_back", "tell_the_end"),
+        "sum_up",
     ]
 
 

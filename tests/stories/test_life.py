@@ -130,8 +130,9 @@ def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None
     issue.becomes("review_pending")
     issue.pull.reviewer_asks_for("a second widget")
     assert issue.agent.hears("a second widget")["run"] == 2
+    head = issue.pull.pull.head
     issue.agent.commits({"widgets.txt": "one\ntwo\n"}).ends_its_turn()
-    issue.pull.is_answered("Done in")
+    issue.pull.moves_on_from(head)
 
 
 def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None:
@@ -194,3 +195,15 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
     issue.issue.comment("/mergewright unfreeze", by=ALICE)
     assert issue.pull
     assert world.store.facts(issue.id).failures == {}
+
+
+def test_when_everything_is_finished_the_last_session_sums_it_up(world: World) -> None:
+    world.bot_starts()
+    first, second = (world.issue(title).is_labelled() for title in ("First", "Second"))
+    for issue in (first, second):
+        issue.agent.starts()
+    for issue in (first, second):
+        issue.issue.comment("/mergewright stop", by=ALICE)
+        issue.becomes("killed")
+    is_told(second, "Everything of `widgets` is finished: 2 killed.")
+    assert not any("Everything of" in said for said in first.said())
