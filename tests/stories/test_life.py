@@ -130,9 +130,6 @@ def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None
     issue.becomes("review_pending")
     issue.pull.reviewer_asks_for("a second widget")
     assert issue.agent.hears("a second widget")["run"] == 2
-    head = issue.pull.pull.head
-    issue.agent.commits({"widgets.txt": "one\ntwo\n"}).ends_its_turn()
-    issue.pull.moves_on_from(head)
 
 
 def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None:
