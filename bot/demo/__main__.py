@@ -66,6 +66,9 @@ reconcile-seconds = 5
 lease-seconds = 3
 action-retry-seconds = 0.25
 action-tries = 20
+
+[limits]
+memory-per-session-mb = 0   # the scripted agent needs next to nothing
 """
 
 
