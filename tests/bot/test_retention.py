@@ -122,14 +122,14 @@ def test_nothing_goes_while_something_is_to_be_done_for_an_ended_session(keeper:
 def test_a_workspace_goes_after_fourteen_days_and_its_work_is_kept(keeper: Keeper) -> None:
     keeper.a_session_ends()
     home = keeper.site.layout.home("widgets-12")
-    (home / "notes").write_text("of the agent")
+    (home / "notes").write_text("of the agent " * 20_000)
     keeper.clock.passes(13 * DAY)
     keeper.cleans()
     assert keeper.site.workspace.made
     assert home.exists()
     keeper.clock.passes(1 * DAY)
     (planned,) = (item for item in keeper.planned(Thing.WORKSPACE) if item.goes)
-    assert planned.bytes > 10_000
+    assert planned.bytes > 260_000
     assert Thing.WORKSPACE in keeper.cleans()
     assert not keeper.site.workspace.place.exists()
     assert not home.exists()
