@@ -1,9 +1,10 @@
 """What people have to look at: one row a cause, standing as long as it does."""
 
+from datetime import timedelta
 from typing import Final
 
 from lifecycle import keys
-from lifecycle.evidence import names
+from lifecycle.evidence import clock, names
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Reason
@@ -23,6 +24,16 @@ def question(view: View) -> Escalation | None:
 def push_refused(view: View) -> Escalation | None:
     """The commits at hand could not be pushed."""
     return _given_up(view, f"push:{view.facts.work.head}")
+
+
+def pushes_used_up(view: View) -> Escalation | None:
+    """The commits at hand wait for the next hour."""
+    first = view.pushes_full if view.at_rest and view.unpushed else None
+    if first is None:
+        return None
+    most, next_at = view.policy.pushes_per_hour, clock(first + timedelta(hours=1))
+    why = f"{most} commits were pushed within an hour; the next goes out at {next_at}"
+    return Escalation(f"pushes:{first.isoformat()}", Reason.PUSHES_USED_UP, why)
 
 
 def pull_refused(view: View) -> Escalation | None:
@@ -197,6 +208,7 @@ def nothing_to_show(view: View) -> Escalation | None:
 ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
     push_refused,
+    pushes_used_up,
     pull_refused,
     branch_refused,
     merge_refused,

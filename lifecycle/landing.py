@@ -9,9 +9,8 @@ from lifecycle.policy import MergeMethod, Mode
 
 def publish(judged: Judged) -> Iterator[do.Action]:
     """Commits go to GitHub at the end of a turn, so many in an hour."""
-    head, policy = judged.view.facts.work.head, judged.view.policy
-    earlier = sorted(judged.view.past.pushes.values(), reverse=True)[policy.pushes_per_hour - 1 :]
-    if not earlier or judged.view.passed(earlier[0], 3600):
+    head = judged.view.facts.work.head
+    if judged.view.pushes_full is None:
         yield do.Publish(key=f"push:{head}", head=head)
 
 

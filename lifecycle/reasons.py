@@ -69,6 +69,9 @@ ADVICE: Final = {
     Reason.PROBE_FAILURE: Advice(
         "Run `mergewright doctor` and look at its terminal.", True, Priority.URGENT
     ),
+    Reason.PUSHES_USED_UP: Advice(
+        "Look at what the agent goes round about; it goes on by itself when the hour is over.", True
+    ),
     Reason.PUSH_REFUSED: Advice(
         "Mend what GitHub names, then write `/mergewright retry`; the commits are kept.", False
     ),

@@ -64,6 +64,13 @@ class View(Moment):
         self.pushed = work.head in pushes or any(p.head == work.head for p in self.facts.pulls)
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
 
+    @property
+    def pushes_full(self) -> datetime | None:
+        """When the first of so many pushes went out that none is left this hour; None: one is."""
+        newest = sorted(self.past.pushes.values(), reverse=True)
+        first = newest[self.policy.pushes_per_hour - 1 :][:1]
+        return first[0] if first and not self.passed(first[0], 3600) else None
+
     def in_vain(self, told: datetime) -> bool:
         """Whether the agent came to rest without a commit after it was told something."""
         return self.at_rest and not self.unpushed and not self.past.pushed_since(told)

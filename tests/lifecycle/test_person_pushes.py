@@ -252,5 +252,10 @@ def test_ten_commits_an_hour_go_out_and_the_next_waits_its_time() -> None:
     full = published(work=work, done=pushes)
     judged = decision(full)
     assert not any(isinstance(action, do.Publish) for action in judged.actions)
+    assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.PUSHES_USED_UP)
+    assert (
+        judged.because
+        == "10 commits were pushed within an hour; the next goes out at 2030-01-01 12:10 UTC"
+    )
     assert judged.recheck_at == NOW + timedelta(seconds=600)
     assert f"push:{NEXT}" in keys(full, pushes_per_hour=11)
