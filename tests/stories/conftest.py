@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.demo.github import GitHubServer
+from bot.replay import replay
 from tests.world.world import World
 
 
@@ -20,5 +21,13 @@ def world() -> Iterator[World]:
         made = World(Path(folder), github)
         try:
             yield made
+            every_decision_comes_out_the_same(made)
         finally:
             made.close()
+
+
+def every_decision_comes_out_the_same(world: World) -> None:
+    """However a story went: what was decided in it can be decided again from its history."""
+    for session in world.store.sessions():
+        for again in replay(world.store.judgements(session.id)):
+            assert again.differences == (), session.id
