@@ -60,14 +60,7 @@ class Access:
         shown.
         """
         self.check_configured()
-        # Headers are read as Latin-1; a token with other letters was sent as UTF-8.
-        shown = (
-            connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
-        )
-        scheme, _, token = shown.partition(" ")
-        if scheme.lower() == "bearer" and self.opens(token.strip()):
-            return
-        if not self._admitted(connection.cookies.get(COOKIE, "")):
+        if not self._bears(connection) and not self._admitted(connection.cookies.get(COOKIE, "")):
             raise NotAuthorizedException(
                 "This is for those who show the page's token.",
                 headers={"www-authenticate": "Bearer"},
@@ -80,7 +73,8 @@ class Access:
         Raises what `guard` raises, and 403 with the remedy for a cookie alone.
         """
         self.guard(connection, handler)
-        if "authorization" not in connection.headers:
+        # Another page can have a browser send a header of that name, but never with the token.
+        if not self._bears(connection):
             raise PermissionDeniedException(
                 "A cookie alone may not write here.", extra={"remedy": _BEARER}
             )
@@ -103,6 +97,14 @@ class Access:
             raise PermissionDeniedException(
                 "This page is closed: no token is configured.", extra={"remedy": _NOT_CONFIGURED}
             )
+
+    def _bears(self, connection: Visitor) -> bool:
+        # Headers are read as Latin-1; a token with other letters was sent as UTF-8.
+        shown = (
+            connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
+        )
+        scheme, _, token = shown.partition(" ")
+        return scheme.lower() == "bearer" and self.opens(token.strip())
 
     def _admitted(self, cookie: str) -> bool:
         until, _, seal = cookie.partition(".")

@@ -7,8 +7,9 @@ from typing import Annotated, Final
 
 from litestar import Request, Response, Router, get, post
 from litestar.datastructures import State
-from litestar.exceptions import ClientException, HTTPException
+from litestar.exceptions import ClientException, HTTPException, InternalServerException
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
+from litestar.types import ExceptionHandlersMap
 from msgspec import Struct
 
 from bot.asking import API, AskedOtherwise, ask, wish_of
@@ -40,6 +41,7 @@ ROUTES: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/api/unfreeze"): "let effects out again, of the same scope",
 }
 
+_Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
@@ -170,19 +172,19 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         "/api",
         route_handlers=[sessions, session, agents, queue, incidents, freezes],
         guards=[access.guard],
-        exception_handlers={HTTPException: as_json},
+        exception_handlers=_HANDLERS,
     )
     writing = Router(
         "/api",
         route_handlers=[wish, remember, freeze, unfreeze],
         guards=[access.guard_writing],
-        exception_handlers={HTTPException: as_json},
+        exception_handlers=_HANDLERS,
         request_max_body_size=_MOST_BYTES,
     )
     return reading, writing
 
 
-def as_json(_: Request[object, object, State], problem: HTTPException) -> Response[Problem]:
+def as_json(_: _Request, problem: HTTPException) -> Response[Problem]:
     """A problem for programs: what is wrong, and what to do about it."""
     said = problem.detail
     if isinstance(problem.extra, list):  # What a body or a parameter lacks, one by one.
@@ -192,6 +194,22 @@ def as_json(_: Request[object, object, State], problem: HTTPException) -> Respon
     answer = Problem(error=said, remedy=remedy)
     return Response(answer, status_code=problem.status_code, headers=problem.headers)
 
+
+def _no_json(request: _Request, _: Exception) -> Response[Problem]:
+    return as_json(request, ClientException("The body is no JSON."))
+
+
+def _failed(request: _Request, _: Exception) -> Response[Problem]:
+    return as_json(request, InternalServerException("The server failed at this."))
+
+
+#: The decoder lets two of its own failures out: letters that are none, and too deep a nesting.
+_HANDLERS: Final[ExceptionHandlersMap] = {
+    HTTPException: as_json,
+    UnicodeDecodeError: _no_json,
+    RecursionError: _no_json,
+    Exception: _failed,
+}
 
 _REMEDIES: Final[Mapping[int, str]] = {
     400: "README.md says what every route takes.",

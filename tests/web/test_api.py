@@ -61,6 +61,19 @@ def test_only_a_bearer_writes(site: Site, path: str) -> None:
     assert site.store.freezes() == []
 
 
+@pytest.mark.parametrize("shown", ["Bearer of ill news", "Basic dTpw"])
+def test_a_cookie_beside_another_word_than_the_token_does_not_write(site: Site, shown: str) -> None:
+    session = site.session(1)
+    sign_in(site)
+    response = site.http.post(
+        f"/api/sessions/{session}/wishes",
+        json={"kind": "stop"},
+        headers={"idempotency-key": "k", "authorization": shown},
+    )
+    assert response.status_code == 403
+    assert wishes(site, session) == []
+
+
 def test_a_wish_is_written_down_and_its_session_visited(site: Site) -> None:
     session = site.session(1)
     response = asked(site, session, kind="tell", text=" use the other parser ")
@@ -143,6 +156,18 @@ def test_a_body_that_is_no_json_or_too_long_is_refused(site: Site) -> None:
     response = site.http.post(path, content=b"x" * 200_000, headers=headers)
     assert response.status_code == 413
     assert response.json()["remedy"] == "Send at most 100000 bytes."
+
+
+@pytest.mark.parametrize("body", [b'{"kind": "tell", "text": "\xff"}', b"[" * 50_000])
+def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body: bytes) -> None:
+    path = f"/api/sessions/{site.session(1)}/wishes"
+    headers = {**bearer(), b"idempotency-key": b"k", b"content-type": b"application/json"}
+    response = site.http.post(path, content=body, headers=headers)
+    assert response.status_code == 400
+    assert response.json() == {
+        "error": "The body is no JSON.",
+        "remedy": "README.md says what every route takes.",
+    }
 
 
 def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
@@ -241,3 +266,18 @@ def test_what_is_not_there_says_where_to_look(
     response = site.seen(path)
     assert (response.status_code, response.json()["error"]) == (status, error)
     assert "GET /api/sessions lists the sessions" in response.json()["remedy"]
+
+
+def test_a_failure_of_the_server_says_so_in_the_same_words(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(site.store, "freezes", fails)
+    response = site.seen("/api/freezes")
+    assert response.status_code == 500
+    assert response.json() == {
+        "error": "The server failed at this.",
+        "remedy": "The server's log says more.",
+    }
