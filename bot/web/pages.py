@@ -156,7 +156,7 @@ def _templates() -> Callable[..., str]:
         lstrip_blocks=True,
     )
     environment.globals.update(time=_time, tone=tone, sort_key=sort_key)
-    environment.filters["sentence"] = _sentence
+    environment.filters.update(sentence=_sentence, counted=_counted)
 
     def render(name: str, **values: object) -> str:
         return environment.get_template(name).render(values)
@@ -174,3 +174,8 @@ def _sentence(text: str) -> str:
     """Evidence as a sentence of its own; names and identifiers keep their first letter."""
     word = text.partition(" ")[0]
     return text if ":" in word[:-1] else text[:1].upper() + text[1:]
+
+
+def _counted(count: int, noun: str) -> str:
+    """So many of something."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

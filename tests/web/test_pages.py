@@ -192,3 +192,22 @@ def test_what_breaks_is_logged_and_not_shown(
     assert response.status_code == 500
     assert "a secret detail" not in response.text
     assert "/ failed" in caplog.text
+
+
+def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
+    session = site.session(1)
+    wish = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
+    site.store.note(session, Kind.WISH, "mara", wish, datetime.now(UTC))
+    page = site.seen(f"/sessions/{session}").text
+    assert '<strong>wish</strong> <span class="note">by mara</span>' in page
+
+
+def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
+    site.session(1)
+    page = site.seen("/agents").text
+    for words in ("1 session<", "0 repairs<", "1 not over", "Sign out", '<a href="/">Sessions</a>'):
+        assert words in page, words
+
+
+def test_a_page_that_did_not_work_leads_back(site: Site) -> None:
+    assert '<nav><a href="/">Sessions</a></nav>' in site.seen("/sessions/nope").text
