@@ -137,7 +137,7 @@ def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:
     visitor.session(1)
     assert pressed(visitor, "/freeze").headers["location"] == "/"
     html = page(visitor, "/")
-    assert "Everything is frozen by page:visitor" in html
+    assert "Everything was frozen by page:visitor" in html
     assert 'action="/freeze"' not in html
     visitor.http.post("/unfreeze", data=fields(html, "/unfreeze"))
     assert visitor.store.freezes() == []
