@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bot.clock import Clock
 from bot.journal import Journal, Step
 from bot.store import BadRow, Fenced, Judgement, Recorded, Store, Visit
-from lifecycle.actions import Action, Comment, Start
+from lifecycle.actions import Action, Comment, Start, TakeIn
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
@@ -119,6 +119,9 @@ class Engine:
         if isinstance(action, Start):
             # Its run is ordered already, so the reaction that asked for it does not ask again.
             return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
+        if isinstance(action, TakeIn):
+            # The workspace may be at another commit by now: at the joined one, after a crash.
+            return action in decision.actions
         return any(wanted.key == action.key for wanted in decision.actions)
 
 

@@ -1,5 +1,10 @@
 """People push to the agent's branch: their commits stay, and the agent gives way."""
 
+from datetime import datetime
+from typing import Any
+
+import pytest
+
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
 
@@ -64,6 +69,33 @@ def test_a_person_pushes_to_the_branch_while_the_agent_is_in_its_turn(world: Wor
     assert "it broke" not in str(issue.agent.heard)
     pull.pull.comment("Please mend it.", by=ALICE)
     issue.agent.hears("it broke")
+
+
+def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = working(world)
+    store, theirs, unmarked = world.store, "", list[str]()
+    mark = store.mark_done
+
+    def crashes(seq: int, result: str, now: datetime, **learned: Any) -> None:
+        (key,) = (one.key for one in store.outbox(issue.id) if one.seq == seq)
+        if key == f"take:{theirs}" and not unmarked:
+            unmarked.append(key)
+            raise OSError("as if the bot had died here")
+        mark(seq, result, now, **learned)
+
+    monkeypatch.setattr(store, "mark_done", crashes)
+    issue.pull.pull.comment("Please write two.", by=ALICE)
+    issue.agent.hears("Please write two.")
+    issue.agent.commits({"more.txt": "two\n"}, "Write two")
+    theirs = world.repo.push(issue.pull.pull.head_branch, {"theirs.txt": "mine\n"}, by=ALICE)
+    issue.pull.is_answered("leaves this branch alone")
+    issue.agent.ends_its_turn()
+    head = issue.pull.moves_on_from(theirs)
+    assert unmarked
+    merges = world.repo.git.run("rev-list", "--merges", f"{theirs}..{head}").split()
+    assert merges == [head]
 
 
 def test_github_brings_the_base_in_and_the_approval_stays(world: World) -> None:
