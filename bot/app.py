@@ -292,6 +292,7 @@ class App:
     def _begin(self, epoch: int) -> None:
         """Act: everything that was left undone is found in the store, and looked at again."""
         self.store.fence(self._owner, epoch)
+        self.store.take_up(self._clock())
         self._standing_by = ""
         log.info("acting on %s, epoch %s", self._settings.data, epoch)
         self._ticker.start()

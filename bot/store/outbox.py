@@ -40,6 +40,7 @@ _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
 _REVIVE = """UPDATE outbox SET state = 'due', reason = '', error = '', done_at = NULL,
     attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session, key"""
 
+_TAKE_UP = "UPDATE outbox SET next_at = ?1 WHERE state = 'due' AND next_at < ?1"
 _HOLD = "UPDATE outbox SET next_at = ? WHERE seq = ? AND state = 'due'"
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
@@ -101,6 +102,10 @@ class Outbox(Base):
     def withdraw(self, seq: int, now: datetime) -> None:
         """Take back an action that was not done, as if it never was; it may be asked for again."""
         self._change(_WITHDRAW, (seq,), Kind.TAKEN_BACK, {}, now)
+
+    def take_up(self, now: datetime) -> None:
+        """Count what is due as due from now on: nothing was tried while no bot acted."""
+        self.write(lambda connection: connection.execute(_TAKE_UP, (now.timestamp(),)))
 
     def hold(self, seq: int, until: datetime) -> None:
         """Leave an action alone for a while; that is not a failed try."""

@@ -72,6 +72,19 @@ def test_a_start_says_since_when_it_is_being_tried(room: Room, store: Store, nam
     assert store.facts(name).start_due is None
 
 
+def test_what_was_due_while_no_bot_acted_is_due_from_when_one_takes_it_up(
+    room: Room, store: Store, name: str
+) -> None:
+    room.decides(name, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
+    (first, *_) = store.due_actions(room.now)
+    later = room.now + timedelta(seconds=60)
+    store.mark_retry(first.seq, "not now", later + timedelta(seconds=60))
+    room.clock.passes(60)
+    store.take_up(room.now)
+    assert store.facts(name).start_due == later
+    assert first.seq not in [due.seq for due in store.due_actions(room.now)]
+
+
 def test_an_action_to_be_tried_again_holds_nothing_back(
     room: Room, store: Store, name: str
 ) -> None:

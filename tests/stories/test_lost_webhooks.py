@@ -1,9 +1,14 @@
 """Webhooks are hints: what they would have said is found all the same."""
 
-import httpx
+from unittest.mock import Mock
 
+import httpx
+import pytest
+
+from bot.store import Ordered
+from runtimes.tmux import Tmux
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, World
+from tests.world.world import ALICE, IssueStory, World
 
 
 def test_a_label_whose_webhook_was_lost_is_found_at_the_next_reconciliation(world: World) -> None:
@@ -26,6 +31,26 @@ def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world:
     issue.agent.hears("it broke while nobody looked")
     assert len(world.repo.pulls) == 1
     assert [entry["run"] for entry in issue.agent.heard] == [1, 1]
+
+
+def test_a_start_that_was_due_while_no_bot_ran_has_not_used_up_its_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.bot_starts()
+    with monkeypatch.context() as broken:
+        broken.setattr(Tmux, "start", Mock(side_effect=OSError("no room")))
+        issue = world.issue("Add widgets").is_labelled()
+        eventually(lambda: [one.tries for one in _outbox(issue) if one.tries], "it was tried")
+        world.bot_stops()
+    world.time_passes(minutes=20)
+    world.bot_starts()
+    assert issue.agent.starts()["run"] == 1
+    issue.becomes("working")
+
+
+def _outbox(issue: IssueStory) -> list[Ordered]:
+    starts = issue.world.store.outbox(issue.id) if issue.session else []
+    return [one for one in starts if one.key == "start:first:r1"]
 
 
 def test_a_delivery_that_is_sent_again_is_not_done_again(world: World) -> None:
