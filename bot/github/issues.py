@@ -47,5 +47,6 @@ def issue_of(said: IssueOrPull) -> IssueReading:
             if event.typename in LABELINGS and event.label
         ),
         edits=tuple(sorted([*renamed, *rewritten], key=lambda edit: edit.at)),
-        reopened=max(reopened, key=lambda event: event.at, default=None),
+        # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
+        reopened=max(reversed(reopened), key=lambda event: event.at, default=None),
     )
