@@ -29,6 +29,7 @@ from bot.sites import Sites, programs
 from bot.store import Store, this_process
 from bot.terminals import terminal
 from bot.ticker import Job, Lane, Ticker
+from bot.watch_access import WatchAccess
 from bot.watch_agents import WatchAgents
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
@@ -97,6 +98,7 @@ class App:
                 token=secrets.token,
                 app_id=settings.github.app_id,
                 private_key=secrets.private_key,
+                owners=settings.github.allowed_owners,
             ),
         )
         path = os.environ.get("PATH", os.defpath)
@@ -133,6 +135,7 @@ class App:
             clock,
             journal,
         )
+        self.watch_access = WatchAccess(self.store, self.github, settings.projects.values(), clock)
         self.wishes = Wishes(
             self.store,
             self.github,
@@ -373,6 +376,7 @@ class App:
         self._doing.kick()
 
     def _reconcile(self) -> None:
+        self.watch_access.look()
         self.watch_issues.reconcile()
         self.watch_pulls.touch_stale(self._settings.timing.reconcile_seconds / 2)
         self._reading.kick()

@@ -182,6 +182,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             yield f"{where} = {_short(url)}: expected an address such as https://example.com/"
     if not settings.github.git_base:
         yield "github.git-url: missing, and cannot be worked out from api-url"
+    yield from _app_contradictions(settings)
     if len(os.fsencode(settings.data)) > _DATA_BYTES:
         yield (
             f"server.data = {_short(str(settings.data))}: too long for the sockets in it;"
@@ -196,6 +197,16 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     yield from _project_contradictions(settings)
     yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
+
+
+def _app_contradictions(settings: Settings) -> Iterator[str]:
+    owners = {owner.casefold() for owner in settings.github.allowed_owners}
+    if settings.github.app_id and not owners:
+        yield "github.allowed-owners: missing: name the accounts that the App works for"
+    for name, project in settings.projects.items():
+        owner = project.repository.partition("/")[0]
+        if settings.github.app_id and owners and owner.casefold() not in owners:
+            yield f"projects.{name}.repository: {_short(owner)} is not in github.allowed-owners"
 
 
 def _project_contradictions(settings: Settings) -> Iterator[str]:

@@ -39,6 +39,8 @@ class GitHub(Table, frozen=True, kw_only=True):
     git_url: str = ""  #: Where repositories are cloned from; empty: worked out, see `git_base`.
     app_id: str = ""  #: Empty: a token is used.
     private_key_file: str = ""  #: Relative to the configuration file.
+    #: Whose installations of the App are used; those elsewhere are ignored.
+    allowed_owners: tuple[str, ...] = ()
 
     @property
     def git_base(self) -> str:

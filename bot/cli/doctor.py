@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
@@ -129,26 +130,42 @@ def data(installed: Installation) -> Finding:
 
 
 def github(installed: Installation) -> Finding:
-    github, secrets = installed.settings.github, installed.secrets
-    if not (secrets.private_key if github.app_id else secrets.token):
+    if not _has_credentials(installed):
         return Finding(
             Verdict.FAIL,
             "no credentials",
             "set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id and the App's private key",
         )
-    credentials = Credentials(
-        token=secrets.token, app_id=github.app_id, private_key=secrets.private_key
-    )
-    client = GitHub(github.api_url, credentials)
     try:
-        login = client.read.me()
-        for project in installed.settings.projects.values():
-            client.read.repository(project.repository)
+        with closing(_client(installed)) as client:
+            login = client.read.me()
+            for project in installed.settings.projects.values():
+                client.read.repository(project.repository)
     except GitHubFailure as failure:
         return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
-    finally:
-        client.close()
-    return Finding(Verdict.OK, f"{github.api_url} knows us as {login}")
+    return Finding(Verdict.OK, f"{installed.settings.github.api_url} knows us as {login}")
+
+
+def permissions(installed: Installation) -> Finding:
+    if not _has_credentials(installed):
+        return Finding(Verdict.WARN, "not looked at: no credentials")
+    wrong = []
+    with closing(_client(installed)) as client:
+        for project in installed.settings.projects.values():
+            try:
+                lacking = client.read.lacking(project.repository)
+            except GitHubFailure as failure:
+                lacking = (str(failure),)
+            wrong += [f"{project.repository}: {what}" for what in lacking]
+    if not wrong:
+        return Finding(Verdict.OK, "all that are needed, as far as GitHub tells")
+    app = installed.settings.github.app_id and not installed.secrets.token
+    remedy = (
+        "grant it in the App's settings, then accept the change where it is installed"
+        if app
+        else "give the token's account the role `write` in the repository"
+    )
+    return Finding(Verdict.FAIL, "\n".join(wrong), remedy)
 
 
 def clock(installed: Installation) -> Finding:
@@ -240,6 +257,7 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("tmux", tmux),
     ("data folder", data),
     ("GitHub", github),
+    ("permissions", permissions),
     ("clock", clock),
     ("webhook secret", webhook_secret),
     ("page token", page_token),
@@ -248,6 +266,22 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("sandbox", sandbox),
     ("incidents", incidents),
 )
+
+
+def _has_credentials(installed: Installation) -> bool:
+    github, secrets = installed.settings.github, installed.secrets
+    return bool(secrets.private_key if github.app_id else secrets.token)
+
+
+def _client(installed: Installation) -> GitHub:
+    github, secrets = installed.settings.github, installed.secrets
+    credentials = Credentials(
+        token=secrets.token,
+        app_id=github.app_id,
+        private_key=secrets.private_key,
+        owners=github.allowed_owners,
+    )
+    return GitHub(github.api_url, credentials)
 
 
 def _table(findings: Sequence[tuple[str, Finding]]) -> Table:

@@ -10,11 +10,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from bot.github.errors import Refused, TryLater
+from bot.github.errors import NotInstalled, Refused, TryLater
 
 LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
 TEXT_LIMIT = 300
+SUSPENDED_TEXT = "installation has been suspended"
+#: How long an App that is not installed any more waits before it looks whether it is again.
+REINSTALL = timedelta(minutes=5)
 
 #: What msgspec raises at bytes that are no JSON of the wanted shape.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -63,6 +66,8 @@ def failure(
     message = f"{asked}: GitHub answered {status}{': ' + said if said else ''}."
     if status in (403, 429) and (at := _limited_until(headers, said, now)):
         return TryLater(f"{message} The rate limit is used up until {at:%H:%M:%S} UTC.", at)
+    if status == 403 and SUSPENDED_TEXT in said.lower():
+        return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
     if status in (408, 429) or status >= 500:
         return TryLater(f"{message} It is asked again later.", _wait_of(headers, now))
     return Refused(f"{message} {REMEDIES.get(status, '')}".rstrip(), status)

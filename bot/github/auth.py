@@ -28,6 +28,8 @@ class Credentials(Struct, frozen=True, kw_only=True):
     token: str = ""
     app_id: str = ""
     private_key: str = ""
+    #: Whose installations of the App are used; empty: everybody's. Not looked at for a token.
+    owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse here, without showing it, what would fail later in a message that shows it."""
@@ -96,6 +98,11 @@ class Tokens:
                 "Give the PEM file that GitHub made for the App.",
                 401,
             ) from error
+
+    def serves(self, owner: str) -> bool:
+        """Whether the App works for this account where it is installed."""
+        allowed = {name.casefold() for name in self._credentials.owners}
+        return not allowed or owner.casefold() in allowed
 
     def forget(self, repository: str) -> None:
         """Drop an App's token that GitHub does not take any more."""

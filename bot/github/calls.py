@@ -17,9 +17,9 @@ import msgspec
 from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Raw, Struct
 
-from bot.github.answers import UNDECODABLE, Problem, failure, graphql_failure
+from bot.github.answers import REINSTALL, UNDECODABLE, Problem, failure, graphql_failure
 from bot.github.auth import Credentials, InstallationToken, Tokens
-from bot.github.errors import Refused, TryLater
+from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.github.kit import Kit
 
 T = TypeVar("T")
@@ -39,10 +39,19 @@ class Envelope(Struct, frozen=True):
     errors: tuple[Problem, ...] | None = None
 
 
+class Account(Struct, frozen=True):
+    """Whose installation it is."""
+
+    login: str
+
+
 class Installation(Struct, frozen=True):
-    """Where an App is installed."""
+    """Where an App is installed, and what it was granted there."""
 
     id: int
+    account: Account | None = None
+    permissions: Mapping[str, str] = {}
+    suspended_at: str | None = None
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -151,17 +160,45 @@ class Calls:
         call = Call(method="GET", url="app")
         return _decode(call, self._exchange(call, self.tokens.of_app()), shape)
 
+    def installation(self, repository: str) -> Installation:
+        """The App's installation. Raises `NotInstalled` also where it is suspended."""
+        return self._installation(repository, self.tokens.of_app())
+
     def close(self) -> None:
         """Close every connection."""
         self._kit.close()
 
     def _installation_token(self, repository: str, app_token: str) -> InstallationToken:
         """A token for this one repository, so that it is of no use anywhere else."""
-        find = Call(method="GET", url=_url(repository, "installation"))
-        found = _decode(find, self._exchange(find, app_token), Installation)
+        found = self._installation(repository, app_token)
         body = {"repositories": [repository.partition("/")[2]]}
         make = Call(method="POST", url=f"app/installations/{found.id}/access_tokens", body=body)
         return _decode(make, self._exchange(make, app_token), InstallationToken)
+
+    def _installation(self, repository: str, app_token: str) -> Installation:
+        """Where the App is installed for this repository, if it is to be used there."""
+        find = Call(method="GET", url=_url(repository, "installation"))
+        again = self.clock() + REINSTALL
+        try:
+            found = _decode(find, self._exchange(find, app_token), Installation)
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            raise NotInstalled(
+                f"{repository}: the GitHub App is not installed there: install it.", again
+            ) from refusal
+        # A repository that was moved is found at its new owner, whom nobody allowed.
+        if found.account and not self.tokens.serves(found.account.login):
+            raise Refused(
+                f"{repository}: {found.account.login} is not in github.allowed-owners,"
+                " so the App's installation there is ignored.",
+                403,
+            )
+        if found.suspended_at:
+            raise NotInstalled(
+                f"{repository}: the GitHub App's installation is suspended: unsuspend it.", again
+            )
+        return found
 
     def _ask(self, repository: str, call: Call) -> httpx.Response:
         """Send with the repository's token; an App's may have ended early, and is then replaced."""

@@ -18,6 +18,10 @@ class TryLater(GitHubFailure):
         self.at = at  #: When GitHub said to come back, or None where it did not say.
 
 
+class NotInstalled(TryLater):
+    """The App is suspended or not installed there: all waits until a person brings it back."""
+
+
 class Refused(GitHubFailure):
     """GitHub said no, and will say no again until a person changes something."""
 

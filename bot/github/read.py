@@ -12,6 +12,7 @@ from bot.github.calls import Calls
 from bot.github.checks import OnBase, on_base, rollup_of, wants_base
 from bot.github.errors import Refused, TryLater
 from bot.github.issues import issue_of
+from bot.github.permissions import lacking
 from bot.github.pulls import reading_of
 from bot.github.readings import Edit, IssueReading, Labeling, PullReading, Repository
 from bot.github.shapes import (
@@ -36,6 +37,12 @@ STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 PULL_PAGES = 10
 
 
+class Rights(Struct, frozen=True):
+    """What the asking account may do in a repository."""
+
+    push: bool = False
+
+
 class RepositoryAnswer(Struct, frozen=True):
     """GET repos/OWNER/NAME. The merge methods are shown to those who may push."""
 
@@ -46,6 +53,7 @@ class RepositoryAnswer(Struct, frozen=True):
     allow_merge_commit: bool = True
     allow_squash_merge: bool = True
     allow_rebase_merge: bool = True
+    permissions: Rights | None = None
 
 
 class Permission(Struct, frozen=True):
@@ -106,6 +114,16 @@ class Reads:
             if not self._me:
                 self._me = self._who_am_i()
             return self._me
+
+    def lacking(self, repo: str) -> tuple[str, ...]:
+        """A sentence for each thing the bot is not allowed in a repository and needs.
+
+        GitHub tells an App all of it. Of a token it tells whether its account may push.
+        """
+        if self._calls.tokens.is_app:
+            return lacking(self._calls.installation(repo).permissions)
+        rights = self._calls.get(repo, "", RepositoryAnswer).permissions
+        return ("its account may not write",) if rights and not rights.push else ()
 
     def repository(self, repo: str) -> Repository:
         """A repository's settings."""

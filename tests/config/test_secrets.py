@@ -106,7 +106,9 @@ def test_a_secrets_file_that_is_no_use_is_named(
 
 
 def test_the_private_key_lies_beside_the_configuration(file: Path) -> None:
-    file.write_text("[github]\napp-id = '1'\nprivate-key-file = 'app.pem'\n")
+    file.write_text(
+        "[github]\napp-id = '1'\nprivate-key-file = 'app.pem'\nallowed-owners = ['acme']\n"
+    )
     (file.parent / "app.pem").write_text("the key")
     _, secrets = load(file, {})
     assert secrets.private_key == "the key"

@@ -15,9 +15,10 @@ import respx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bot.github.answers import REINSTALL
 from bot.github.auth import RENEW_EARLY, Credentials
 from bot.github.client import GitHub
-from bot.github.errors import Refused, TryLater
+from bot.github.errors import NotInstalled, Refused, TryLater
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -182,12 +183,14 @@ def test_an_app_that_is_not_let_in_at_all_gives_up(
     assert route.call_count == 2
 
 
-def test_a_repository_the_app_is_not_installed_on_is_refused(
-    app: GitHub, respx_mock: respx.MockRouter
+def test_a_repository_the_app_is_not_installed_on_waits_until_it_is(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
-    with pytest.raises(Refused, match="installation"):
+    with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as failure:
         app.git_header("acme/widgets")
+    # A time that is named is no failed try, so that nothing is given up meanwhile.
+    assert failure.value.at == clock.now + REINSTALL
 
 
 def test_an_outage_while_getting_a_token_is_tried_again_later(

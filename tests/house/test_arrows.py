@@ -68,6 +68,7 @@ INSIDE_BOT = {
         "store",
         "terminals",
         "ticker",
+        "watch_access",
         "watch_agents",
         "watch_issues",
         "watch_pulls",
@@ -108,6 +109,7 @@ INSIDE_BOT = {
     "watch_issues": {
         *("github", "identities", "people", "reopened", "retries", "store", "watch_pulls"),
     },
+    "watch_access": {"github", "store"},
     "identities": {"store"},
     "watch_pulls": {"github", "people", "reopened", "retries", "store"},
     "reopened": {"github", "people", "store"},

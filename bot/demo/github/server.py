@@ -106,6 +106,13 @@ class GitHubServer:
         with self.world.lock:
             return self.world.app(slug, public_key)
 
+    def uninstall(self, app: App) -> None:
+        """Take an App off every account; its tokens end with it."""
+        with self.world.lock:
+            app.owners = set()
+            kept = {secret: one for secret, one in self.world.tokens.items() if one.app is not app}
+            self.world.tokens = kept
+
     def repository(
         self,
         full_name: str,

@@ -42,6 +42,18 @@ class User(Thing):
         return Signature(self.login, f"{self.id}+{self.login}@users.noreply.github.com")
 
 
+#: What an App is granted where nothing else is said.
+_GRANTED = {
+    "actions": "write",
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "metadata": "read",
+    "pull_requests": "write",
+    "statuses": "write",
+}
+
+
 @dataclass(eq=False, kw_only=True, repr=False)
 class App(Thing):
     """A GitHub App; one that is `installed` is installed on every repository."""
@@ -51,6 +63,9 @@ class App(Thing):
     bot: User
     installation_id: int
     public_key: str = ""
+    permissions: dict[str, str] = field(default_factory=lambda: dict(_GRANTED))
+    suspended: bool = False
+    owners: set[str] | None = None  #: Where it is installed, in small letters; None: everywhere.
 
     @property
     def name(self) -> str:
@@ -59,6 +74,10 @@ class App(Thing):
     @property
     def installed(self) -> bool:
         return bool(self.public_key)
+
+    def serves(self, owner: str) -> bool:
+        """Whether this account has it installed."""
+        return self.owners is None or owner.lower() in self.owners
 
 
 @dataclass(frozen=True, kw_only=True)

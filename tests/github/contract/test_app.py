@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -13,6 +14,8 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.github.errors import NotInstalled, Refused
+from bot.github.permissions import PERMISSIONS, Permission
 from tests.github.contract.conftest import names, read
 
 
@@ -54,6 +57,85 @@ def test_git_is_let_in_with_the_header(server: GitHubServer, github: GitHub, app
         listed = git_ls_remote(repo.clone_url, client.git_header(repo.full_name))
         assert repo.heads["main"] in listed.stdout
     assert git_ls_remote(repo.clone_url, "X-Nothing: at all").returncode != 0
+
+
+@pytest.mark.parametrize("level", ["", "none"])
+@pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
+def test_each_permission_that_is_missing_is_named(
+    server: GitHubServer, app: GitHub, repo: Repository, needed: Permission, level: str
+) -> None:
+    granted = server.world.apps["mergewright"].permissions
+    assert app.read.lacking(repo.full_name) == ()
+    before = granted.pop(needed.name)
+    if level:
+        granted[needed.name] = level
+    try:
+        (said,) = app.read.lacking(repo.full_name)
+    finally:
+        granted[needed.name] = before
+    assert f"{needed.name}: {needed.level} is missing (it has none)" in said
+
+
+def test_reading_alone_is_too_little_where_we_write(
+    server: GitHubServer, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted = server.world.apps["mergewright"].permissions
+    monkeypatch.setitem(granted, "contents", "read")
+    monkeypatch.setitem(granted, "statuses", "write")
+    (said,) = app.read.lacking(repo.full_name)
+    assert "contents: write is missing (it has read)" in said
+
+
+def test_a_token_that_may_not_push_is_found_out(
+    server: GitHubServer, github: GitHub, repo: Repository
+) -> None:
+    assert github.read.lacking(repo.full_name) == ()
+    repo.permission("wright", "read")
+    assert github.read.lacking(repo.full_name) == ("its account may not write",)
+
+
+def test_a_suspended_app_waits_and_then_goes_on(
+    server: GitHubServer, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = server.world.apps["mergewright"]
+    monkeypatch.setattr(known, "suspended", True)
+    with pytest.raises(NotInstalled, match="unsuspend it") as failure:
+        app.read.repository(repo.full_name)
+    assert failure.value.at is not None
+    known.suspended = False
+    assert app.read.repository(repo.full_name).default_branch == "main"
+    known.suspended = True  # The token made meanwhile does not count any more.
+    with pytest.raises(NotInstalled, match="Unsuspend"):
+        app.read.repository(repo.full_name)
+
+
+def test_an_app_that_was_taken_off_waits_and_then_goes_on(
+    server: GitHubServer, app: GitHub, repo: Repository
+) -> None:
+    known = server.world.apps["mergewright"]
+    assert app.read.repository(repo.full_name).default_branch == "main"
+    server.uninstall(known)
+    try:
+        with pytest.raises(NotInstalled, match="install it"):
+            app.read.repository(repo.full_name)
+    finally:
+        known.owners = None
+    assert app.read.repository(repo.full_name).default_branch == "main"
+
+
+def test_an_installation_of_somebody_nobody_allowed_is_ignored(
+    server: GitHubServer, key: str, repo: Repository
+) -> None:
+    number = str(server.world.apps["mergewright"].id)
+    mine = Credentials(app_id=number, private_key=key, owners=("ACME",))
+    others = Credentials(app_id=number, private_key=key, owners=("umbrella",))
+    with closing(GitHub(f"{server.url}api/v3", mine)) as client:
+        assert client.read.repository(repo.full_name).default_branch == "main"
+    with (
+        closing(GitHub(f"{server.url}api/v3", others)) as client,
+        pytest.raises(Refused, match=r"acme is not in github\.allowed-owners"),
+    ):
+        client.read.repository(repo.full_name)
 
 
 def git_ls_remote(url: str, header: str) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ def _installation(request: Request) -> Answer:
     app = _signed(request)
     name = f"{request.params['owner']}/{request.params['repo']}".lower()
     repo = request.world.repositories.get(name)
-    if repo is None:
+    if repo is None or not app.serves(repo.owner.login):
         raise not_found()
     return Answer(body=base.installation(app, repo.owner, request.world))
 
@@ -30,6 +30,8 @@ def _access_token(request: Request) -> Answer:
     app = _signed(request)
     if int(request.params["id"]) != app.installation_id:
         raise not_found()
+    if app.suspended:
+        raise Problem(403, "This installation has been suspended")
     secret, until = request.world.installation_token(app)
     body = {
         "token": secret,

@@ -84,6 +84,8 @@ def authenticate(request: Request) -> None:
         request.token = request.world.who(secret)
     if request.token is None:
         raise Problem(401, _BAD_CREDENTIALS)
+    if request.token.app and request.token.app.suspended:
+        raise Problem(403, "This installation has been suspended")
 
 
 def _app_of(token: str, world: World) -> App:

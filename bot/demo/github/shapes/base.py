@@ -136,19 +136,9 @@ def app(known: App, world: World) -> Json:
         "html_url": f"{world.url}apps/{known.slug}",
         "created_at": time(known.created_at),
         "updated_at": time(known.updated_at),
-        "permissions": _PERMISSIONS,
+        "permissions": known.permissions,
         "events": ["check_run", "check_suite", "issues", "pull_request", "push"],
     }
-
-
-_PERMISSIONS = {
-    "checks": "write",
-    "contents": "write",
-    "issues": "write",
-    "metadata": "read",
-    "pull_requests": "write",
-    "statuses": "write",
-}
 
 
 def installation(known: App, account: User, world: World) -> Json:
@@ -165,13 +155,13 @@ def installation(known: App, account: User, world: World) -> Json:
         "app_slug": known.slug,
         "target_id": account.id,
         "target_type": account.type,
-        "permissions": _PERMISSIONS,
+        "permissions": known.permissions,
         "events": [],
         "created_at": time(known.created_at),
         "updated_at": time(known.updated_at),
         "single_file_name": None,
-        "suspended_by": None,
-        "suspended_at": None,
+        "suspended_by": user(account, world) if known.suspended else None,
+        "suspended_at": time(known.updated_at) if known.suspended else None,
     }
 
 

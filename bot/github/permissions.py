@@ -1,0 +1,36 @@
+"""What the bot must be allowed at GitHub: one table, for setup, doctor and the documents."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Permission(Struct, frozen=True, kw_only=True):
+    """One permission of a repository, by GitHub's own key."""
+
+    name: str
+    level: Literal["read", "write"]
+    why: str
+
+
+#: The least with which everything works. Whoever may write may read as well.
+PERMISSIONS: tuple[Permission, ...] = (
+    Permission(name="actions", level="write", why="read logs of failed jobs, run flaky ones again"),
+    Permission(name="checks", level="write", why="read checks, ask for flaky ones again"),
+    Permission(name="contents", level="write", why="fetch, push branches, merge, delete branches"),
+    Permission(name="issues", level="write", why="read issues, comment, react, label, close"),
+    Permission(name="metadata", level="read", why="see the repository, and who may write to it"),
+    Permission(name="pull_requests", level="write", why="open pull requests, read reviews, reply"),
+    Permission(name="statuses", level="read", why="read the statuses of commits"),
+)
+
+
+def lacking(granted: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each permission an App was not granted; `granted` is name -> level."""
+    return tuple(
+        f"the permission {one.name}: {one.level} is missing"
+        f" (it has {granted.get(one.name) or 'none'}); it is needed to {one.why}"
+        for one in PERMISSIONS
+        if granted.get(one.name) not in {one.level, "write", "admin"}
+    )

@@ -1,0 +1,76 @@
+"""The doctor, asked at the stand-in: every permission that an App lacks is named."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.world import App
+from bot.github.permissions import PERMISSIONS, Permission
+from tests.cli.conftest import CommandLine, House
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+PEM = KEY.private_bytes(
+    serialization.Encoding.PEM,
+    serialization.PrivateFormat.PKCS8,
+    serialization.NoEncryption(),
+).decode()
+PUBLIC = KEY.public_key().public_bytes(
+    serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+)
+
+
+@pytest.fixture(scope="module")
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+        server.repository("acme/widgets")
+        yield server
+
+
+@pytest.fixture
+def app(github: GitHubServer, house: House, monkeypatch: pytest.MonkeyPatch) -> App:
+    """The App that the installation is configured to be."""
+    app = github.app("mergewright", PUBLIC.decode())
+    with house.file.open("a") as file:
+        file.write(
+            f'\n[github]\napi-url = "{github.url}api/v3/"\napp-id = "{app.id}"\n'
+            'allowed-owners = ["acme"]\nprivate-key-file = "app.pem"\n'
+        )
+    key = house.file.with_name("app.pem")
+    key.touch(mode=0o600)
+    key.write_text(PEM)
+    monkeypatch.setenv("COLUMNS", "400")  # A finding on one line.
+    for name in [one for one in os.environ if one.startswith("MERGEWRIGHT_")]:
+        monkeypatch.delenv(name)
+    return app
+
+
+def permissions(mergewright: CommandLine) -> str:
+    """What the doctor says of them, its remedy included."""
+    said = mergewright("doctor").out.partition(" permissions ")[2]
+    return said.partition(" clock ")[0]
+
+
+def test_an_app_with_all_that_is_needed_is_fine(app: App, mergewright: CommandLine) -> None:
+    assert "all that are needed" in permissions(mergewright)
+
+
+@pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
+def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
+    app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, needed: Permission
+) -> None:
+    monkeypatch.delitem(app.permissions, needed.name)
+    said = permissions(mergewright)
+    assert f"acme/widgets: the permission {needed.name}: {needed.level} is missing" in said
+    assert needed.why in said
+    assert "grant it in the App's settings" in said
+
+
+def test_an_app_that_is_suspended_is_named(
+    app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "suspended", True)
+    assert "suspended: unsuspend it" in permissions(mergewright)
