@@ -105,4 +105,6 @@ def _session_of(store: Store, touch: Touch) -> str | None:
         return store.session_of_pull(touch.repository, int(name))
     if kind == "branch":
         return store.session_of_branch(touch.repository, name)
+    if kind == "repository":
+        return None
     return store.session_of_sha(touch.repository, name)

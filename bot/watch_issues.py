@@ -52,12 +52,15 @@ class WatchIssues:
         self._retries = Retries(clock)
 
     def read_touched(self) -> int:
-        """Read every issue that was touched. Returns how many."""
-        due = self._store.due_touches(self._clock(), ("issue:",))
+        """Read every issue that was touched, or all of a repository. Returns how many touches."""
+        due = self._store.due_touches(self._clock(), ("issue:", "repository:"))
         for touch in due:
             name = f"{touch.repository} {touch.subject}"
             try:
-                self._look(touch)
+                if touch.subject.startswith("repository:"):
+                    self._look_over(touch.repository)
+                else:
+                    self._look(touch)
                 self._store.settle_touch(touch)
                 self._retries.worked(name)
             except GitHubFailure as failure:
@@ -83,6 +86,17 @@ class WatchIssues:
                 continue
             self._touch((project.repository, number) for number in numbers)
         self._touch((live.repository, live.number) for live in self._store.live())
+
+    def _look_over(self, repository: str) -> None:
+        """Ask for a look at everything in one repository. Raises `GitHubFailure`."""
+        live = [one for one in self._store.live() if one.repository == repository]
+        numbers = {one.number for one in live}
+        for project in self._projects.values():
+            if project.repository == repository:
+                numbers.update(self._github.read.labelled(repository, project.label))
+        self._touch((repository, number) for number in numbers)
+        branches = [Touch(repository=repository, subject=f"branch:{one.branch}") for one in live]
+        self._store.touch(branches, self._clock())
 
     def _touch(self, issues: Iterable[tuple[str, int]]) -> None:
         touches = {Touch(repository=name, subject=f"issue:{number}") for name, number in issues}

@@ -97,6 +97,8 @@ class WatchPulls:
     def _look(self, touch: DueTouch, read: set[tuple[str, int]]) -> None:
         """Find what a touch is about, and read it unless this round has read it."""
         session, numbers = self._concerned(touch.repository, touch.subject)
+        if session is None and touch.subject.startswith("branch:"):
+            self._touch_onto(touch.repository, touch.subject.removeprefix("branch:"))
         wanted = [number for number in numbers if (touch.repository, number) not in read]
         if session is not None and wanted:
             recent = [self._read_at.get((touch.repository, number)) for number in wanted]
@@ -110,6 +112,12 @@ class WatchPulls:
                 self._store.postpone_touch(touch, self._clock() + again)
                 return
         self._store.settle_touch(touch)
+
+    def _touch_onto(self, repository: str, base: str) -> None:
+        """A base that moved may leave what goes onto it behind, or in conflict."""
+        branches = self._store.branches_onto(repository, base)
+        touches = [Touch(repository=repository, subject=f"branch:{name}") for name in branches]
+        self._store.touch(touches, self._clock())
 
     def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
         """The session a subject is about, and the numbers of its pull requests to read."""

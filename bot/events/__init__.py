@@ -8,15 +8,21 @@ from collections.abc import Callable, Mapping
 from bot.events import (
     check_run,
     check_suite,
+    installation,
+    installation_repositories,
     issue_comment,
+    issue_dependencies,
     issues,
+    merge_group,
     ping,
     pull_request,
     pull_request_review,
     pull_request_review_comment,
     pull_request_review_thread,
     push,
+    repository,
     status,
+    workflow_run,
 )
 from bot.events.base import Outcome
 
@@ -25,13 +31,19 @@ from bot.events.base import Outcome
 EVENTS: Mapping[str, Callable[[bytes], Outcome]] = {
     "check_run": check_run.read,
     "check_suite": check_suite.read,
+    "installation": installation.read,
+    "installation_repositories": installation_repositories.read,
     "issue_comment": issue_comment.read,
+    "issue_dependencies": issue_dependencies.read,
     "issues": issues.read,
+    "merge_group": merge_group.read,
     "ping": ping.read,
     "pull_request": pull_request.read,
     "pull_request_review": pull_request_review.read,
     "pull_request_review_comment": pull_request_review_comment.read,
     "pull_request_review_thread": pull_request_review_thread.read,
     "push": push.read,
+    "repository": repository.read,
     "status": status.read,
+    "workflow_run": workflow_run.read,
 }

@@ -10,7 +10,7 @@ class Touch(Struct, frozen=True, kw_only=True):
     """Something about this subject of a repository may have changed."""
 
     repository: str  #: `owner/name`, spelled as GitHub spells it.
-    subject: str  #: `issue:12`, `pull:34`, `branch:NAME` or `sha:HEX`.
+    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` is all.
 
 
 class RawComment(Struct, frozen=True, kw_only=True):
@@ -41,6 +41,10 @@ class Repository(Struct, frozen=True):
     def touch(self, kind: str, name: int | str) -> Touch:
         """The touch of a subject of this repository."""
         return Touch(repository=self.full_name, subject=f"{kind}:{name}")
+
+    def touch_whole(self) -> Touch:
+        """The touch of everything in this repository."""
+        return self.touch("repository", "")
 
 
 class Numbered(Struct, frozen=True):
@@ -77,7 +81,7 @@ class _ListedPull(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """The payloads' `check_run` or `check_suite`."""
+    """The payloads' `check_run`, `check_suite` or `workflow_run`."""
 
     head_sha: str
     pull_requests: tuple[_ListedPull, ...] = ()

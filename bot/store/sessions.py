@@ -28,6 +28,10 @@ OF_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND numb
 OF_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 OF_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
     UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
+ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
+    WHERE repository = ? AND ended IS NULL
+        AND json_extract(pull.value, '$.base_branch') = ?
+        AND json_extract(pull.value, '$.state') = 'open'"""
 ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
@@ -123,6 +127,11 @@ class Sessions(Base):
     def session_of_branch(self, repository: str, branch: str) -> str | None:
         """The session that works on a branch."""
         return self._id(OF_BRANCH, repository, branch)
+
+    def branches_onto(self, repository: str, base: str) -> list[str]:
+        """The branches of sessions with an open pull request that goes onto this branch."""
+        with self._read() as connection:
+            return [row["branch"] for row in connection.execute(ONTO, (repository, base))]
 
     def session_of_sha(self, repository: str, sha: str) -> str | None:
         """The session whose pull request or workspace is at a commit."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bot.github.errors import Refused
+from bot.github.errors import Refused, TryLater
 from bot.github.readings import IssueReading, Labeling, PullReading
 from bot.identities import Identities
 from bot.journal import log_step
@@ -51,6 +51,11 @@ class GitHub:
 
     def issue(self, repository: str, number: int) -> Any:
         return answer(self.issues.get(number))
+
+    def labelled(self, repository: str, label: str) -> list[int]:
+        if repository in self.refuses:
+            raise TryLater("down")
+        return sorted(self.issues)
 
     def pull(self, repository: str, number: int) -> Any:
         return answer(self.pulls.get(number))

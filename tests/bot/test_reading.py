@@ -174,3 +174,18 @@ def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
     later = bench.store.session("widgets-12")
     assert later is not None
     assert later.priority == -1
+
+
+def test_what_happens_to_a_repository_has_all_of_it_looked_at(bench: Bench) -> None:
+    bench.room.session()
+    bench.github.issues = {7: None}
+    bench.touches("repository:")
+    bench.issues.read_touched()
+    assert sorted(bench.waiting()) == ["branch:mergewright/12-it-breaks", "issue:12", "issue:7"]
+
+
+def test_a_repository_whose_issues_cannot_be_listed_is_looked_over_again(bench: Bench) -> None:
+    bench.github.refuses.add(REPOSITORY)
+    bench.touches("repository:")
+    bench.issues.read_touched()
+    assert bench.waiting() == ["repository:"]

@@ -157,3 +157,21 @@ def test_checks_the_project_calls_flaky_are_marked_and_those_red_on_the_base_nee
         )
     )
     assert [check.flaky for check in bench.reads()[0].checks] == [True, False]
+
+
+def test_a_base_that_moves_has_what_goes_onto_it_looked_at(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(base_branch="main", merge=Merge.CLEAN)
+    bench.reads()
+    bench.touches("branch:main", "branch:other")
+    bench.pulls.read_touched()
+    assert bench.waiting() == ["branch:mergewright/12-it-breaks"]
+
+
+def test_a_base_that_moves_asks_for_no_look_at_what_is_closed(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(base_branch="main", state=PullState.CLOSED)
+    bench.reads()
+    bench.touches("branch:main")
+    bench.pulls.read_touched()
+    assert bench.waiting() == []

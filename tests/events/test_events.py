@@ -16,15 +16,21 @@ SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
 SUBJECTS = {
     "check_run": ["pull:34"],
     "check_suite": ["pull:34"],
+    "installation": ["repository:"],
+    "installation_repositories": ["repository:"],
     "issue_comment": ["issue:12"],
+    "issue_dependencies": ["issue:12"],
     "issues": ["issue:12"],
+    "merge_group": ["pull:34"],
     "ping": [],
     "pull_request": ["pull:34"],
     "pull_request_review": ["pull:34"],
     "pull_request_review_comment": ["pull:34"],
     "pull_request_review_thread": ["pull:34"],
     "push": ["branch:mergewright/12-retry"],
+    "repository": ["repository:"],
     "status": [f"sha:{SHA}"],
+    "workflow_run": ["pull:34"],
 }
 
 
@@ -105,18 +111,72 @@ def test_a_comment_of_a_deleted_account_holds_no_command() -> None:
     assert read("issue_comment", body).command is None
 
 
-@pytest.mark.parametrize("event", ["check_run", "check_suite"])
+@pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
 def test_a_check_without_pull_requests_touches_its_commit(event: str) -> None:
     body = payload(event)
     body[event]["pull_requests"] = []
     assert subjects(read(event, body)) == [f"sha:{SHA}"]
 
 
-@pytest.mark.parametrize("event", ["check_run", "check_suite"])
+@pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
 def test_a_check_never_touches_a_pull_request_of_another_repository(event: str) -> None:
     body = payload(event)
     body[event]["pull_requests"][0]["base"]["repo"]["id"] = 4
     assert subjects(read(event, body)) == [f"sha:{SHA}"]
+
+
+@pytest.mark.parametrize("action", ["deleted", "suspend"])
+def test_an_installation_that_is_gone_touches_nothing(action: str) -> None:
+    assert subjects(read("installation", payload("installation") | {"action": action})) == []
+
+
+def test_an_installation_may_come_without_its_repositories() -> None:
+    body = payload("installation") | {"action": "unsuspend"}
+    del body["repositories"]
+    assert subjects(read("installation", body)) == []
+
+
+def test_a_repository_taken_from_the_app_is_not_looked_at() -> None:
+    body = payload("installation_repositories")
+    body |= {"repositories_added": [], "repositories_removed": body["repositories_added"]}
+    assert subjects(read("installation_repositories", body)) == []
+
+
+@pytest.mark.parametrize("action", ["renamed", "transferred", "archived", "unarchived", "edited"])
+def test_what_happens_to_a_repository_touches_all_of_it(action: str) -> None:
+    assert subjects(read("repository", payload("repository") | {"action": action})) == [
+        "repository:"
+    ]
+
+
+@pytest.mark.parametrize("action", ["created", "deleted"])
+def test_a_repository_with_nothing_in_it_is_not_looked_at(action: str) -> None:
+    assert subjects(read("repository", payload("repository") | {"action": action})) == []
+
+
+def test_a_branch_that_looks_like_the_merge_queues_touches_its_pull_request_alone() -> None:
+    body = payload("merge_group")
+    body["merge_group"]["head_ref"] = f"refs/heads/gh-readonly-queue/release/pr-1/pr-35-{SHA}"
+    assert subjects(read("merge_group", body)) == ["pull:35"]
+
+
+def test_a_merge_group_of_an_unknown_shape_touches_nothing() -> None:
+    body = payload("merge_group")
+    body["merge_group"]["head_ref"] = "refs/heads/queue/34"
+    assert subjects(read("merge_group", body)) == []
+
+
+def test_of_two_repositories_the_one_of_the_blocked_issue_is_touched() -> None:
+    body = payload("issue_dependencies")
+    body["blocked_issue_repo"] = body["repository"]
+    body["repository"] = body["repository"] | {"id": 5, "full_name": "acme/gears"}
+    assert subjects(read("issue_dependencies", body)) == ["issue:12"]
+
+
+def test_a_dependency_without_its_issue_touches_nothing() -> None:
+    body = payload("issue_dependencies")
+    del body["blocked_issue"]
+    assert subjects(read("issue_dependencies", body)) == []
 
 
 def test_a_pushed_tag_touches_nothing() -> None:

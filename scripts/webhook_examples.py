@@ -1,0 +1,60 @@
+"""Reads GitHub's published webhook examples as they would be read if they were delivered.
+
+Run by `scripts/check-webhook-examples` with the archive of the package as its argument.
+"""
+
+import json
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bot.events import EVENTS
+
+
+class Example(NamedTuple):
+    """One payload of the package."""
+
+    host: str  #: The kind of GitHub that sends it: `api.github.com`, `ghes-35`, ...
+    event: str
+    payload: dict[str, Any]
+
+
+def examples(archive: Path) -> Iterator[Example]:
+    """Every example: `package/HOST/index.json` lists the events, each with its payloads."""
+    with tarfile.open(archive) as package:
+        for member in package:
+            path = Path(member.name)
+            content = package.extractfile(member) if path.name == "index.json" else None
+            if content is None:
+                continue
+            for event in json.load(content):
+                for payload in event["examples"]:
+                    yield Example(path.parent.name, event["name"], payload)
+
+
+def main(archive: Path) -> int:
+    """Say what could not be read; the exit code, which is 1 where no example was found either."""
+    read: Counter[str] = Counter()
+    refused = 0
+    for example in examples(archive):
+        if example.event not in EVENTS:
+            continue
+        read[example.event] += 1
+        try:
+            EVENTS[example.event](json.dumps(example.payload).encode())
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is what is looked for
+            refused += 1
+            action = example.payload.get("action", "")
+            print(f"{example.host} {example.event} {action}: {type(problem).__name__}: {problem}")
+    print(f"{read.total()} examples of {len(read)} events, {refused} refused.")
+    without = sorted(EVENTS.keys() - read.keys())
+    if without:
+        print(f"Without an example there: {', '.join(without)}.")
+    return 1 if refused or not read else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
