@@ -1,5 +1,6 @@
 """Reading issues: what fails waits alone, and strangers may nothing."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
 from bot.github.readings import Edit
+from bot.replay import Effect, Recording, effects
 from bot.store import NewSession, NewWish
 from lifecycle.decide import decide
 from lifecycle.facts import Issue
@@ -189,3 +191,12 @@ def test_a_repository_whose_issues_cannot_be_listed_is_looked_over_again(bench: 
     bench.touches("repository:")
     bench.issues.read_touched()
     assert bench.waiting() == ["repository:"]
+
+
+def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -> None:
+    bench.room.session()
+    body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
+    webhook = Recording(event="repository", body=json.dumps(body).encode())
+    assert effects(bench.store, frozenset({REPOSITORY}), webhook) == [
+        Effect(what=f"look again at {REPOSITORY} repository:", session="")
+    ]

@@ -114,17 +114,6 @@ def test_a_comment_with_a_command_is_told_as_a_wish(
     assert wish in found["effects"]
 
 
-def test_a_webhook_about_a_whole_repository_is_of_no_one_session(
-    mergewright: CommandLine, house: House
-) -> None:
-    house.has_session(12)
-    file = PAYLOADS / "repository.json"
-    found = json.loads(
-        mergewright("replay", "--delivery", str(file), "--event", "repository", "--json").out
-    )
-    assert found["effects"] == [{"what": "look again at acme/widgets repository:", "session": ""}]
-
-
 def test_a_webhook_about_nobody_here_would_cause_nothing(
     mergewright: CommandLine, house: House
 ) -> None:
