@@ -26,6 +26,8 @@ from lifecycle.text import plain
 
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
+#: Of an issue, as its session's name has it.
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -152,7 +154,7 @@ def _judged(store: Store, wish: Wish, id: str) -> bool:
 def _started(settings: Settings, store: Store, id: str, agent: str, wait: bool) -> Answered:
     """Ask for a session that is not there: the bot reads its issue, and makes it."""
     project, _, number = id.rpartition("-")
-    if project not in settings.projects or not number.isdigit():
+    if project not in settings.projects or not _NUMBER.fullmatch(number):
         given.session(store, id)  # Refuses, with what was meant.
     try:
         read = asking.ASKABLE["start"].read(agent)

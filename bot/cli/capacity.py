@@ -47,7 +47,7 @@ def because(one: Queued) -> str:
 
 def one_of(ledgers: Sequence[Ledger], name: str) -> Ledger:
     """The record of one agent. Raises `Refused`."""
-    by_name = {one.agent: one for one in ledgers}
+    by_name = {one.agent: one for one in ledgers if one.agent}
     if name not in by_name:
         raise Refused(f"no agent {name!r}; {nearest(name, by_name)}")
     return by_name[name]
@@ -60,7 +60,7 @@ def agents(ledgers: Sequence[Ledger]) -> RenderableType:
     rows.add_row(*(Text(name, "dim") for name in names))
     for one in ledgers:
         rows.add_row(
-            Text(one.agent, "bold"),
+            Text(one.agent or "-", "bold"),
             *(str(one.sessions), str(one.live), str(one.outcomes.get(Status.MERGED, 0))),
             *(rate(one), str(one.repairs), f"${one.cost_usd:.2f}", to_merge(one)),
         )

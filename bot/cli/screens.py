@@ -62,10 +62,10 @@ def listing(
         said = Text(line)
         said.stylize("bold", 0, len(one.id))
         said.highlight_words([one.status], colour(one.status))
-        below = Text(f"\n  {plain(one.issue.title)}\n  {plain(one.because)}", "dim")
-        screen.append("\n").append(said).append(below)
-        if one.id in places:
-            screen.append(f"\n  {plain(places[one.id])}", "dim")
+        screen.append("\n").append(said)
+        for below in (one.issue.title, one.because, places.get(one.id, "")):
+            if below:
+                screen.append(f"\n  {plain(below)}", "dim")
     return screen
 
 
@@ -86,7 +86,7 @@ def detail(
     add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
     add(rows, "project", f"{session.project} ({session.repository})")
     add(rows, "asked by", session.requester or "unknown")
-    named = "" if session.agent_name == session.agent_type else f"{session.agent_name}, "
+    named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
     line = agent_line(session.agent, session.run, now)
     add(rows, "agent", f"{named}{session.agent_type}, {line}")
     if session.agent.native_id:

@@ -95,3 +95,15 @@ def test_foreign_words_fit_the_screen_and_cannot_command_the_terminal(
         out = mergewright(*words).out
         assert not set(out) & {"\x1b", "\x07", "\u202e"}
         assert max(map(len, out.splitlines())) <= 80
+
+
+def test_what_was_not_said_yet_takes_no_room(mergewright: CommandLine, house: House) -> None:
+    house.has_waiting(14, agent="")
+    assert mergewright("ls").out.splitlines()[1:] == [
+        "widgets-14  queued  none   -     5m",
+        "  It breaks",
+        "  number 1, start any moment: not looked at yet",
+    ]
+    assert "agent     shell, not started yet" in mergewright("show", "widgets-14").out
+    assert "- " in mergewright("agents").out.splitlines()[1]
+    assert mergewright("agents", "ada").err == "mergewright: no agent 'ada'; known: shell\n"

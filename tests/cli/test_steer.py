@@ -14,6 +14,9 @@ from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
 from tests.cli.conftest import CommandLine, House
 
+#: None of them is the number of an issue.
+NO_NUMBERS = ("²", "0", "012", "9" * 30, "9" * 5_000)
+
 
 def store(house: House) -> Store:
     return Store(house.layout.database)
@@ -116,6 +119,7 @@ def test_what_takes_something_is_read_as_in_a_comment(
         (("merge", "widgets-12", "--pull", "9"), "no pull request #9; it has none"),
         (("stop", "widgets-13"), "no session 'widgets-13'; did you mean widgets-12?"),
         (("start", "gears-1"), "no session 'gears-1'"),
+        *((("start", f"widgets-{number}"), "no session") for number in NO_NUMBERS),
         (("start", "widgets-13", "two words"), "start takes nothing or the name of one agent"),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
         (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),
