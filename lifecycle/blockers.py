@@ -52,3 +52,9 @@ def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def in_the_way(signals: Signals) -> str:
+    """The names of everything that stands there, for a sentence."""
+    return ", ".join(row.name for row in blockers_for(signals))

@@ -7,6 +7,7 @@ where its dollars have no limit, each raise allows as many of them once more.
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, time
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle.facts import Facts, Wish
@@ -99,35 +100,45 @@ BUDGETS: Final = (
 )
 
 
-def _reached(row: Budget, view: View, amount: float) -> bool:
-    """Whether so much is spent, with the turn that is under way."""
-    left = amount - row.spent(view.facts)
+@lru_cache(maxsize=256)
+def _limited(policy: Policy) -> tuple[Budget, ...]:
+    """The budgets that have a limit under a policy, which is the same at every visit."""
+    return tuple(row for row in BUDGETS if row.limit(policy))
+
+
+def _reached(view: View, part: float) -> Iterator[tuple[Budget, float]]:
+    """The budgets of which such a part is spent, with their limits."""
+    for row in _limited(view.policy):
+        limit = limit_of(row, view)
+        left = limit * part - row.spent(view.facts)
+        if left <= 0 or (row.seconds and _runs_out(row, view, left)):
+            yield row, limit
+
+
+def _runs_out(row: Budget, view: View, left: float) -> bool:
+    """Whether the turn that is under way has used up what is left."""
     agent = view.facts.agent
-    if left <= 0 or not row.seconds or agent.since is None or agent.activity is not _ACTIVE:
-        return left <= 0
-    return view.stands is Talk.ACTIVE and view.passed(agent.since, left * row.seconds)
+    if agent.since is None or agent.activity is not _ACTIVE or view.stands is not Talk.ACTIVE:
+        return False
+    return view.passed(agent.since, left * row.seconds)
 
 
 def exhausted(view: View) -> Escalation | None:
     """The first budget that is used up."""
-    for row in BUDGETS:
-        limit = limit_of(row, view)
-        if limit and _reached(row, view, limit):
-            until = "; it goes on by itself at midnight, UTC" if row.of_day else ""
-            if row.of_day:
-                view.passed(_today(view), _DAY)
-            why = f"{row.says.format(limit=limit)} are used up{until}"
-            return Escalation(_key(row, view, limit), Reason.BUDGET_EXHAUSTED, why)
+    for row, limit in _reached(view, 1):
+        until = "; it goes on by itself at midnight, UTC" if row.of_day else ""
+        if row.of_day:
+            view.passed(_today(view), _DAY)
+        why = f"{row.says.format(limit=limit)} are used up{until}"
+        return Escalation(_key(row, view, limit), Reason.BUDGET_EXHAUSTED, why)
     return None
 
 
 def nearly(view: View) -> Iterator[tuple[str, str]]:
     """The budgets people are to be warned of: each with its key and its sentence."""
     part = view.policy.budget_warning
-    for row in BUDGETS:
-        limit = limit_of(row, view)
-        if limit and _reached(row, view, limit * part):
-            yield _key(row, view, limit), f"{part:.0%} of {row.says.format(limit=limit)} are used"
+    for row, limit in _reached(view, part):
+        yield _key(row, view, limit), f"{part:.0%} of {row.says.format(limit=limit)} are used"
 
 
 def left(view: View) -> str:

@@ -61,15 +61,17 @@ NAMES: Final[Mapping[str, Callable[[View], str]]] = {
 
 
 @cache
-def _names(template: str) -> tuple[str, ...]:
-    return tuple(re.findall(r"\{(\w+)\}", template))
+def _parts(template: str) -> tuple[str, ...]:
+    """A sentence taken apart: its words, a name, its words, and so on."""
+    return tuple(re.split(r"\{(\w+)\}", template))
 
 
 def sentence(template: str, view: View, **given: str) -> str:
     """A table's sentence with its evidence filled in."""
     if "{" not in template:
         return template
-    names = _names(template)
-    return template.format(
-        **{name: given[name] if name in given else NAMES[name](view) for name in names}
-    )
+    parts = list(_parts(template))
+    for place in range(1, len(parts), 2):
+        name = parts[place]
+        parts[place] = given[name] if name in given else NAMES[name](view)
+    return "".join(parts)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from lifecycle.blockers import blockers_for
+from lifecycle.blockers import blockers_for, in_the_way
 from lifecycle.evidence import sentence
 from lifecycle.facts import Facts
 from lifecycle.lives import this_life
@@ -18,14 +18,12 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
     view = foremost(View(this_life(facts), policy, now))
     signals, evidence = read(view)
     rule = rule_for(signals)
-    standing = blockers_for(signals)
-    blockers = ", ".join(row.name for row in standing)
     return Judged(
         view,
         signals,
         rule.status,
         rule.reason or evidence.reason,
-        sentence(rule.because, view, why=evidence.why, blockers=blockers),
+        sentence(rule.because, view, why=evidence.why, blockers=in_the_way(signals)),
         evidence.cause,
-        tuple(f"{row.name}: {sentence(row.sentence, view)}" for row in standing),
+        tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)]),
     )

@@ -5,6 +5,7 @@ answer will change; the earliest of them is when the session must be judged agai
 """
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from lifecycle.facts import Facts, Wish
 from lifecycle.past import Past
@@ -13,6 +14,12 @@ from lifecycle.status import Probe
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _ALIVE = Probe.ALIVE
+
+
+@lru_cache(maxsize=1024)
+def _span(seconds: float) -> timedelta:
+    """A length of time. Most are thresholds of a policy, the same at every visit."""
+    return timedelta(seconds=seconds)
 
 
 class Moment:
@@ -31,7 +38,7 @@ class Moment:
 
     def passed(self, since: datetime, seconds: float) -> bool:
         """Whether so many seconds have gone by; if not, be asked again when they have."""
-        due = since + timedelta(seconds=seconds)
+        due = since + _span(seconds)
         if self.now >= due:
             return True
         self._due.append(due)
@@ -40,7 +47,7 @@ class Moment:
     @property
     def recheck_at(self) -> datetime | None:
         """The first instant at which an answer given so far will change; None: never."""
-        return min(self._due, default=None)
+        return min(self._due) if self._due else None
 
     def wish(self, kind: str) -> Wish | None:
         """The newest wish of a kind."""

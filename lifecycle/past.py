@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import keys
 from lifecycle.facts import Done
 
-_OF_RUNS: Final = ("tell", "heard", "start")
 #: The kinds of actions that end a run's program.
 ENDINGS: Final = ("stop", "park", "release")
 #: The keys, without their run, of what ends a program at rest or in the middle of its work.
@@ -22,44 +21,78 @@ class Telling(NamedTuple):
     at: datetime
 
 
+@lru_cache(maxsize=512)
+def _by_kind(done: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Keys by the first word of each. They are the same at nearly every visit of a session."""
+    found: dict[str, list[str]] = {}
+    for key in done:
+        found.setdefault(key.partition(":")[0], []).append(key)
+    return found
+
+
 class Past:
     """The keys of actions that were done, read as what happened."""
 
     def __init__(self, done: Mapping[str, Done]) -> None:
-        self.pushes: dict[str, datetime] = {}  #: Every commit pushed, with when.
-        self.stopped = self.released = False
-        self.ended: dict[int, datetime] = {}  #: Runs whose program we ended ourselves, with when.
-        self.interrupted: set[int] = set()  #: Those of them that were in the middle of their work.
-        self.begun = False  #: Whether any run was started.
-        self.labels = 0  #: How often the label that calls people was put on or taken off.
-        self._of_runs: list[tuple[str, str, datetime]] = []
-        for key, what in done.items():
-            kind, _, rest = key.partition(":")
-            if kind in _OF_RUNS:
-                self._of_runs.append((kind, key, what.at))
-                self.begun |= kind == "start"
-            elif kind == "push":
-                self.pushes[rest] = what.at
-            elif kind in ENDINGS:
-                cause, run = keys.split(key)
-                self.ended[run] = what.at
-                if cause == INTERRUPTED:
-                    self.interrupted.add(run)
-                self.stopped |= kind == "stop"
-                self.released |= kind == "release"
-            elif kind == "label":
-                self.labels += 1
-        self.last_push = max(self.pushes.values(), default=None)
+        self._done = done
+        self._keys = _by_kind(tuple(done))
+        self.begun = "start" in self._keys  #: Whether any run was started.
+
+    def _of(self, *kinds: str) -> list[tuple[str, datetime]]:
+        """What was done of some kinds: each key, with when."""
+        done, of_kind = self._done, self._keys
+        return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
+
+    @cached_property
+    def ended(self) -> dict[int, datetime]:
+        """Runs whose program we ended ourselves, with when."""
+        return {keys.split(key)[1]: at for key, at in self._of(*ENDINGS)}
+
+    def has_ended(self, run: int) -> bool:
+        """Whether we ended this run's program ourselves."""
+        return not self._keys.keys().isdisjoint(ENDINGS) and run in self.ended
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a run was stopped for good."""
+        return "stop" in self._keys
+
+    @property
+    def released(self) -> bool:
+        """Whether runtime and workspace were given back."""
+        return "release" in self._keys
+
+    @property
+    def labels(self) -> int:
+        """How often the label that calls people was put on or taken off."""
+        return len(self._keys.get("label", ()))
+
+    @cached_property
+    def pushes(self) -> dict[str, datetime]:
+        """Every commit pushed, with when."""
+        return {key.removeprefix("push:"): at for key, at in self._of("push")}
+
+    @cached_property
+    def interrupted(self) -> set[int]:
+        """Runs whose program we ended in the middle of its work."""
+        ended = (keys.split(key) for key, _ in self._of("park"))
+        return {run for cause, run in ended if cause == INTERRUPTED}
+
+    @property
+    def last_push(self) -> datetime | None:
+        """When a commit was pushed last."""
+        pushes = self._keys.get("push")
+        return max([self._done[key].at for key in pushes]) if pushes else None
 
     def given(self, run: int) -> datetime | None:
         """When a run was last given something to do; None: it never started."""
         end = keys.of_run("", run)
-        given = [at for kind, key, at in self._of_runs if kind != "heard" and key.endswith(end)]
-        return max(given, default=None)
+        given = [at for key, at in self._of("start", "tell") if key.endswith(end)]
+        return max(given) if given else None
 
     def started(self, cause: str) -> bool:
         """Whether a run was started for this cause."""
-        return any(keys.split(key)[0] == cause for kind, key, _ in self._of_runs if kind == "start")
+        return any(keys.split(key)[0] == cause for key, _ in self._of("start"))
 
     @cached_property
     def crashes(self) -> dict[int, datetime]:
@@ -77,15 +110,15 @@ class Past:
         return self.crashes | self.losses
 
     def _before(self, start: str) -> dict[int, datetime]:
-        return {keys.split(key)[1] - 1: at for _, key, at in self._of_runs if key.startswith(start)}
+        starts = self._of("start")
+        return {keys.split(key)[1] - 1: at for key, at in starts if key.startswith(start)}
 
     @cached_property
     def _told(self) -> dict[str, list[Telling]]:
         told: dict[str, list[Telling]] = {}
-        for kind, key, at in self._of_runs:
-            if kind != "start":
-                cause, run = keys.split(key)
-                told.setdefault(cause, []).append(Telling(run, at))
+        for key, at in self._of("tell", "heard"):
+            cause, run = keys.split(key)
+            told.setdefault(cause, []).append(Telling(run, at))
         return told
 
     def heard(self, cause: str) -> Telling | None:

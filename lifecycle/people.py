@@ -24,7 +24,7 @@ def announce(judged: Judged) -> Iterator[do.Action]:
 def reply(judged: Judged) -> Iterator[do.Action]:
     """A thread is answered with the commit that was pushed after the agent heard it."""
     view, pull = judged.view, judged.view.pull
-    pushed = view.past.pushes.get(pull.head) if pull else None
+    pushed = view.past.pushes.get(pull.head) if pull and view.threads else None
     if pull is None or pushed is None:
         return
     unheard = {remark.id for remark in view.unheard}

@@ -28,7 +28,14 @@ class NothingToShow(StrEnum):
     DONE = "done"  #: It is done.
 
 
-class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+class Policy(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="kebab",
+    cache_hash=True,
+):
     """What a team decides about its sessions. Durations are seconds."""
 
     mode: Mode = Mode.PROPOSE

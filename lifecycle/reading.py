@@ -16,16 +16,16 @@ from lifecycle.signals import (
 )
 from lifecycle.stages import Evidence, hold_of, stage_of
 from lifecycle.stalls import STALLS, Escalation
-from lifecycle.status import CheckState, Reason, Review
+from lifecycle.status import Reason, Review
 from lifecycle.view import View
 
 
 def foremost(view: View) -> View:
     """Of several open pull requests the view of the one that an earlier rule reads."""
-    if len(view.each) == 1:
+    if not view.several:
         return view
     running = Signals(stage=Stage.RUNNING)
-    return min(view.each, key=lambda one: RULES.index(rule_for(of_pull(one, running))))
+    return min(view.several, key=lambda one: RULES.index(rule_for(of_pull(one, running))))
 
 
 def read(view: View) -> tuple[Signals, Evidence]:
@@ -90,7 +90,7 @@ def _ci(view: View, pull: Pull) -> Ci:
         return Ci.PENDING
     if view.held_checks:
         return Ci.HELD
-    if any(check.state is CheckState.PASSED for check in view.counted_checks):
+    if view.passes:
         return Ci.PASSING
     if pull.checks_expected or pull.head_since is None:
         return Ci.PENDING

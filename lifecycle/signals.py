@@ -91,7 +91,7 @@ class Ci(StrEnum):
     NONE = "none"  #: No checks, long enough after the push, and none are expected.
 
 
-class Signals(Struct, frozen=True, kw_only=True):
+class Signals(Struct, frozen=True, kw_only=True, cache_hash=True):
     """The closed words of one session at one instant."""
 
     stage: Stage

@@ -115,9 +115,11 @@ def parked(view: View) -> bool:
 
     Also where that could not be done and was given up, as below.
     """
-    run = view.facts.run
-    return run in view.past.ended or any(
-        key.startswith("park:") and keys.split(key)[1] == run for key in view.facts.failures
+    run, failures = view.facts.run, view.facts.failures
+    if view.past.has_ended(run):
+        return True
+    return bool(failures) and any(
+        key.startswith("park:") and keys.split(key)[1] == run for key in failures
     )
 
 

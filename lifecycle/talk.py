@@ -62,7 +62,7 @@ def _gone(moment: Moment) -> Talk:
     """Whether a program that is not seen to live has ended, and whether that was its own doing."""
     agent, policy = moment.facts.agent, moment.policy
     dead = agent.runtime is _DEAD and agent.program is _DEAD
-    if agent.exit is None and not dead and moment.facts.run not in moment.past.ended:
+    if agent.exit is None and not dead and not moment.past.has_ended(moment.facts.run):
         return Talk.UNSURE
     if _ended_by_us(moment):
         if moment.facts.run in moment.past.interrupted:
@@ -78,6 +78,6 @@ def _gone(moment: Moment) -> Talk:
 def _ended_by_us(moment: Moment) -> bool:
     """Whether we ended this run's program, or have written down that we do."""
     run = moment.facts.run
-    return run in moment.past.ended or any(
+    return moment.past.has_ended(run) or any(
         key.startswith(ENDINGS) and keys.split(key)[1] == run for key in moment.facts.pending
     )

@@ -1,6 +1,6 @@
 """What the facts say when they are read together: the questions rules and reactions ask."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,8 @@ from lifecycle.talk import standing_talk, talk_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _AT_REST: Final = (Talk.QUIET, Talk.ENDED)
-_FAILED, _PENDING, _CANCELLED = CheckState.FAILED, CheckState.PENDING, CheckState.CANCELLED
+_PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
+_CANCELLED, _ALL_PASSED = CheckState.CANCELLED, {_PASSED}
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _BEHIND, _OPEN = Merge.CONFLICT, Merge.BEHIND, PullState.OPEN
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
@@ -36,24 +37,36 @@ class View(Moment):
     def __init__(self, facts: Facts, policy: Policy, now: datetime) -> None:
         super().__init__(facts, policy, now)
         self._read_agent()
-        #: Views of all open pull requests; this one alone where there is none or one.
-        self.each: tuple[View, ...] = (self,)
+        #: Views of all open pull requests, where there are several.
+        self.several: tuple[View, ...] = ()
         #: The pull request that matters: an open one, else the newest merged, else the newest.
-        self.pull: Pull | None = max(facts.pulls, key=_weight, default=None)
-        pulls = [pull for pull in facts.pulls if pull.state is _OPEN]
-        if len(pulls) > 1:
-            self.each = tuple(copy(self) for _ in pulls)
-            for one, pull in zip(self.each, pulls, strict=True):
-                one.each, one.pull = self.each, pull
+        self.pull: Pull | None = facts.pulls[0] if facts.pulls else None
+        if len(facts.pulls) > 1:
+            self._read_several()
         for one in self.each:
             one._read_checks()
             one._read_review()
             one._read_branch()
 
+    def _read_several(self) -> None:
+        pulls = self.facts.pulls
+        self.pull = max(pulls, key=_weight)
+        each = [pull for pull in pulls if pull.state is _OPEN]
+        if len(each) > 1:
+            self.several = tuple(copy(self) for _ in each)
+            for one, pull in zip(self.several, each, strict=True):
+                one.several, one.pull = self.several, pull
+
+    @property
+    def each(self) -> tuple["View", ...]:
+        """Views of all open pull requests; this one alone where there is none or one."""
+        # Not kept: a view that holds itself is not freed before the collector comes.
+        return self.several or (self,)
+
     # -- the agent and its work ------------------------------------------------------------------
 
     def _read_agent(self) -> None:
-        work, pushes = self.facts.work, self.past.pushes
+        work = self.facts.work
         self.talk = talk_of(self)
         #: The same as far as a failed look contradicts nothing: what a status is read by, while
         #: nothing is said to an agent that cannot be seen.
@@ -61,8 +74,12 @@ class View(Moment):
         #: Whether the agent is done with everything it was told: its turn or its program ended.
         self.at_rest = self.stands in _AT_REST
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        self.pushed = work.head in pushes or any(p.head == work.head for p in self.facts.pulls)
+        self.pushed = self._has(work.head)
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
+
+    def _has(self, head: str) -> bool:
+        """Whether GitHub has this commit, as far as is known."""
+        return head in [pull.head for pull in self.facts.pulls] or head in self.past.pushes
 
     @property
     def pushes_full(self) -> datetime | None:
@@ -110,48 +127,50 @@ class View(Moment):
 
     def _read_checks(self) -> None:
         """What the checks say that readiness depends on: the required ones, or all if none is."""
-        checks = self.pull.checks if self.pull else ()
-        self.counted_checks = [check for check in checks if check.required] or list(checks)
-        self.failed_checks = [c for c in self.counted_checks if c.state is _FAILED]
-        self.pending_checks = [c for c in self.counted_checks if c.state is _PENDING]
+        checks: Sequence[Check] = self.pull.checks if self.pull else ()
+        states = {check.state for check in checks}
+        # Where all have passed it does not matter which of them are required.
+        if states and states != _ALL_PASSED:
+            checks = [check for check in checks if check.required] or checks
+            states = {check.state for check in checks}
+        self.passes = _PASSED in states  #: Whether any of them does.
+        self.failed_checks = _those(checks, _FAILED) if _FAILED in states else []
+        self.pending_checks = _those(checks, _PENDING) if _PENDING in states else []
         #: Those that only people can move, or another run.
-        self.held_checks = [c for c in self.counted_checks if c.state in _HELD]
+        self.held_checks = [] if states.isdisjoint(_HELD) else _those(checks, *_HELD)
 
     def _read_review(self) -> None:
         """What reviewers and others said, as far as it counts."""
-        pull = self.pull
-        verdicts, threads = (pull.verdicts, pull.threads) if pull else ((), ())
         #: Threads that wait for an answer. A commit that changes the line makes one outdated: it
         #: does not stand in the way any more, and is heard and answered all the same.
-        self.threads = [thread for thread in threads if self._waits(thread)]
-        self.open_threads = [thread for thread in self.threads if not thread.outdated]
+        self.threads: list[Thread] = []
+        self.open_threads: list[Thread] = []
         #: Who asks for changes in a review, and may.
-        self.objectors = [each.author for each in verdicts if each.allowed and not each.approved]
+        self.objectors: list[str] = []
         #: Whether this head was approved by someone who may and did not ask for it.
-        self.approved = pull is not None and any(
-            verdict.approved
-            and verdict.allowed
-            and (verdict.sha == pull.head or verdict.sha in pull.carried)
-            and verdict.author != self.facts.requester
-            for verdict in verdicts
-        )
+        self.approved = False
         #: What people with write access asked for and the agent was not told yet.
-        self.unheard = [
-            remark
-            for remark in self._remarks()
-            if self.past.heard(f"heard:{remark.id}") is None and self.counts(remark)
-        ]
-
-    def _remarks(self) -> Iterator[Remark]:
-        """Everything that may ask for something."""
-        if self.pull is None:
+        self.unheard: list[Remark] = []
+        pull, said = self.pull, []
+        if pull is None:
             return
-        for thread in self.threads:
-            yield from thread.remarks
-        for verdict in self.pull.verdicts:
-            if verdict.remark is not None and not verdict.approved:
-                yield verdict.remark
-        yield from self.pull.comments
+        if pull.threads:
+            self.threads = [thread for thread in pull.threads if self._waits(thread)]
+            self.open_threads = [thread for thread in self.threads if not thread.outdated]
+            said = [remark for thread in self.threads for remark in thread.remarks]
+        for verdict in pull.verdicts:
+            if not verdict.approved and verdict.remark is not None:
+                said.append(verdict.remark)
+            if verdict.allowed and not verdict.approved:
+                self.objectors.append(verdict.author)
+            elif verdict.allowed and verdict.author != self.facts.requester:
+                self.approved |= verdict.sha == pull.head or verdict.sha in pull.carried
+        said += pull.comments
+        if said:
+            self.unheard = [remark for remark in said if self._is_unheard(remark)]
+
+    def _is_unheard(self, remark: Remark) -> bool:
+        return self.past.heard(f"heard:{remark.id}") is None and self.counts(remark)
 
     def _waits(self, thread: Thread) -> bool:
         """Whether a thread is unresolved, and somebody but us has the last word."""
@@ -170,10 +189,10 @@ class View(Moment):
     @property
     def parent(self) -> Pull | None:
         """The open pull request on whose branch this one stands."""
-        if self.pull is None or len(self.each) == 1:
+        if self.pull is None or not self.several:
             return None
         base = self.pull.base_branch
-        others = (one.pull for one in self.each if one.pull and one.pull is not self.pull)
+        others = (one.pull for one in self.several if one.pull and one.pull is not self.pull)
         return next((pull for pull in others if pull.branch == base), None)
 
     def _read_branch(self) -> None:
@@ -314,6 +333,10 @@ class View(Moment):
 def spent(cause: str, tries: dict[str, datetime], most: int) -> bool:
     """Whether a cause comes after the last try; one that a crash made unheard does not."""
     return cause not in tries and len(tries) >= most
+
+
+def _those(checks: Iterable[Check], *states: CheckState) -> list[Check]:
+    return [check for check in checks if check.state in states]
 
 
 def _weight(pull: Pull) -> tuple[int, int]:
