@@ -35,12 +35,16 @@ def replay(decisions: Iterable[Kept]) -> Iterator[Replayed]:
         again = decide(kept.facts, kept.policy, kept.row.at)
         now = msgspec.json.decode(msgspec.json.encode(again))
         then = {**kept.decision, **{name: kept.row.data.get(name) for name in _TOLD}}
-        differences = tuple(
+        differences = [
             Difference(field=name, then=value, now=now.get(name))
             for name, value in then.items()
             if now.get(name) != value
-        )
-        yield Replayed(row=kept.row, differences=differences)
+        ]
+        # It tells the new ones alone; all of them are beside the facts.
+        told, keys = kept.row.data.get("actions", []), [action.key for action in again.actions]
+        if not set(told) <= set(keys):
+            differences.append(Difference(field="actions told", then=told, now=keys))
+        yield Replayed(row=kept.row, differences=tuple(differences))
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -48,6 +52,17 @@ class Recording(Struct, frozen=True, kw_only=True):
 
     event: str
     body: bytes
+
+
+class _Sent(Struct):
+    headers: dict[str, str] | None = None
+    payload: dict[str, Any] | str | None = None
+    body: dict[str, Any] | str | None = None
+
+
+class _Record(_Sent):
+    event: str = ""
+    request: _Sent | None = None
 
 
 class Effect(Struct, frozen=True, kw_only=True):
@@ -63,13 +78,13 @@ def recording(text: bytes, event: str) -> Recording:
     `event` names it where the file does not. Raises `ValueError`, which says what is missing.
     """
     try:
-        found = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise ValueError(f"this is no JSON object ({error})") from error
-    sent = found.get("request", found)
-    payload = sent.get("payload") or sent.get("body")
-    headers = {str(name).lower(): value for name, value in (sent.get("headers") or {}).items()}
-    event = event or headers.get("x-github-event") or (payload and found.get("event")) or ""
+        found = msgspec.json.decode(text, type=_Record)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(f"this is no payload and no record of a delivery ({error})") from error
+    sent = found.request or found
+    payload = sent.payload or sent.body
+    headers = {name.lower(): value for name, value in (sent.headers or {}).items()}
+    event = event or headers.get("x-github-event") or (found.event if payload else "")
     if not event:
         raise ValueError("it does not say which event it is: name it with --event")
     body = msgspec.json.encode(payload) if isinstance(payload, dict) else text

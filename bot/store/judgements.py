@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bot.store.base import Base
 from bot.store.history import history_row
-from bot.store.rows import Row, bad_row, decoded, encoded, readable
+from bot.store.rows import Row, bad_row, decoded, encoded
 from bot.store.values import HistoryRow, Judgement
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
@@ -51,9 +51,12 @@ class Judgements(Base):
     """The tables of judgements and policies."""
 
     def judgements(self, session: str) -> list[Kept]:
-        """Every decision of a session that is still kept, oldest first."""
+        """Every decision of a session that is still kept, oldest first.
+
+        Raises `BadRow`: one that were left out would count as one that comes out the same.
+        """
         with self._read() as connection:
-            return list(readable(_kept, connection.execute(JUDGEMENTS, (session,))))
+            return [_kept(row) for row in connection.execute(JUDGEMENTS, (session,))]
 
 
 def add_judgement(connection: sqlite3.Connection, history: int, judgement: Judgement) -> None:

@@ -72,6 +72,12 @@ def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, l
             "actions",
             "now  []",
         ),
+        (
+            "UPDATE history SET data = json_set(data, '$.actions', json('[\"merge:x\"]'))"
+            " WHERE seq = (SELECT max(history) FROM judgements)",
+            "actions told",
+            'then ["merge:x"]',
+        ),
     ],
 )
 def test_a_decision_that_comes_out_otherwise_is_shown_and_fails(
@@ -83,6 +89,37 @@ def test_a_decision_that_comes_out_otherwise_is_shown_and_fails(
     assert field in result.out
     assert then in result.out
     assert "come out otherwise" in result.out
+
+
+def test_a_decision_that_cannot_be_read_fails_by_its_number(
+    mergewright: CommandLine, house: House, lived: str
+) -> None:
+    spoil(house, "UPDATE judgements SET judged = x'00' WHERE history = 5")
+    result = mergewright("replay", lived)
+    assert result.code == 1
+    assert "judgements" in result.err
+    assert "5" in result.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"request": 5}',
+        '{"headers": ["x-github-event"], "payload": {}}',
+        '{"event": ["issues"], "payload": {"a": 1}}',
+        '{"request": {"headers": {"X-GitHub-Event": {"a": 1}}, "payload": {}}}',
+        '{"a": ' * 50_000,
+    ],
+)
+def test_a_file_that_is_no_recorded_webhook_is_refused(
+    mergewright: CommandLine, house: House, tmp_path: Path, text: str
+) -> None:
+    house.has_session(12)
+    file = tmp_path / "delivery.json"
+    file.write_text(text)
+    result = mergewright("replay", "--delivery", str(file))
+    assert result.code == 2
+    assert f"{file}: this is no payload and no record of a delivery" in result.err
 
 
 def test_a_recorded_webhook_is_read_and_nothing_is_touched(
@@ -126,7 +163,7 @@ def test_a_webhook_about_nobody_here_would_cause_nothing(
     ("text", "words", "code", "says"),
     [
         ("{}", (), 2, "name it with --event"),
-        ("[1]", ("--event", "issues"), 2, "no JSON object"),
+        ("[1]", ("--event", "issues"), 2, "this is no payload and no record"),
         ("{}", ("--event", "issues"), 1, "no payload of `issues`"),
     ],
 )
