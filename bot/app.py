@@ -361,6 +361,9 @@ class App:
 
     def _visit(self) -> None:
         if not self._looked_at_all:
+            # What is known of the agents may be hours old, and would be told as if it were new.
+            self.watch_agents.sweep()
+            self.watch_agents.examine()
             self.engine.visit_live()
             self._looked_at_all = True
         self.engine.visit_due()

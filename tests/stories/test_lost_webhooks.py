@@ -33,6 +33,22 @@ def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world:
     assert [entry["run"] for entry in issue.agent.heard] == [1, 1]
 
 
+def test_after_an_absence_agents_are_looked_at_before_they_are_judged(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    issue.becomes("working")
+    world.bot_stops()
+    issue.agent.asks("Which colour?")
+    orders = world.puppets / issue.id / "done"
+    eventually(orders.exists, "it asks while nobody looks")
+    world.time_passes(minutes=20)
+    world.bot_starts()
+    issue.becomes("needs_input")
+    eventually(lambda: "Which colour?" in "".join(issue.said()), "the question is told")
+    assert "no progress" not in "".join(issue.said())
+
+
 def test_a_start_that_was_due_while_no_bot_ran_has_not_used_up_its_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
