@@ -66,7 +66,7 @@ def _nothing_to_cancel(judged: Judged, _wish: Wish) -> str:
 
 class Wishing(NamedTuple):
     """One row. Sentences may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`,
-    `{text}`; they are told of the session before the wish, and `in_vain` of it after.
+    `{text}`; they tell of the session before the wish, and `in_vain` of it after.
     """
 
     works: frozenset[Status]
@@ -75,6 +75,7 @@ class Wishing(NamedTuple):
     vain: frozenset[Status] = _NOWHERE  #: Brought there, it has had no effect.
     in_vain: str = ""  #: The answer then.
     fault: Callable[[Judged, Wish], str] = no_fault  #: What is wrong with the wish itself.
+    tells_after: bool = False  #: Whether `heeded` tells of the session after the wish.
 
 
 _OVER = "It is over: {because}. {remedy}"
@@ -133,7 +134,9 @@ WISHES: Final[Mapping[str, Wishing]] = {
     "cancel": Wishing(
         _ALIVE, "It is not merged without another word.", _OVER, fault=_nothing_to_cancel
     ),
-    "budget": Wishing(_ALIVE, "It may cost so much more.{budget}", _OVER, fault=_no_amount),
+    "budget": Wishing(
+        _ALIVE, "It may cost so much more.{budget}", _OVER, fault=_no_amount, tells_after=True
+    ),
 }
 
 
@@ -163,6 +166,8 @@ def heed(facts: Facts, policy: Policy, now: datetime) -> Heeded:
         refusal = _refusal(row, wish, before, heeded, facts)
         if not refusal:
             heeded.append(wish)
+            if row.tells_after:
+                before = judge(replace(facts, wishes=tuple(heeded)), policy, now)
         key = _explained(wish) if refusal else _answered(wish)
         if text := refusal or _say(row.heeded, before, wish):
             answers.append(Answer(wish, key, text))

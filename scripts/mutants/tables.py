@@ -61,7 +61,7 @@ TABLES: Final = (
         "WISHES",
         ("works", "vain"),
         ("heeded", "otherwise", "in_vain", "fault"),
-        ("test_wishes.py",),
+        ("test_wish_answers.py", "test_wishes.py"),
     ),
 )
 

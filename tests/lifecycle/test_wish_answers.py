@@ -1,0 +1,98 @@
+"""What is answered to each wish, word for word: where it works, and where it does not."""
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.status import Status
+from lifecycle.wishes import WISHES
+from tests.lifecycle.test_wishes import IN, TEXT, answers, asking, decision
+from tests.lifecycle.universe import ago, wish
+
+S = Status
+GOES_ON = "It goes on in a new run, once there is a slot for it."
+TOLD = "The agent is told as soon as it can hear."
+OVER = "It is over: pull request #34 was merged."
+
+#: Where it works, what is said of a session under review.
+HEEDED = {
+    "help": "The list.",
+    "status": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
+    "why": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
+    "unfreeze": "It goes on.",
+    "pause": "Its program is ended, its conversation and its work are kept. "
+    "Write `/mergewright resume` to have it go on.",
+    "resume": "It goes on, once there is a slot for it.",
+    "restart": "A new run takes over, once there is a slot for it.",
+    "tell": TOLD,
+    "answer": TOLD,
+    "merge": "It is merged at this commit as soon as nothing stands in the way.\n- review_req",
+    "budget": "It may cost so much more.\n- spent: 0.00 of 10.00 USD",
+}
+#: Where it does not: of a queued session, or else of a merged one.
+OTHERWISE = {
+    "start": (S.QUEUED, "A session works on this already, `queued`: waits for a free slot."),
+    "restore": (S.QUEUED, "It cannot be brought back, `queued`: waits for a free slot."),
+    "stop": (S.MERGED, "It is over already: pull request #34 was merged."),
+    "pause": (S.MERGED, OVER),
+    "resume": (S.QUEUED, "It is not paused, `queued`: waits for a free slot."),
+    "restart": (S.QUEUED, "There is nothing to restart, `queued`: waits for a free slot."),
+    "retry": (S.ERRORED, "It is over: stopped. Put the label on again to go on."),
+    "tell": (S.MERGED, OVER),
+    "answer": (S.MERGED, OVER),
+    "merge": (S.MERGED, OVER),
+    "cancel": (S.MERGED, OVER),
+    "budget": (S.MERGED, OVER),
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), HEEDED.items(), ids=HEEDED)
+def test_a_wish_that_works_is_answered_in_these_words(kind: str, text: str) -> None:
+    said = answers(asking(kind, IN[S.REVIEW_PENDING]))
+    assert said[f"comment:heeded:comment:{kind}"].startswith(text)
+
+
+@pytest.mark.parametrize("kind", ["start", "restore"])
+@pytest.mark.parametrize("status", [S.ERRORED, S.KILLED, S.TERMINATED, S.DONE])
+def test_an_ended_session_is_answered_that_it_goes_on(kind: str, status: Status) -> None:
+    assert answers(asking(kind, IN[status])) == {f"comment:heeded:comment:{kind}": GOES_ON}
+
+
+@pytest.mark.parametrize("kind", OTHERWISE)
+def test_a_wish_that_does_not_work_is_explained_in_these_words(kind: str) -> None:
+    status, text = OTHERWISE[kind]
+    assert answers(asking(kind, IN[status])) == {f"comment:wish:comment:{kind}": text}
+
+
+def test_a_freeze_is_answered_once_it_is_over() -> None:
+    asked = (wish("freeze", at=ago(30)), wish("unfreeze", at=ago(20)))
+    said = answers(decision(replace(IN[S.REVIEW_PENDING], wishes=asked)))
+    assert said == {
+        "comment:heeded:comment:freeze": "Nothing is done any more until somebody says `unfreeze`.",
+        "comment:heeded:comment:unfreeze": "It goes on.",
+    }
+
+
+@pytest.mark.parametrize("kind", WISHES)
+def test_a_wish_is_in_vain_only_where_it_would_leave_things_as_they_are(kind: str) -> None:
+    # Each works somewhere, and is heeded wherever it works and nothing is wrong with it.
+    expected = set(WISHES[kind].works) - WISHES[kind].vain
+    if kind in ("freeze", "stop", "retry", "cancel"):  # Said by their effect, or with a fault here.
+        return
+    if kind == "merge":
+        expected -= {S.QUEUED, S.SPAWNING, S.WORKING}
+    if kind in ("resume", "restart"):
+        expected |= {S.PAUSED}
+    if kind in ("start", "restore"):
+        expected = set(WISHES[kind].works)
+    heeded = {
+        status
+        for status in Status
+        if f"comment:heeded:comment:{kind}" in answers(asking(kind, IN[status]))
+    }
+    assert heeded == expected
+
+
+def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
+    for status in WISHES["stop"].works:
+        found = asking("stop", IN[status], text=TEXT.get("stop", ""))
+        assert found.status in (S.KILLED, S.CLEANUP), status
