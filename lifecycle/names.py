@@ -9,13 +9,14 @@ NAME = "mergewright"
 #: The label that calls people to an issue.
 CALLS_PEOPLE = f"{NAME}:needs-input"
 
-# What a reader does not take for speech: fenced code, hidden comments, code spans. The length of
-# a span's ticks is capped so that a hostile text costs linear time.
+# What a reader does not take for speech: code in fences or tags, hidden comments, code spans. The
+# length of a span's ticks is capped so that a hostile text costs linear time.
 _UNSPOKEN = re.compile(
     r"^\ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^\ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|^\ {0,3}<pre(?=[\s>]).*?(?:</pre>|\Z)"
     r"|(?P<hidden><!--.*?(?:-->|\Z))"
     r"|(?<!`)(?P<ticks>`{1,8})(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)",
-    re.MULTILINE | re.DOTALL,
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 _NAMED = re.compile(NAME, re.IGNORECASE)
 _TO_THE_BOT = rf"^ {{0,3}}[/@]{NAME}(?![\w/-])"

@@ -71,7 +71,7 @@ def help_text() -> str:
 
 
 def _parsed(said: Said) -> Parsed:
-    word = said.line.partition(" ")[0]
+    word = next(iter(said.line.split()), "")
     name = word.lower()
     if name in ("", HELP.name):
         return Parsed(name=HELP.name, text=help_text())

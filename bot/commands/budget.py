@@ -4,7 +4,7 @@ import re
 
 from bot.commands.base import Command, Unfit
 
-_AMOUNT = re.compile(r"\+?\s?\$?(\d{1,5}(?:\.\d{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
+_AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
 
 
 def amount(text: str) -> str:

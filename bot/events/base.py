@@ -1,9 +1,13 @@
 """What an event may say: where to look again, and which comment a person wrote there."""
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+#: A number or an id that fits where it is kept.
+Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 
 class Touch(Struct, frozen=True, kw_only=True):
@@ -50,7 +54,7 @@ class Repository(Struct, frozen=True):
 class Numbered(Struct, frozen=True):
     """The payloads' `issue` or `pull_request`, where only its number is used."""
 
-    number: int
+    number: Number
 
 
 class _PullPayload(Struct, frozen=True):
@@ -76,7 +80,7 @@ class _BaseRepository(Struct, frozen=True):
 
 
 class _ListedPull(Struct, frozen=True):
-    number: int
+    number: Number
     base: _Base
 
 

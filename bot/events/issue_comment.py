@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Raw, Struct
 
-from bot.events.base import Outcome, RawComment, Repository
+from bot.events.base import Number, Outcome, RawComment, Repository
 
 
 class _User(Struct, frozen=True):
@@ -14,14 +14,14 @@ class _User(Struct, frozen=True):
 
 
 class _Comment(Struct, frozen=True):
-    id: int
+    id: Number
     created_at: datetime
     body: str | None = None
     user: _User | None = None  #: null: the account was deleted.
 
 
 class _Issue(Struct, frozen=True):
-    number: int
+    number: Number
     pull_request: Raw = Raw(b"null")
 
 

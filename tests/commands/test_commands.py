@@ -165,3 +165,22 @@ def test_what_a_command_does_not_take_is_never_guessed(text: str, wrong: str) ->
 )
 def test_a_hostile_comment_hides_nothing_after_a_blank_line_and_ends(hostile: str) -> None:
     assert said_to_the_bot(f"/mergewright stop\n\n{hostile}")[0].paragraph == "stop"
+
+
+@pytest.mark.parametrize("blank", ["\t", "\N{NO-BREAK SPACE}", "  "])
+def test_any_blank_parts_a_command_from_what_it_takes(blank: str) -> None:
+    (found,) = parse(f"/mergewright{blank}tell{blank}use tabs")
+    assert (found.name, found.text) == ("tell", "use tabs")
+
+
+@pytest.mark.parametrize(
+    "code", ["<pre>\n/mergewright stop\n</pre>", "<PRE lang=sh>\n/mergewright stop"]
+)
+def test_code_in_tags_is_no_command(code: str) -> None:
+    assert parse(code) == ()
+    assert [one.name for one in parse(f"<prefix>\n/mergewright stop\n\n{code}")] == ["stop"]
+
+
+def test_an_amount_is_written_in_plain_digits() -> None:
+    (found,) = parse("/mergewright budget +\N{ARABIC-INDIC DIGIT FIVE}")
+    assert found.name == "help"

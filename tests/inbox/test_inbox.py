@@ -199,3 +199,12 @@ def test_a_comment_elsewhere_asks_for_nothing(store: Store, inbox: Inbox) -> Non
     inbox.accept([delivery("a", "issue_comment", body)]).result(5)
     inbox.process()
     assert store.new_wishes() == []
+
+
+def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store: Store) -> None:
+    huge = comment("/mergewright stop", number=10**30)
+    both = [delivery("a", "issue_comment", huge), delivery("b", "issues", labelled())]
+    inbox.accept(both).result(5)
+    assert inbox.process() == 2
+    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert "ValidationError" in failure(store, "a")
