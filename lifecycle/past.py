@@ -90,9 +90,9 @@ class Past:
         given = [at for key, at in self._of("start", "tell") if key.endswith(end)]
         return max(given) if given else None
 
-    def started(self, cause: str) -> bool:
-        """Whether a run was started for this cause."""
-        return any(keys.split(key)[0] == cause for key, _ in self._of("start"))
+    def started_since(self, then: datetime) -> bool:
+        """Whether a run was started after then, for whatever cause."""
+        return any(at > then for _, at in self._of("start"))
 
     @cached_property
     def crashes(self) -> dict[int, datetime]:

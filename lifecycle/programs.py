@@ -45,7 +45,7 @@ def restart(judged: Judged) -> Iterator[do.Action]:
 def begin_again(judged: Judged) -> Iterator[do.Action]:
     """A person wants a new run, whatever the program is doing."""
     wish = judged.view.wish("restart")
-    if wish is not None and not judged.view.past.started(f"start:restart:{wish.key}"):
+    if wish is not None and not judged.view.past.started_since(wish.at):
         yield from _next_run(judged, f"start:restart:{wish.key}")
 
 

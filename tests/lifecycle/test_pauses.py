@@ -185,6 +185,19 @@ def test_a_restart_overrides_a_limit_and_a_resume_does_not() -> None:
     assert decision(nobody_knows).status is Status.PAUSED
 
 
+def test_a_restart_whose_start_a_pause_took_back_begins_one_run_after_it() -> None:
+    asked = (wish("restart", at=ago(50)), wish("pause", at=ago(40)), wish("resume", at=ago(30)))
+    heeded = done(*(f"comment:heeded:{one.key}" for one in asked))
+    ordered = facts(run=2, wishes=asked, done=heeded)
+    assert [key for key in keys(ordered) if "start:" in key] == ["start:first:r2"]
+    begun = replace(
+        ordered,
+        agent=agent(Activity.ACTIVE, 5, run=2),
+        done={**ordered.done, **done("start:first:r2", seconds_ago=10)},
+    )
+    assert [key for key in keys(begun) if "start:" in key] == []
+
+
 # -- parking ---------------------------------------------------------------------------------------
 
 
