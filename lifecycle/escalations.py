@@ -61,6 +61,7 @@ def message_lost(view: View) -> Escalation | None:
         view.conflict_cause,
         view.branch_cause if view.foreign else "",
         view.dirty_cause,
+        *view.words_causes,
     )
     lost = (_given_up(view, keys.of_run(cause, view.facts.run)) for cause in causes if cause)
     return next(filter(None, lost), None)

@@ -60,13 +60,11 @@ def message(
 def pass_on(judged: Judged) -> Iterator[do.Action]:
     """What a person has to say to the agent, also while it waits for an answer."""
     view, agent = judged.view, judged.view.facts.agent
-    for wish in view.facts.wishes:
-        cause = f"tell:wish:{wish.key}"
-        if wish.kind in ("tell", "answer") and view.past.heard(cause) is None:
-            asked = judged.signals.talk is Talk.WAITING
-            values = {"actor": wish.actor, "text": wish.text, "question": agent.question}
-            prompt = do.Prompt(name="answer" if asked else "tell", values=values)
-            yield from message(judged, cause, prompt)
+    for cause, wish in view.words_causes.items():
+        asked = judged.signals.talk is Talk.WAITING
+        values = {"actor": wish.actor, "text": wish.text, "question": agent.question}
+        prompt = do.Prompt(name="answer" if asked else "tell", values=values)
+        yield from message(judged, cause, prompt)
 
 
 def remind(judged: Judged) -> Iterator[do.Action]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from lifecycle import keys
-from lifecycle.facts import Check, Facts, Pull, Remark, Thread
+from lifecycle.facts import Check, Facts, Pull, Remark, Thread, Wish
 from lifecycle.moment import Moment
 from lifecycle.names import addresses_bot
 from lifecycle.policy import Policy
@@ -293,6 +293,13 @@ class View(Moment):
         if not self.unheard or self.yielded:
             return ""
         return f"tell:review:{keys.fingerprint(remark.id for remark in self.unheard)}"
+
+    @property
+    def words_causes(self) -> dict[str, Wish]:
+        """What people have to say to the agent and it was not told yet, each with its wish."""
+        said = [wish for wish in self.facts.wishes if wish.kind in ("tell", "answer")]
+        causes = {f"tell:wish:{wish.key}": wish for wish in said}
+        return {cause: wish for cause, wish in causes.items() if self.past.heard(cause) is None}
 
     @property
     def dirty_cause(self) -> str:

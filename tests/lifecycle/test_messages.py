@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Facts, Work
+from lifecycle.facts import Agent, Facts, Failure, Work
 from lifecycle.policy import Policy
-from lifecycle.status import CheckState, Merge
+from lifecycle.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import (
     ASKING,
     AT_WORK,
@@ -35,10 +35,12 @@ from tests.lifecycle.universe import (
     check,
     done,
     ended,
+    facts,
     objection,
     published,
     remark,
     thread,
+    wish,
 )
 
 # -- messages --------------------------------------------------------------------------------------
@@ -247,3 +249,13 @@ def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
     assert keys(of({"merge": Merge.CONFLICT}, done=tries), conflict_repairs=2) == [
         f"comment:unresolved:conflict:{BASE}:{HEAD}"
     ]
+
+
+def test_people_are_told_where_their_own_words_could_not_be_delivered() -> None:
+    said = wish("tell", text="Hurry.")
+    failure = Failure(at=ago(10), reason=Reason.ACTION_FAILED, detail="it did not show up")
+    lost = facts(wishes=(said,), failures={f"tell:wish:{said.key}:r1": failure})
+    assert decision(lost).status is Status.NEEDS_INPUT
+    assert decision(lost).because == "it did not show up"
+    heard = replace(lost, run=2, done={**lost.done, **done(f"tell:wish:{said.key}:r2")})
+    assert decision(heard).status is not Status.NEEDS_INPUT
