@@ -77,10 +77,19 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
 def load_settings(path: Path) -> Settings:
     """The settings of a file. Raises `ConfigError`."""
     try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:  # Not UTF-8, or not TOML: then it names line and column.
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return settings_of(text, str(path))
+
+
+def settings_of(text: str, path: str) -> Settings:
+    """The settings that a text holds; `path` is what errors call it. Raises `ConfigError`."""
+    try:
+        document = tomllib.loads(text)
+    except ValueError as error:  # It names line and column.
         raise ConfigError(f"{path}: {error}") from None
     problems = list(_misfits(document, Settings, ""))
     if not problems:

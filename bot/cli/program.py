@@ -1,6 +1,7 @@
 """Every command in one place. What a command needs is imported when it runs: `--help` is quick."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -299,6 +300,44 @@ def cleanup(
         screens.show_json(items)
     else:
         screens.show(cleaning.screen(items, done=not dry_run))
+
+
+@app.command()
+def setup(
+    repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="To work in.")],
+    url: Annotated[str, typer.Option(metavar="URL", help="Where GitHub reaches the server.")],
+    agent: Annotated[str, typer.Option(metavar="AGENT", help="Which program works.")] = "claude",
+    organization: Annotated[
+        bool, typer.Option("--organization", help="OWNER is an organization.")
+    ] = False,
+    token: Annotated[bool, typer.Option("--token", help="Ask for a token; make no App.")] = False,
+    api_url: Annotated[
+        str, typer.Option(metavar="URL", help="Of an Enterprise server: https://HOST/api/v3/.")
+    ] = "https://api.github.com/",
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the files are written.")
+    ] = Path(),
+    port: Annotated[int, typer.Option(metavar="PORT", help="Of the page; 0: any free one.")] = 0,
+) -> None:
+    """Make a GitHub App in your browser, or take a token, and write the configuration."""
+    from bot.cli import setting_up
+    from bot.setup.files import Wanted
+    from runtimes.agents import AGENTS
+
+    if agent not in AGENTS:
+        raise Refused(f"--agent {agent}: known: {', '.join(sorted(AGENTS))}")
+    name = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
+    wanted = Wanted(
+        project=name[:39] or "project",
+        repository=repository,
+        agent=agent,
+        api_url=api_url,
+        public_url=url.rstrip("/") + "/",
+    )
+    if token:
+        setting_up.token(wanted, folder)
+    else:
+        setting_up.app(wanted, folder, port, organization=organization)
 
 
 @app.command()

@@ -164,6 +164,12 @@ class Calls:
         """The App's installation. Raises `NotInstalled` also where it is suspended."""
         return self._installation(repository, self.tokens.of_app())
 
+    def convert(self, code: str, shape: type[T]) -> T:
+        """The keys of an App that was just made from a manifest; a code is good once."""
+        url = f"app-manifests/{quote(code, safe='')}/conversions"
+        call = Call(method="POST", url=url, name="The keys of the new App")
+        return _decode(call, self._exchange(call, ""), shape)
+
     def close(self) -> None:
         """Close every connection."""
         self._kit.close()

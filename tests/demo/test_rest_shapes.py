@@ -14,10 +14,19 @@ from bot.demo.github.checks import CheckSuite
 from bot.demo.github.http import pattern_of
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.rest import apps, checks, commits, issues, merges, pulls, repositories
+from bot.demo.github.rest import (
+    apps,
+    checks,
+    commits,
+    issues,
+    manifests,
+    merges,
+    pulls,
+    repositories,
+)
 from tests.demo.outside import Ear, kit_for, wait_for
 
-TABLES = (apps, repositories, issues, pulls, merges, checks, commits)
+TABLES = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
 Kit = GitHub[Any]
 
 
@@ -81,6 +90,11 @@ def scene(github: GitHubServer) -> Scene:
     return Scene(github, repo)
 
 
+MANIFEST = {
+    "name": "Shape Wright",
+    "default_permissions": {"contents": "write"},
+    "hook_attributes": {"url": "https://bot.example/"},
+}
 Call = Callable[[Scene], Any]
 #: One call a route, in an order that lets the last ones change things.
 CALLS: dict[str, Call] = {
@@ -89,6 +103,9 @@ CALLS: dict[str, Call] = {
     "installation": lambda s: s.as_app.rest.apps.get_repo_installation(**s.at),
     "access token": lambda s: s.as_app.rest.apps.create_installation_access_token(
         s.app.installation_id
+    ),
+    "new app": lambda s: s.kit.rest.apps.create_from_manifest(
+        manifests.register(s.github.world, MANIFEST, "alice")
     ),
     "meta": lambda s: s.kit.rest.meta.get(),
     "rate limit": lambda s: s.kit.rest.rate_limit.get(),

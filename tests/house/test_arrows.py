@@ -45,10 +45,12 @@ INSIDE_BOT = {
         "retention",
         "rows",
         "serve",
+        "setup",
         "sites",
         "store",
         "words",
     },
+    "setup": {"events", "github"},
     "serve": {"app", "log", "store", "web"},
     "app": {
         "act",

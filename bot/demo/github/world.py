@@ -65,6 +65,7 @@ class App(Thing):
     public_key: str = ""
     permissions: dict[str, str] = field(default_factory=lambda: dict(_GRANTED))
     suspended: bool = False
+    hook: tuple[str, str] = ("", "")  #: Where it hears what happens, and the secret of it.
     owners: set[str] | None = None  #: Where it is installed, in small letters; None: everywhere.
 
     @property
@@ -133,6 +134,7 @@ class World:
         self.apps: dict[str, App] = {}
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
+        self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
         self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
         self.publish: Callable[[Event], None] = lambda event: None
         self.head_moved: Callable[[Pull], None] = lambda pull: None

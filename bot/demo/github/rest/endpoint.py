@@ -6,7 +6,16 @@ import re
 import jwt
 
 from bot.demo.github.http import Answer, Problem, Request, Route, Router
-from bot.demo.github.rest import apps, checks, commits, issues, merges, pulls, repositories
+from bot.demo.github.rest import (
+    apps,
+    checks,
+    commits,
+    issues,
+    manifests,
+    merges,
+    pulls,
+    repositories,
+)
 from bot.demo.github.traffic import Traffic
 from bot.demo.github.webhooks import Webhooks
 from bot.demo.github.world import App, World
@@ -21,7 +30,7 @@ class Rest:
         self.world = world
         self.traffic = traffic
         own: list[Route] = [("GET", "/rate_limit", self._rate_limit)]
-        tables = (apps, repositories, issues, pulls, merges, checks, commits)
+        tables = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
         routes = [route for table in tables for route in table.ROUTES]
         self._router = Router([*own, *routes, *repositories.hook_routes(webhooks)])
 
@@ -47,7 +56,9 @@ class Rest:
         return answer
 
     def page(self, request: Request) -> Answer:
-        """Answer outside the API: the logs of jobs, at the address their redirect names."""
+        """Answer outside the API: what people press, and the logs of jobs."""
+        if pressed := manifests.page(request, "acme"):
+            return pressed
         found = _LOG.fullmatch(request.path)
         if found is None or "sig" not in request.query:
             return Answer(status=404, body=b"Not Found", headers={"Content-Type": "text/plain"})

@@ -1,0 +1,77 @@
+"""Apps made from a manifest: the page people press a button on, and the code for their keys."""
+
+import json
+import re
+import secrets
+from urllib.parse import parse_qs, urlencode
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from bot.demo.github.http import Answer, Request, Route, not_found
+from bot.demo.github.shapes import base
+from bot.demo.github.world import World
+
+_NEW = re.compile(r"(?:/organizations/(?P<organization>[^/]+))?/settings/apps/new")
+_INSTALL = re.compile(r"/apps/(?P<slug>[^/]+)/installations/new")
+
+
+def page(request: Request, owner: str) -> Answer | None:
+    """The pages of people: each does what its button does, for `owner`. None: another page."""
+    if (made := _NEW.fullmatch(request.path)) and request.method == "POST":
+        text = parse_qs(request.body.decode()).get("manifest", ["{}"])[0]
+        manifest = json.loads(text)
+        code = register(request.world, manifest, made["organization"] or owner)
+        query = urlencode({"code": code, "state": request.query.get("state", "")})
+        return Answer(status=302, headers={"Location": f"{manifest['redirect_url']}?{query}"})
+    if found := _INSTALL.fullmatch(request.path):
+        return _install(request.world, found["slug"])
+    return None
+
+
+def register(world: World, manifest: base.Json, owner: str) -> str:
+    """Make the App that a manifest describes; answers the code its keys are handed out for."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    with world.lock:
+        slug = re.sub(r"[^a-z0-9]+", "-", manifest["name"].lower()).strip("-")
+        app = world.app(slug, public.decode())
+        app.owner = world.account(owner)
+        app.owners = set()
+        app.permissions = dict(manifest["default_permissions"])
+        app.hook = (manifest["hook_attributes"]["url"], secrets.token_hex(20))
+        code = secrets.token_hex(20)
+        world.app_codes[code] = (app, pem.decode())
+    return code
+
+
+def _install(world: World, slug: str) -> Answer:
+    """Install an App for its owner: it sees all repositories there are, and hears of them."""
+    with world.lock:
+        app = world.apps[slug]
+        app.owners = {app.owner.login.lower()}
+        for repo in world.repositories.values():
+            if app.serves(repo.owner.login):
+                repo.permission(app.bot.login, "write")
+                repo.webhook(*app.hook)
+    return Answer(body=b"Installed.", headers={"Content-Type": "text/plain"})
+
+
+def _conversion(request: Request) -> Answer:
+    """Hand the keys of a new App out, once."""
+    try:
+        app, pem = request.world.app_codes.pop(request.params["code"])
+    except KeyError:
+        raise not_found() from None
+    keys = {"client_secret": secrets.token_hex(20), "webhook_secret": app.hook[1], "pem": pem}
+    return Answer(status=201, body={**base.app(app, request.world), **keys})
+
+
+ROUTES: list[Route] = [("POST", "/app-manifests/{code}/conversions", _conversion)]

@@ -1,0 +1,59 @@
+"""The App as GitHub is asked to make it, and what comes back."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from msgspec import Struct
+
+from bot.clock import utc_now
+from bot.events import EVENTS
+from bot.github.auth import Credentials
+from bot.github.calls import Account, Calls
+from bot.github.permissions import PERMISSIONS
+
+#: Every App is told of these, and none can ask for them.
+_UNASKED = {"installation", "installation_repositories", "ping"}
+_TIMEOUT_SECONDS = 30.0
+#: GitHub allows no longer name.
+_NAME_LENGTH = 34
+
+
+class NewApp(Struct, frozen=True):
+    """What GitHub hands out for an App it just made. Its repr holds no secret."""
+
+    id: int
+    html_url: str
+    owner: Account
+    pem: str
+    webhook_secret: str | None = None
+
+    def __repr__(self) -> str:
+        return f"NewApp({self.id})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """The same for tracebacks that show variables."""
+        return [("id", self.id)]
+
+
+def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]:
+    """The App to make for an account: private, with the least it needs.
+
+    `public_url` is where GitHub reaches the server, with a slash at its end; `callback` is where
+    the browser is sent with the code.
+    """
+    return {
+        "name": f"mergewright-{owner}"[:_NAME_LENGTH].rstrip("-"),
+        "url": public_url,
+        "hook_attributes": {"url": f"{public_url}webhooks/github", "active": True},
+        "redirect_url": callback,
+        "public": False,
+        "default_permissions": {one.name: one.level for one in PERMISSIONS},
+        "default_events": sorted(EVENTS.keys() - _UNASKED),
+    }
+
+
+def converted(api_url: str, code: str) -> NewApp:
+    """The new App's keys for the code that the browser brought. Raises `GitHubFailure`."""
+    with closing(Calls(api_url, Credentials(), _TIMEOUT_SECONDS, utc_now)) as calls:
+        return calls.convert(code, NewApp)

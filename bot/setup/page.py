@@ -1,0 +1,124 @@
+"""The page on loopback that sends a person to GitHub, and takes the code that comes back."""
+
+import json
+from collections.abc import Callable, Mapping
+from hmac import compare_digest
+from html import escape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from secrets import token_urlsafe
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+from bot.github.errors import GitHubFailure
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Content-Type": "text/html; charset=utf-8",
+    "Referrer-Policy": "no-referrer",
+}
+_FORM = """<!doctype html><title>Mergewright</title>
+<h1>Make the GitHub App</h1>
+<p>GitHub shows you the App once more before it makes it. Its keys come back to this page.</p>
+<form action="{action}" method="post">
+<input type="hidden" name="manifest" value="{manifest}"><button>Go to GitHub</button></form>
+"""
+_SAYS = "<!doctype html><title>Mergewright</title><p>{text}</p>\n"
+
+
+class Page:
+    """The page; a context manager. Only a browser on this machine reaches it."""
+
+    def __init__(self, port: int, new_app_url: str, take: Callable[[str], str]) -> None:
+        """Take the address; port 0 takes any free one. Raises `OSError`.
+
+        `take` is given the code, keeps the keys, and answers where the App is installed; it raises
+        `GitHubFailure` or `OSError`, and may then be called again with another code.
+        """
+        self._state = token_urlsafe(32)
+        self._action = f"{new_app_url}?state={self._state}"
+        self._take = take
+        self._lock = Lock()
+        self._done = Event()
+        self._manifest: Mapping[str, object] = {}
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/"
+
+    def __enter__(self) -> Self:
+        Thread(target=self._server.serve_forever, args=(0.1,), name="setup", daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def callback(self) -> str:
+        """Where GitHub sends the browser back to."""
+        return f"{self.url}created"
+
+    def offer(self, manifest: Mapping[str, object]) -> None:
+        """Show this App; returns when GitHub has made it and its keys are kept."""
+        self._manifest = manifest
+        self._done.wait()
+
+    def answer(self, target: str, host: str) -> tuple[int, str, str]:
+        """Status, place to go to, text: for a path with its query, asked of `host`."""
+        parts = urlsplit(target)
+        if f"http://{host}/" != self.url:  # A page elsewhere that gave its own name our address.
+            return 400, "", _SAYS.format(text=f"Open {self.url}.")
+        if parts.path == "/" and self._manifest:
+            manifest = escape(json.dumps(self._manifest))
+            return 200, "", _FORM.format(action=escape(self._action), manifest=manifest)
+        if parts.path == "/created":
+            return self._created(parse_qs(parts.query))
+        return 404, "", _SAYS.format(text="There is no such page.")
+
+    def sent(self, target: str, status: int) -> None:
+        """An answer is on its way; after the last one there is nothing more to wait for."""
+        if status == 302 and urlsplit(target).path == "/created":
+            self._done.set()
+
+    def _created(self, query: Mapping[str, list[str]]) -> tuple[int, str, str]:
+        given, code = query.get("state", [""])[0], query.get("code", [""])[0]
+        with self._lock:
+            if not code or not compare_digest(given.encode(), self._state.encode()):
+                return 400, "", _SAYS.format(text="This is not the App that was asked for.")
+            try:
+                place = self._take(code)
+            except (GitHubFailure, OSError) as failure:
+                return 502, "", _SAYS.format(text=escape(str(failure)))
+            self._state = token_urlsafe(32)  # What was asked for is done, and not done again.
+            return 302, place, ""
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        page = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 10.0
+
+            def do_GET(self) -> None:
+                status, place, text = page.answer(self.path, self.headers.get("Host", ""))
+                body = text.encode()
+                self.send_response(status)
+                for name, value in _HEADERS.items():
+                    self.send_header(name, value)
+                if place:
+                    self.send_header("Location", place)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                page.sent(self.path, status)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nothing: a request's path holds the code."""
+
+        return Handler

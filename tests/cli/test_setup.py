@@ -1,0 +1,209 @@
+"""From nothing to an App that works, by the browser, at the stand-in; or to a token's files."""
+
+import html
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from bot.demo.github import GitHubServer
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.github.permissions import PERMISSIONS
+from config.load import load
+from tests.cli.conftest import MERGEWRIGHT, CommandLine
+
+URL = "https://bot.example"
+
+
+@pytest.fixture(scope="module")
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+        server.repository("acme/widgets").permission("wright", "write")
+        server.user("wright", token="wrights")
+        server.user("mallory", token="mallorys")
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [one for one in os.environ if one.startswith("MERGEWRIGHT_")]:
+        monkeypatch.delenv(name)
+
+
+class Browser:
+    """A person's browser, which follows where it is sent when it is told to."""
+
+    def __init__(self, page: str, out: IO[str]) -> None:
+        self.page = page
+        self.out = out
+        self.http = httpx.Client(trust_env=False, timeout=20)
+
+    def form(self) -> tuple[str, dict[str, str]]:
+        """The page's form: where it goes, and what it holds."""
+        text = self.http.get(self.page).text
+        action, manifest = re.findall(r'(?:action|value)="([^"]*)"', text)
+        return html.unescape(action), {"manifest": html.unescape(manifest)}
+
+    def presses(self) -> str:
+        """Press both buttons; answers where GitHub sends the browser with the code."""
+        action, fields = self.form()
+        return self.http.post(action, data=fields).headers["Location"]
+
+
+@contextmanager
+def setting_up(github: GitHubServer, folder: Path, *more: str) -> Iterator[Browser]:
+    """The command while it waits; it must end well once the browser is done."""
+    command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)]
+    process = subprocess.Popen(
+        [*command, "--api-url", f"{github.url}api/v3/", *more], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
+        assert found is not None
+        browser = Browser(found[0], process.stdout)
+        with browser.http:
+            yield browser
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def environment(file: Path) -> dict[str, str]:
+    """What a shell, or a service, has after loading the file of secrets."""
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
+def test_an_app_is_made_installed_and_works(
+    github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with setting_up(github, tmp_path, "--organization") as browser:
+        action, fields = browser.form()
+        assert urlsplit(action).path == "/organizations/acme/settings/apps/new"
+        asked = json.loads(fields["manifest"])
+        assert asked["public"] is False
+        assert asked["hook_attributes"] == {"url": f"{URL}/webhooks/github", "active": True}
+        assert asked["default_permissions"] == {one.name: one.level for one in PERMISSIONS}
+        assert {"issues", "issue_comment", "pull_request", "push"} <= set(asked["default_events"])
+        assert "ping" not in asked["default_events"]
+        back = browser.http.get(browser.presses())
+        assert browser.http.get(back.headers["Location"]).text == "Installed."
+        told = browser.out.read()
+    assert "mergewright doctor --config" in told
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["github-app.pem", "mergewright.env", "mergewright.toml"]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    settings, secrets = load(
+        tmp_path / "mergewright.toml", environment(tmp_path / "mergewright.env")
+    )
+    assert settings.github.allowed_owners == ("acme",)
+    assert settings.public_url == f"{URL}/"
+    for secret in (secrets.webhook_secret, secrets.page_token, secrets.private_key):
+        assert len(secret) >= 32
+        assert secret not in told
+    credentials = Credentials(
+        app_id=settings.github.app_id,
+        private_key=secrets.private_key,
+        owners=settings.github.allowed_owners,
+    )
+    client = GitHub(settings.github.api_url, credentials)
+    assert client.read.me() == "mergewright-acme[bot]"
+    assert client.read.lacking("acme/widgets") == ()
+    client.close()
+
+
+def test_a_code_that_nobody_asked_for_is_not_taken(github: GitHubServer, tmp_path: Path) -> None:
+    with setting_up(github, tmp_path, "--organization") as browser:
+        right = browser.presses()
+        code = parse_qs(urlsplit(right).query)["code"][0]
+        for query in ("", f"?code={code}", f"?code={code}&state=guessed", right[-60:]):
+            assert browser.http.get(f"{browser.page}created{query}").status_code in (400, 404)
+        elsewhere = browser.http.get(right, headers={"Host": "evil.example"})
+        assert elsewhere.status_code == 400
+        assert list(tmp_path.iterdir()) == []
+        assert browser.http.get(right).status_code == 302
+
+
+def test_an_app_of_somebody_else_is_not_kept(github: GitHubServer, tmp_path: Path) -> None:
+    with setting_up(github, tmp_path, "--organization") as browser:
+        action, fields = browser.form()
+        wrong = action.replace("/organizations/acme", "/organizations/umbrella")
+        back = browser.http.post(wrong, data=fields).headers["Location"]
+        said = browser.http.get(back)
+        assert said.status_code == 502
+        assert "belongs to umbrella" in said.text
+        assert list(tmp_path.iterdir()) == []
+        assert browser.http.get(browser.presses()).status_code == 302
+
+
+@pytest.mark.parametrize("name", ["mergewright.toml", "mergewright.env", "github-app.pem"])
+def test_nothing_is_overwritten(mergewright: CommandLine, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    result = mergewright("setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path))
+    assert result.code == 2
+    assert f"{name} is there already: move it away" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("widgets", "--url", URL), "expected 'owner/name'"),
+        (("acme/widgets", "--url", "bot"), "server.public-url"),
+        (("acme/widgets", "--url", URL, "--agent", "nobody"), "known: "),
+        (("acme/widgets", "--url", URL, "--folder", "nowhere"), "there is no such folder"),
+    ],
+)
+def test_what_cannot_be_set_up_is_said_before_anything_is_made(
+    mergewright: CommandLine, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    folder = () if "--folder" in words else ("--folder", str(tmp_path))
+    result = mergewright("setup", *words, *folder)
+    assert result.code == 2
+    assert says in result.err
+
+
+def given(github: GitHubServer, folder: Path, token: str) -> subprocess.CompletedProcess[str]:
+    """Set up with a token, as a script does: by standard input."""
+    return subprocess.run(
+        [
+            *(MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)),
+            *("--api-url", f"{github.url}api/v3/", "--token"),
+        ],
+        input=f"{token}\n",
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+
+def test_a_token_is_looked_at_and_kept(github: GitHubServer, tmp_path: Path) -> None:
+    done = given(github, tmp_path, "wrights")
+    assert done.returncode == 0, done.stderr
+    assert f"Add a webhook to acme/widgets: {URL}/webhooks/github" in done.stdout
+    file = tmp_path / "mergewright.env"
+    assert file.stat().st_mode & 0o777 == 0o600
+    settings, secrets = load(tmp_path / "mergewright.toml", environment(file))
+    assert (settings.github.app_id, secrets.token) == ("", "wrights")
+
+
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [("mallorys", "its account may not write"), ("wrong", "Bad credentials")],
+)
+def test_a_token_that_may_not_write_is_not_kept(
+    github: GitHubServer, tmp_path: Path, token: str, says: str
+) -> None:
+    done = given(github, tmp_path, token)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == []
