@@ -101,26 +101,21 @@ BUDGETS: Final = (
 
 
 @lru_cache(maxsize=256)
-def _limited(policy: Policy) -> tuple[Budget, ...]:
-    """The budgets that have a limit under a policy, which is the same at every visit."""
-    return tuple(row for row in BUDGETS if row.limit(policy))
+def _limits(policy: Policy) -> tuple[tuple[Budget, float], ...]:
+    """The budgets a policy limits, and to what; it is the same one at every visit."""
+    return tuple((row, limit) for row in BUDGETS if (limit := row.limit(policy)))
 
 
 def _reached(view: View, part: float) -> Iterator[tuple[Budget, float]]:
-    """The budgets of which such a part is spent, with their limits."""
-    for row in _limited(view.policy):
-        limit = limit_of(row, view)
-        left = limit * part - row.spent(view.facts)
-        if left <= 0 or (row.seconds and _runs_out(row, view, left)):
+    """The budgets of which such a part is spent, with the turn that is under way."""
+    facts, agent = view.facts, view.facts.agent
+    at_work = agent.activity is _ACTIVE and view.stands is Talk.ACTIVE
+    began = agent.since if at_work else None
+    for row, given in _limits(view.policy):
+        limit = limit_of(row, view) if facts.wishes else given
+        left = limit * part - row.spent(facts)
+        if left <= 0 or (began and row.seconds and view.passed(began, left * row.seconds)):
             yield row, limit
-
-
-def _runs_out(row: Budget, view: View, left: float) -> bool:
-    """Whether the turn that is under way has used up what is left."""
-    agent = view.facts.agent
-    if agent.since is None or agent.activity is not _ACTIVE or view.stands is not Talk.ACTIVE:
-        return False
-    return view.passed(agent.since, left * row.seconds)
 
 
 def exhausted(view: View) -> Escalation | None:

@@ -1,6 +1,6 @@
 """The one question this program answers: given what is known, what now?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from msgspec import Struct
@@ -44,7 +44,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     view, frozen = judged.view, frozen_by(heeded.facts)
     quiet = frozen is not None or policy.mode is Mode.OBSERVE
     actions = () if quiet else wanted(judged)
-    starts = any(isinstance(action, Start) for action in actions)
+    starts = bool(actions) and any(isinstance(action, Start) for action in actions)
     if starts and not facts.slot:
         actions = tuple(action for action in actions if not isinstance(action, Start))
     return Decision(
@@ -54,7 +54,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         signals=judged.signals,
         blockers=judged.blockers if frozen is None else (_held(frozen), *judged.blockers),
         actions=actions,
-        recheck_at=min(filter(None, (view.recheck_at, heeded.recheck_at)), default=None),
+        recheck_at=_sooner(view.recheck_at, heeded.recheck_at),
         ended=_outcome(judged, now),
         holds_slot=starts or _holds_slot(judged),
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),
@@ -64,6 +64,10 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
 def _held(frozen: Frozen) -> str:
     where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
     return f"frozen: @{frozen.by} froze {where} at {clock(frozen.at)}"
+
+
+def _sooner(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min(one, other) if one and other else one or other
 
 
 def _waits_for_slot(judged: Judged) -> bool:
@@ -83,9 +87,10 @@ def _holds_slot(judged: Judged) -> bool:
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
     """The outcome to remember: a merge replaces any other, and nothing else replaces one."""
-    ended, status = judged.view.facts.ended, judged.status
+    status = judged.status
     if status not in TERMINAL:
         return None
+    ended = judged.view.facts.ended
     if status is Status.CLEANUP or (ended is not None and ended.status is status):
         return ended
     return Ended(status=status, reason=judged.reason, because=judged.because, at=now)
@@ -109,15 +114,17 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
     return tuple(found.values())
 
 
-def _answering(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
+def _answering(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
     """The rows that ask for something, each with the open pull request it asks it for."""
-    views, status = judged.view.each, judged.status
-    if len(views) == 1:
-        for row in answers_to(status, judged.signals):
-            yield row, judged
-        return
-    each = [judged._replace(view=v, signals=of_pull(v, judged.signals)) for v in views]
-    for row in ANSWERS[status]:
+    if judged.view.several:
+        return _answering_each(judged)
+    return [(row, judged) for row in answers_to(judged.status, judged.signals, judged.said)]
+
+
+def _answering_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
+    views, signals = judged.view.several, judged.signals
+    each = [judged._replace(view=view, signals=of_pull(view, signals)) for view in views]
+    for row in ANSWERS[judged.status]:
         for one in each if row.each else (judged,):
             if row.when(one.signals):
                 yield row, one

@@ -10,12 +10,15 @@ from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Reason
 from lifecycle.view import View, spent
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_WAITING, _QUIET, _ENDED = Talk.WAITING, Talk.QUIET, Talk.ENDED
+
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
 
 def question(view: View) -> Escalation | None:
     """The agent asks something."""
-    if view.stands is not Talk.WAITING:
+    if view.stands is not _WAITING:
         return None
     asked = view.facts.agent.question or "something at its terminal"
     return Escalation(moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
@@ -53,8 +56,6 @@ def branch_refused(view: View) -> Escalation | None:
 
 def message_lost(view: View) -> Escalation | None:
     """A message that still matters could not be delivered to this run."""
-    if not view.facts.failures:
-        return None
     causes = (
         view.ci_cause,
         view.review_cause,
@@ -68,8 +69,6 @@ def message_lost(view: View) -> Escalation | None:
 
 
 def _given_up(view: View, key: str) -> Escalation | None:
-    if not view.facts.failures:
-        return None
     failure = view.facts.failures.get(key)
     return Escalation(f"failed:{key}", failure.reason, failure.detail) if failure else None
 
@@ -192,10 +191,10 @@ def nothing_to_show(view: View) -> Escalation | None:
     work, agent = view.facts.work, view.facts.agent
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
-    if view.stands is Talk.QUIET:
+    if view.stands is _QUIET:
         if not view.passed(since(view), view.policy.idle_seconds):
             return None
-    elif view.stands is not Talk.ENDED:
+    elif view.stands is not _ENDED:
         return None
     words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
     return Escalation(
@@ -224,6 +223,14 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     left_uncommitted,
     nothing_to_show,
 )
+
+#: The rows that may stand where nothing is in the way, as at most visits.
+UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothing_to_show))
+
+
+def escalation(views: tuple[View, ...]) -> Escalation | None:
+    """What people have to look at first."""
+    return first(ESCALATIONS if any(view.troubled for view in views) else UNTROUBLED, views)
 
 
 def first(rows: tuple[Row, ...], views: tuple[View, ...]) -> Escalation | None:

@@ -33,6 +33,12 @@ class Judged(NamedTuple):
     answers: tuple[Answer, ...] = ()  #: To wishes that were judged now.
     asked: tuple[Wish, ...] = ()  #: All wishes there are, those without effect too.
 
+    @property
+    def said(self) -> bool:
+        """Whether people said or did anything that may have to be answered."""
+        view = self.view
+        return bool(self.asked or view.threads or view.unheard or view.yielded)
+
 
 def message(
     judged: Judged, cause: str, prompt: do.Prompt, covers: tuple[str, ...] = ()

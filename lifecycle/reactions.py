@@ -65,6 +65,7 @@ class Reaction(NamedTuple):
     when: When
     then: Callable[[Judged], Iterator[do.Action]]
     each: bool = False  #: Whether it is asked of each open pull request.
+    people: bool = False  #: Whether it is about what people said or did; see `Judged.said`.
 
 
 ON_PULL: Final = frozenset(
@@ -102,10 +103,10 @@ merged = stage(Stage.MERGED)
 REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
     Reaction("announce", frozenset({S.SPAWNING}) | UNDER_WAY, always, announce),
-    Reaction("acknowledge", EVERY, always, acknowledge),
-    Reaction("begin_again", UNDER_WAY, always, begin_again),
+    Reaction("acknowledge", EVERY, always, acknowledge, people=True),
+    Reaction("begin_again", UNDER_WAY, always, begin_again, people=True),
     Reaction("restart", UNDER_WAY, talk(Talk.CRASHED), restart),
-    Reaction("pass_on", UNDER_WAY, hears_people, pass_on),
+    Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
     Reaction("resume", UNDER_WAY, talk(Talk.ENDED, Talk.INTERRUPTED), resume),
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
@@ -113,11 +114,11 @@ REACTIONS: Final = (
     Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), take_in, each=True),
     Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),
     Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),
-    Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True),
+    Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True, people=True),
     Reaction("update", UNDER_WAY, both(can_hear, merge(Merge.BEHIND)), update, each=True),
     Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
-    Reaction("reply", UNDER_WAY, has_pull, reply, each=True),
-    Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True),
+    Reaction("reply", UNDER_WAY, has_pull, reply, each=True, people=True),
+    Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True, people=True),
     Reaction("tell_people", CALLING | {S.PAUSED}, always, tell_people),
     Reaction("call", CALLING, always, call),
     Reaction("let_go", EVERY - CALLING, always, let_go),
@@ -140,9 +141,12 @@ ANSWERS: Final = {
 
 
 @lru_cache(maxsize=REMEMBERED)
-def answers_to(status: Status, signals: Signals) -> tuple[Reaction, ...]:
-    """The rows that ask for something under these signals, in their order."""
-    return tuple(row for row in ANSWERS[status] if row.when(signals))
+def answers_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, ...]:
+    """The rows that may ask for something under these signals, in their order.
+
+    `said`: as `Judged.said`.
+    """
+    return tuple(row for row in ANSWERS[status] if row.when(signals) and (said or not row.people))
 
 
 #: Statuses in which nothing follows by itself: somebody else has to move.

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from lifecycle.escalations import ESCALATIONS, first
+from lifecycle.escalations import escalation, first
 from lifecycle.facts import Pull
 from lifecycle.rules import RULES, rule_for
 from lifecycle.signals import (
@@ -63,10 +63,10 @@ def of_pull(view: View, signals: Signals) -> Signals:
 
 def _attention(view: View) -> tuple[Attention, Escalation | None]:
     """Whether people have to look, and at what."""
-    found = first(ESCALATIONS, view.each)
+    found = escalation(view.each)
     if found is not None:
         return Attention.ESCALATED, found
-    found = first(STALLS, view.each[:1])
+    found = first(STALLS, (view,))
     return (Attention.STUCK if found else Attention.NONE), found
 
 

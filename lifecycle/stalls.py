@@ -9,6 +9,10 @@ from lifecycle.signals import Talk
 from lifecycle.status import Reason
 from lifecycle.view import View
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_BLOCKED, _UNSURE = Talk.BLOCKED, Talk.UNSURE
+_UNSEEN: Final = (Talk.UNSURE, Talk.NONE)
+
 
 class Escalation(NamedTuple):
     """A cause people have to look at; its key names the cause."""
@@ -23,7 +27,7 @@ Row = Callable[[View], Escalation | None]
 
 def blocked(view: View) -> Escalation | None:
     """The agent itself says that something stops it, and it is not a limit that is still to end."""
-    if view.stands is not Talk.BLOCKED:
+    if view.stands is not _BLOCKED:
         return None
     agent = view.facts.agent
     began = max(filter(None, (since(view), agent.limit_until)))
@@ -36,7 +40,7 @@ def blocked(view: View) -> Escalation | None:
 
 def no_progress(view: View) -> Escalation | None:
     """Nothing has been seen of the agent for long, as far as its program is known to live."""
-    if view.stands not in (Talk.UNSURE, Talk.NONE):
+    if view.stands not in _UNSEEN:
         return None
     if not view.passed(_last_sign(view), view.policy.stuck_seconds):
         return None
@@ -46,7 +50,7 @@ def no_progress(view: View) -> Escalation | None:
 
 def state_unknown(view: View) -> Escalation | None:
     """The probes have failed or disagreed for long."""
-    if view.talk is not Talk.UNSURE or view.alive:
+    if view.talk is not _UNSURE or view.alive:
         return None
     doubt = view.facts.agent.doubt
     if doubt is not None and doubt.looks < view.policy.probe_looks:

@@ -187,6 +187,16 @@ class View(Moment):
         return not addresses_bot(remark.body)
 
     @property
+    def troubled(self) -> bool:
+        """Whether something is in the way that the agent may not be able to clear by itself."""
+        facts, pull = self.facts, self.pull
+        if facts.failures or self.unpushed or facts.work.dirty:
+            return True
+        if self.failed_checks or self.held_checks or (pull and pull.merge is _CONFLICT):
+            return True
+        return bool(self.unheard or self.open_threads or self.objectors)
+
+    @property
     def parent(self) -> Pull | None:
         """The open pull request on whose branch this one stands."""
         if self.pull is None or not self.several:
