@@ -56,7 +56,7 @@ class Act:
             raise Later(str(failure)) from failure
 
     def was_done(self, due: Due) -> Outcome | None:
-        """Whether a message is where the agent reads, a pull request opened, a head merged.
+        """Whether a message is where the agent reads, a head pushed, a pull opened or merged.
 
         Of these, having been done is what makes them unwanted. The rest is repeated, to no effect.
         """
@@ -64,6 +64,10 @@ class Act:
         match due.action:
             case actions.Tell() as tell if session:
                 return self._agents.told(session, tell)
+            case actions.Publish(head=head) if session and any(
+                pull.head == head for pull in session.pulls
+            ):
+                return Outcome(result=head)
             case actions.OpenPull() if session and session.pulls:
                 return Outcome(result=str(session.pulls[0].number))
             case actions.MergePull(sha=sha) if session and any(

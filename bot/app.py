@@ -54,6 +54,9 @@ _EXAMINERS = 2
 _BEAT_SECONDS = 0.5
 #: How long what runs may take to end when the bot stops.
 _STOP_SECONDS = 5.0
+#: How soon a signal is heeded that comes just as the main thread falls asleep: Python's handler
+#: runs only once that thread wakes up again.
+_SIGNAL_SECONDS = 0.5
 
 
 class App:
@@ -214,6 +217,7 @@ class App:
             settings.server.port,
         )
         self._leading = Thread(target=self._lead, name="lease", daemon=True)
+        self._told_to_end = False
         self._over = Event()
         self.lost = False  #: Whether another bot took the database over.
 
@@ -224,11 +228,12 @@ class App:
 
     def wait(self) -> None:
         """Return when the bot is told to stop, or has lost its place."""
-        self._over.wait()
+        while not self._told_to_end and not self._over.wait(_SIGNAL_SECONDS):
+            pass
 
     def end(self) -> None:
-        """Have `wait` return. Safe to call from a signal handler."""
-        self._over.set()
+        """Have `wait` return soon. Safe to call from a signal handler: it takes no lock."""
+        self._told_to_end = True
 
     def stop(self) -> bool:
         """End in order: no new work, what runs finishes, the database is free for another.

@@ -1,8 +1,10 @@
 """The bot as a whole: it keeps its place, stands by without acting, and ends whatever hangs."""
 
 import logging
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from bot.app import App
 from bot.store import StoreFull
 from config.load import Secrets
 from config.settings import GitHub, Project, Runtime, Server, Settings, Timing
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 
 SECRETS = Secrets(token="the-token", webhook_secret="the-secret")
 
@@ -111,4 +113,24 @@ def test_a_bot_whose_place_was_taken_ends(
     app.wait()
     assert app.lost
     assert not app._may_act()
+    app.stop()
+
+
+def test_a_signal_that_wakes_nobody_ends_the_bot(settings: Settings) -> None:
+    app = App(settings, SECRETS)
+    before = signal.signal(signal.SIGUSR1, lambda *_: app.end())
+
+    def signals() -> None:
+        eventually(lambda: app._over._cond._waiters, "the main thread sleeps")  # type: ignore[attr-defined]
+        # The kernel has this thread take it; Python handles it in the main one, once that wakes.
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    teller, rescue = threading.Thread(target=signals), threading.Timer(PATIENCE, app._over.set)
+    teller.start()
+    rescue.start()
+    app.wait()
+    rescue.cancel()
+    teller.join()
+    signal.signal(signal.SIGUSR1, before)
+    assert not app._over.is_set()
     app.stop()

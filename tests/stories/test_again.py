@@ -1,6 +1,10 @@
 """Sessions that are asked for again, and actions that are tried again."""
 
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
@@ -71,3 +75,35 @@ def test_what_was_given_up_is_tried_again_when_a_person_says_so(world: World) ->
     issue.becomes("needs_input")
     issue.issue.comment("/mergewright retry", by=ALICE)
     assert issue.pull
+
+
+def test_a_push_that_was_not_marked_before_it_was_seen_counts_as_ours(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    pull = issue.pull.ci_passes().reviewer_asks_for("a second widget")
+    issue.agent.hears("a second widget")
+    store, unmarked = world.store, list[str]()
+    mark = store.mark_done
+
+    def crashes(seq: int, result: str, now: datetime, **learned: Any) -> None:
+        (key,) = (one.key for one in store.outbox(issue.id) if one.seq == seq)
+        if key.startswith("push:") and not unmarked:
+            unmarked.append(key)
+            eventually(lambda: _seen(issue) == pull.pull.head, "the pushed head is seen")
+            raise OSError("as if the bot had died here")
+        mark(seq, result, now, **learned)
+
+    monkeypatch.setattr(store, "mark_done", crashes)
+    issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
+    pull.is_answered("Done in")
+    assert unmarked == [f"push:{pull.pull.head}"]
+    assert unmarked[0] in store.facts(issue.id).done
+
+
+def _seen(issue: IssueStory) -> str:
+    """The head of its pull request, as last read."""
+    session = issue.session
+    return session.pulls[0].head if session and session.pulls else ""

@@ -32,33 +32,32 @@ _UNNAMED = {Step.DELIVERED: 4, Step.SORTED: 4, Step.OBSERVED: 8}
 class Mortal:
     """A journal that ends the process at each boundary it has not seen.
 
-    While an action is on its way from taken to marked, the kill is that action's alone: another
-    thread that ended the process just then would hide the boundary it stands at.
+    While an action is on its way to being marked, the kill is that action's alone: another thread
+    that ended the process just then would hide the boundary it stands at. One that a crash left
+    unmarked is on its way from `done` on: it need not be taken again.
     """
 
     def __init__(self, crossed: Path) -> None:
         self._path = crossed
         self._crossed = crossed.read_text().splitlines() if crossed.exists() else []
-        self._lock = threading.Lock()
-        self._nothing_on_its_way = threading.Event()
-        self._nothing_on_its_way.set()
+        self._changed = threading.Condition()
+        self._on_its_way = False
 
     def __call__(self, step: Step, about: str) -> None:
-        if step is Step.RECORDED:
-            self._nothing_on_its_way.wait(2)
-        elif step is Step.OBSERVED and not self._nothing_on_its_way.is_set():
-            return
         line = f"{step} {_CHANGING.sub('*', about)}" if step not in _UNNAMED else step.value
-        with self._lock:
+        with self._changed:
+            if step is Step.RECORDED:
+                self._changed.wait_for(lambda: not self._on_its_way, 5)
+            elif step in _UNNAMED and self._on_its_way:
+                return
             if self._crossed.count(line) < _UNNAMED.get(step, 1):
                 self._crossed.append(line)
                 with self._path.open("a") as file:
                     file.write(line + "\n")
                 os.kill(os.getpid(), signal.SIGKILL)
-        if step is Step.TAKEN:
-            self._nothing_on_its_way.clear()
-        elif step is Step.MARKED:
-            self._nothing_on_its_way.set()
+            if step in (Step.TAKEN, Step.DONE, Step.MARKED):
+                self._on_its_way = step is not Step.MARKED
+                self._changed.notify_all()
 
 
 def live(config: Path, crossed: Path) -> None:
