@@ -283,7 +283,7 @@ class WatchAgents:
     def _dirty(self, session: str, workspace: Worktree) -> bool | None:
         try:
             return workspace.dirty()
-        except GitFailure as failure:
+        except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
             log.warning("%s: its workspace could not be read: %s", session, failure)
             return None
 

@@ -22,6 +22,7 @@ from bot.commands import Unfit
 from bot.store import NewWish, Session, Store
 from config.settings import Settings
 from lifecycle.facts import Wish
+from lifecycle.pauses import frozen_by
 from lifecycle.text import plain
 
 _WAIT_SECONDS = 15.0
@@ -124,7 +125,8 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         raise Refused(str(problem)) from None
     asking.ask(store, session, wish)
     judged = wait and _led(store) and _until(lambda: _judged(store, wish, id))
-    now = given.session(store, id)
+    now, frozen = given.session(store, id), frozen_by(store.facts(id))
+    held = f"It is frozen by {frozen.by}: nothing is done until `unfreeze`." if frozen else ""
     return Answered(
         key=key,
         session=id,
@@ -133,7 +135,7 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         judged=judged,
         status=now.status,
         because=now.because,
-        answer=asking.answers(store.outbox(id)).get(key, ""),
+        answer=asking.answers(store.outbox(id)).get(key, "") or held,
     )
 
 

@@ -85,13 +85,15 @@ def ls(
     settings = given.settings(config)
     with given.store(settings) as store:
         sessions = store.sessions(live=None if every else True)
-        line = store.queue(caps(settings))
+        line, freezes, incidents = store.queue(caps(settings)), store.freezes(), store.incidents()
     now = utc_now()
     if as_json:
         places = {one.session: one for one in line}
         screens.show_json([row_of(one, places.get(one.id)) for one in sessions])
     else:
         said = {one.session: capacity.place(one, now) for one in line}
+        for notice in screens.standing(incidents, freezes):
+            screens.show(notice)
         screens.show(screens.listing(sessions, now, every, said))
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.bars import Bar
-from bot.store import BOT, HistoryRow, Kind, Session
+from bot.store import BOT, Freeze, HistoryRow, Incident, Kind, Session
 from bot.words import happened
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
@@ -67,6 +67,14 @@ def listing(
             if below:
                 screen.append(f"\n  {plain(below)}", "dim")
     return screen
+
+
+def standing(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterator[RenderableType]:
+    """What concerns more than one session: what is wrong, and where nothing is done."""
+    for incident in incidents:
+        yield Text(plain(incident.text), "red")
+    for freeze in freezes:
+        yield Text(f"{freeze.scope or 'everything'} is frozen by {freeze.by}", "yellow")
 
 
 def detail(

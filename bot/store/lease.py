@@ -44,10 +44,12 @@ class Lease(Base):
         return self._submit(work, fenced=False).result()
 
     def leader(self) -> tuple[str, datetime] | None:
-        """Who leads and until when it said so; None: nobody."""
+        """Who leads and until when it said so; None: nobody, or one whose process is gone."""
         with self._read() as connection:
             row = connection.execute(_LEADER).fetchone()
-            return None if row is None else (row["owner"], moment(row["expires"]))
+        if row is None or _gone(row["owner"]):
+            return None
+        return row["owner"], moment(row["expires"])
 
     def step_down(self, owner: str) -> None:
         """Lead no more, so that another can at once. Nothing if another leads."""

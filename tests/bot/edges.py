@@ -12,7 +12,6 @@ from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe
 from runtimes.agents.base import ended
 from runtimes.base import Handle, Seen
-from runtimes.workspaces.git import GitFailure
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
 PROJECTS = {"widgets": Project(repository="acme/widgets", agent="shell")}
@@ -69,7 +68,7 @@ class Checkout:
         self.path = Path("/x")
         self.at, self.unclean, self.looks = "a" * 40, False, 0
         self.meanwhile: Callable[[], object] = int
-        self.fails = False
+        self.fails: Exception | None = None
 
     def head(self) -> str:
         return self.at
@@ -78,7 +77,7 @@ class Checkout:
         self.looks += 1
         self.meanwhile()
         if self.fails:
-            raise GitFailure("status", "/x", "odd", "mend it")
+            raise self.fails
         return self.unclean
 
 

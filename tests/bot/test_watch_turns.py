@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from bot.watch_agents import WatchAgents
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
+from runtimes.workspaces.git import GitFailure
 from tests.bot.edges import ALIVE, Checkout, Edge, programs, running, the
 
 # -- what is no news -------------------------------------------------------------------------------
@@ -178,17 +180,21 @@ def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
     assert room.store.live()[0].work.dirty is None
 
 
+@pytest.mark.parametrize(
+    "fails",
+    [GitFailure("status", "/x", "odd", "mend it"), FileNotFoundError("removed meanwhile")],
+)
 def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
-    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout
+    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout, fails: Exception
 ) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
-    checkout.fails = True
+    checkout.fails = fails
     watch.sweep()
     assert watch.examine() == 1
     assert the(room).activity is Activity.READY
     assert room.store.live()[0].work.dirty is None
-    checkout.fails = False
+    checkout.fails = None
     watch.sweep()
     watch.examine()
     assert room.store.live()[0].work.dirty is False

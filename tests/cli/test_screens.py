@@ -1,5 +1,8 @@
 """What people read fits 80 columns, says what matters, and cannot touch their terminal."""
 
+import json
+from contextlib import closing
+
 from bot.store import Store
 from tests.cli.conftest import CommandLine, House
 
@@ -107,3 +110,25 @@ def test_what_was_not_said_yet_takes_no_room(mergewright: CommandLine, house: Ho
     assert "agent     shell, not started yet" in mergewright("show", "widgets-14").out
     assert "- " in mergewright("agents").out.splitlines()[1]
     assert mergewright("agents", "ada").err == "mergewright: no agent 'ada'; known: shell\n"
+
+
+def test_what_concerns_all_sessions_stands_above_them(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session()
+    with closing(Store(house.layout.database)) as store:
+        store.raise_incident("many-lost", "five sessions seem dead at once", house.now)
+        store.freeze("project:widgets", "cli:ada")
+    assert mergewright("ls").out.splitlines()[:2] == [
+        "five sessions seem dead at once",
+        "project:widgets is frozen by cli:ada",
+    ]
+
+
+def test_what_is_asked_of_a_frozen_session_says_that_it_is_frozen(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session()
+    mergewright("freeze", "--all")
+    answered = json.loads(mergewright("pause", session, "--json").out)
+    assert answered["answer"].startswith("It is frozen by cli:")

@@ -79,8 +79,10 @@ def test_a_leader_that_was_killed_is_replaced_at_once(
     room: Room, store: Store, leading: "subprocess.Popen[str]"
 ) -> None:
     assert store.lead("two", room.now, 30) is None
+    assert store.leader() is not None
     leading.send_signal(signal.SIGKILL)
     leading.wait()
+    assert store.leader() is None
     assert store.lead("two", room.now, 30) == 2
 
 
