@@ -24,6 +24,7 @@ from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.people import People
 from bot.prompts import Prompts
+from bot.redeliver import Redeliver
 from bot.retention import Busy, Retention
 from bot.sites import Sites, programs
 from bot.store import Store, this_process
@@ -52,6 +53,7 @@ _WORKERS = 8
 _EXAMINERS = 2
 #: How often what is due by the clock is looked for; what comes in is looked at at once.
 _BEAT_SECONDS = 0.5
+_REDELIVER_SECONDS = 900.0
 #: How long what runs may take to end when the bot stops.
 _STOP_SECONDS = 5.0
 #: How soon a signal is heeded that comes just as the main thread falls asleep: Python's handler
@@ -86,11 +88,13 @@ class App:
         self._visiting = Lane("visits", self._visit)
         self._doing = Lane("outbox", self._do)
         self._reconciling = Lane("reconcile", self._reconcile)
+        self._redelivering = Lane("redeliver", lambda: self.redeliver.ask())
         self._archiving = Lane("archive", self._archive)
         self._retaining = Lane("retention", self._retain)
         self._lanes = (
             *(self._sorting, self._reading, self._sweeping, *self._examining),
-            *(self._visiting, self._doing, self._reconciling, self._archiving, self._retaining),
+            *(self._visiting, self._doing, self._reconciling, self._redelivering),
+            *(self._archiving, self._retaining),
         )
         layout = Layout(settings.data)
         layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -139,6 +143,7 @@ class App:
             journal,
         )
         self.watch_access = WatchAccess(self.store, self.github, settings.projects.values(), clock)
+        self.redeliver = Redeliver(self.store, self.github, clock)
         self.wishes = Wishes(
             self.store,
             self.github,
@@ -190,6 +195,11 @@ class App:
                     name="reconcile",
                     every_seconds=timing.reconcile_seconds,
                     run=self._reconciling.kick,
+                ),
+                Job(
+                    name="redeliver",
+                    every_seconds=_REDELIVER_SECONDS,
+                    run=self._redelivering.kick,
                 ),
                 Job(
                     name="archive",

@@ -160,6 +160,23 @@ class Calls:
         call = Call(method="GET", url="app")
         return _decode(call, self._exchange(call, self.tokens.of_app()), shape)
 
+    def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
+        """Read a list of the App's own; each page names where the next begins."""
+        query = {**params, "per_page": "100"}
+        for _ in range(PAGES):
+            call = Call(method="GET", url=path, params=query)
+            answer = self._exchange(call, self.tokens.of_app())
+            yield from _decode(call, answer, list[shape])  # type: ignore[valid-type]
+            following = answer.links.get("next")
+            if following is None:
+                return
+            query = {**query, "cursor": httpx.URL(following["url"]).params.get("cursor", "")}
+        raise TryLater(f"{path}: the list has more than {PAGES} pages, which nobody reads.")
+
+    def do_as_app(self, method: str, path: str) -> None:
+        """Do something that concerns the App itself."""
+        self._exchange(Call(method=method, url=path), self.tokens.of_app())
+
     def installation(self, repository: str) -> Installation:
         """The App's installation. Raises `NotInstalled` also where it is suspended."""
         return self._installation(repository, self.tokens.of_app())

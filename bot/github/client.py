@@ -1,10 +1,11 @@
-"""GitHub, as the rest of the bot sees it: reads, writes, and the header git needs."""
+"""GitHub, as the rest of the bot sees it: reads, writes, lost webhooks, the header git needs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bot.github.auth import Credentials
 from bot.github.calls import Calls
+from bot.github.hook import Hook
 from bot.github.read import Reads
 from bot.github.write import Writes
 
@@ -33,6 +34,7 @@ class GitHub:
         self._calls = Calls(api_url, credentials, timeout_seconds, clock)
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)
+        self.hook = Hook(self._calls)
 
     def git_header(self, repository: str) -> str:
         """The value of `http.<url>.extraHeader` with which git may fetch and push. A secret."""

@@ -1,12 +1,12 @@
 """Webhooks as they arrived, kept until they are worked through."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 
 from bot.store.base import Base
-from bot.store.rows import Row, moment
+from bot.store.rows import Row, encoded, moment
 from bot.store.touches import add_touches
 from bot.store.values import Accepted, Delivery, NewWish, Touch
 from bot.store.wishes import add_wishes
@@ -20,6 +20,10 @@ _KEEP = f"{_INSERT} VALUES {_PLACES} ON CONFLICT (id) DO NOTHING"
 _TOGETHER = 64
 _KEEP_AGAIN = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
+KEPT = "SELECT id FROM deliveries WHERE id IN (SELECT value FROM json_each(?))"
+MARK = "SELECT at FROM marks WHERE name = ?"
+_SET_MARK = """INSERT INTO marks (name, at) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET at = excluded.at"""
 WAITING = """SELECT id, event, at, body, state FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
 _SETTLE = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
@@ -44,6 +48,22 @@ class Deliveries(Base):
         """Those nobody has worked through, oldest first."""
         with self._read() as connection:
             return [_delivery(row) for row in connection.execute(WAITING, (limit,))]
+
+    def kept_deliveries(self, ids: Iterable[str]) -> set[str]:
+        """Those of them that have come."""
+        with self._read() as connection:
+            return {row["id"] for row in connection.execute(KEPT, (encoded(list(ids)),))}
+
+    def mark(self, name: str) -> datetime | None:
+        """How far something had been looked at; None: never."""
+        with self._read() as connection:
+            row = connection.execute(MARK, (name,)).fetchone()
+            return None if row is None else moment(row["at"])
+
+    def set_mark(self, name: str, at: datetime) -> None:
+        """Remember how far something has been looked at."""
+        values = (name, at.timestamp())
+        self.write(lambda connection: connection.execute(_SET_MARK, values))
 
     def settle_delivery(self, id: str, touches: Sequence[Touch], wishes: Sequence[NewWish]) -> None:
         """Write down what follows from a delivery and that it is done, in one transaction.

@@ -232,6 +232,11 @@ WHOLE_LIFECYCLE = (
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due'""",
+    # How far something that grows elsewhere was looked at.
+    """CREATE TABLE marks (
+        name TEXT PRIMARY KEY,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
     # What a decision of the history was made from; `bot.store.judgements` says how it is kept.
     """CREATE TABLE policies (
         hash TEXT PRIMARY KEY,

@@ -69,6 +69,23 @@ def _outbox(issue: IssueStory) -> list[Ordered]:
     return [one for one in starts if one.key == "start:first:r1"]
 
 
+def test_what_people_asked_for_while_webhooks_were_lost_is_sent_again_and_done(
+    world: World,
+) -> None:
+    world.has_an_app()
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.starts()
+    world.bot_stops()
+    before = len(world.github.deliveries)
+    issue.issue.comment("/mergewright pause", by=ALICE)
+    lost = world.github.deliveries[before:]
+    eventually(lambda: all(one.status_code for one in lost), "nobody answered")
+    world.time_passes(minutes=10)
+    world.bot_starts()
+    issue.becomes("paused")
+
+
 def test_a_delivery_that_is_sent_again_is_not_done_again(world: World) -> None:
     world.bot_starts()
     issue = world.issue("Add widgets").is_labelled()

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from bot.app import App
 from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
@@ -19,6 +21,7 @@ from config.load import Secrets, load_settings
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.base import Options
+from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.waiting import PATIENCE, eventually
 
 BOT, ALICE, ROB, MALLORY = "mergewright-bot", "alice", "rob", "mallory"
@@ -29,6 +32,8 @@ port = {port}
 data = "{data}"
 [github]
 api-url = "{url}api/v3/"
+app-id = "{app_id}"
+allowed-owners = ["acme"]
 [projects.widgets]
 repository = "acme/widgets"
 agent = "puppet"
@@ -89,8 +94,17 @@ class World:
         self.port = free_port()
         self.repo.webhook(f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
         self.app: App | None = None
+        self.app_id = ""
 
     # -- the bot
+
+    def has_an_app(self) -> None:
+        """The bot is an App with a webhook of its own, and has no token."""
+        app = self.github.app(BOT, PUBLIC)
+        self.github.app_webhook(app, f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
+        self.repo.permission(app.bot.login, "write")
+        self.secrets = replace(self.secrets, token="", private_key=PRIVATE)
+        self.app_id = str(app.id)
 
     def settings(
         self,
@@ -107,6 +121,7 @@ class World:
                 port=self.port,
                 data=self.folder / "data",
                 url=self.github.url,
+                app_id=self.app_id,
                 python=sys.executable,
                 puppet=Path(__file__).with_name("puppet.py"),
                 puppets=self.puppets,

@@ -106,6 +106,11 @@ class GitHubServer:
         with self.world.lock:
             return self.world.app(slug, public_key)
 
+    def app_webhook(self, app: App, url: str, secret: str) -> int:
+        """Have an App told of everything in the repositories it is installed on; the hook's id."""
+        with self.world.lock:
+            return self._webhooks.add_app(app, url, secret)
+
     def uninstall(self, app: App) -> None:
         """Take an App off every account; its tokens end with it."""
         with self.world.lock:

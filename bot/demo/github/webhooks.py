@@ -16,7 +16,7 @@ import httpx
 from bot.demo.github.repository import Repository
 from bot.demo.github.shapes import base, commits, issues, pulls
 from bot.demo.github.shapes.base import Json
-from bot.demo.github.world import Event, World
+from bot.demo.github.world import App, Event, World
 
 #: How each part of an event is written in its body.
 _PARTS: dict[str, Callable[[Any], Json]] = {
@@ -46,11 +46,20 @@ _SECONDS_TO_ANSWER = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
+    """A repository's webhook, or an App's, which is told of every repository."""
+
     id: int
-    repo: Repository
+    repo: Repository | None = None
+    app: App | None = None
     url: str
     secret: str
     created_at: datetime
+
+    def hears(self, repo: Repository) -> bool:
+        """Whether it is told of what happens there."""
+        if self.app:
+            return self.app.serves(repo.owner.login) and not self.app.suspended
+        return self.repo is repo
 
 
 @dataclass(kw_only=True)
@@ -60,6 +69,7 @@ class Delivery:
     id: int
     guid: str
     hook: Hook
+    repo: Repository
     event: str
     action: str | None
     body: bytes
@@ -103,18 +113,26 @@ class Webhooks:
         hook_id = self.world.identity("H")["id"]
         hook = Hook(id=hook_id, repo=repo, url=url, secret=secret, created_at=self.world.now())
         self.hooks.append(hook)
-        body = {"zen": "Keep it logically awesome.", "hook_id": hook.id, "hook": _hook(hook)}
-        self._deliver(hook, "ping", None, {**body, **_context(repo, repo.owner.login)})
+        body = {"zen": "Keep it logically awesome.", "hook_id": hook.id, "hook": _hook(hook, repo)}
+        self._deliver(hook, repo, "ping", None, {**body, **_context(repo, repo.owner.login)})
         return hook.id
+
+    def add_app(self, app: App, url: str, secret: str) -> int:
+        """Make an App's hook; answers its id."""
+        hook_id = self.world.identity("H")["id"]
+        self.hooks.append(
+            Hook(id=hook_id, app=app, url=url, secret=secret, created_at=self.world.now())
+        )
+        return int(hook_id)
 
     def publish(self, event: Event) -> None:
         """Write an event's body as things stand now, and queue it for every hook."""
-        hooks = [hook for hook in self.hooks if hook.repo is event.repo]
+        hooks = [hook for hook in self.hooks if hook.hears(event.repo)]
         if not hooks:
             return
         body = _body(event)
         for hook in hooks:
-            self._deliver(hook, event.name, event.action, body)
+            self._deliver(hook, event.repo, event.name, event.action, body)
 
     def redeliver(self, delivery_id: int) -> Delivery:
         """Send a delivery again under the same GUID, as people do by hand."""
@@ -136,7 +154,9 @@ class Webhooks:
         with self.world.lock:
             self._to_lose += count
 
-    def _deliver(self, hook: Hook, event: str, action: str | None, body: Json) -> None:
+    def _deliver(
+        self, hook: Hook, repo: Repository, event: str, action: str | None, body: Json
+    ) -> None:
         raw = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         guid = str(uuid.uuid4())
         secret = hook.secret.encode()
@@ -147,8 +167,8 @@ class Webhooks:
             "X-GitHub-Event": event,
             "X-GitHub-Delivery": guid,
             "X-GitHub-Hook-ID": str(hook.id),
-            "X-GitHub-Hook-Installation-Target-ID": str(hook.repo.id),
-            "X-GitHub-Hook-Installation-Target-Type": "repository",
+            "X-GitHub-Hook-Installation-Target-ID": str((hook.app or repo).id),
+            "X-GitHub-Hook-Installation-Target-Type": "integration" if hook.app else "repository",
         }
         if secret:
             for name, method in (("X-Hub-Signature", "sha1"), ("X-Hub-Signature-256", "sha256")):
@@ -158,6 +178,7 @@ class Webhooks:
                 id=self.world.identity("D")["id"],
                 guid=guid,
                 hook=hook,
+                repo=repo,
                 event=event,
                 action=action,
                 body=raw,
@@ -229,8 +250,8 @@ def _context(repo: Repository, sender: str) -> Json:
     return context
 
 
-def _hook(hook: Hook) -> Json:
-    here = f"{base.api_of(hook.repo)}/hooks/{hook.id}"
+def _hook(hook: Hook, repo: Repository) -> Json:
+    here = f"{base.api_of(repo)}/hooks/{hook.id}"
     return {
         "type": "Repository",
         "id": hook.id,
@@ -261,7 +282,7 @@ def delivery_item(delivery: Delivery) -> Json:
         "event": delivery.event,
         "action": delivery.action,
         "installation_id": None,
-        "repository_id": delivery.hook.repo.id,
+        "repository_id": delivery.repo.id,
         "throttled_at": None,
     }
 

@@ -1,7 +1,11 @@
 """The account that asks, Apps and their installations, and what the API says of itself."""
 
+import math
+from urllib.parse import urlencode
+
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
 from bot.demo.github.shapes import base
+from bot.demo.github.webhooks import Webhooks, delivery_item
 from bot.demo.github.world import App
 
 
@@ -40,6 +44,37 @@ def _access_token(request: Request) -> Answer:
         "repository_selection": "all",
     }
     return Answer(status=201, body=body)
+
+
+def hook_routes(webhooks: Webhooks) -> list[Route]:
+    """The routes of the deliveries of an App's own webhook."""
+
+    def deliveries(request: Request) -> Answer:
+        app, query = _signed(request), request.query
+        before = int(query["cursor"].removeprefix("v1_")) if query.get("cursor") else math.inf
+        good = {"success": (True,), "failure": (False,)}.get(query.get("status", ""), (True, False))
+        found = [
+            known
+            for known in reversed(webhooks.deliveries)
+            if known.hook.app is app and known.ok in good and known.id < before
+        ]
+        page = found[: int(query.get("per_page", 30))]
+        headers = {}
+        if len(page) < len(found):
+            following = urlencode({**query, "cursor": f"v1_{page[-1].id}"})
+            address = f"{request.world.url}{request.path.lstrip('/')}?{following}"
+            headers["Link"] = f'<{address}>; rel="next"'
+        return Answer(body=[delivery_item(known) for known in page], headers=headers)
+
+    def redeliver(request: Request) -> Answer:
+        app, number = _signed(request), int(request.params["number"])
+        if not any(one.id == number and one.hook.app is app for one in webhooks.deliveries):
+            raise not_found()
+        webhooks.redeliver(number)
+        return Answer(status=202, body={})
+
+    here = "/app/hook/deliveries"
+    return [("GET", here, deliveries), ("POST", f"{here}/{{number}}/attempts", redeliver)]
 
 
 def _meta(request: Request) -> Answer:

@@ -32,7 +32,9 @@ class Rest:
         own: list[Route] = [("GET", "/rate_limit", self._rate_limit)]
         tables = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
         routes = [route for table in tables for route in table.ROUTES]
-        self._router = Router([*own, *routes, *repositories.hook_routes(webhooks)])
+        self._router = Router(
+            [*own, *routes, *repositories.hook_routes(webhooks), *apps.hook_routes(webhooks)]
+        )
 
     def answer(self, request: Request, path: str) -> Answer:
         """Answer one request; `path` is what follows the address of the API."""

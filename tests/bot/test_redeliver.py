@@ -1,0 +1,116 @@
+"""What GitHub could not deliver is asked for once more: all of it, and each once."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.demo.github import GitHubServer
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.redeliver import Redeliver
+from bot.store import Delivery, Store
+from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.waiting import eventually
+
+NOBODY = "http://127.0.0.1:1/nobody"
+
+
+class House:
+    """An App whose webhook nobody answers, and who asks for what was lost."""
+
+    def __init__(self, github: GitHubServer, store: Store, url: str = NOBODY) -> None:
+        self.github, self.store = github, store
+        self.app = github.app("mergewright", PUBLIC)
+        github.app_webhook(self.app, url, "secret")
+        self.repo = github.repository("acme/widgets")
+        credentials = Credentials(app_id=str(self.app.id), private_key=PRIVATE)
+        self.client = GitHub(f"{github.url}api/v3", credentials)
+        self.ahead = timedelta(minutes=2)
+        self.redeliver = Redeliver(store, self.client, self.clock)
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def loses(self, count: int = 1) -> list[str]:
+        """Issues are opened and their webhooks lost; the names of those deliveries."""
+        before = len(self.github.deliveries)
+        for _ in range(count):
+            self.repo.open_issue("Broken", by="acme")
+        lost = self.github.deliveries[before:]
+        eventually(lambda: all(one.status_code for one in lost), "nobody answered")
+        return [one.guid for one in lost]
+
+    def sent_again(self) -> list[str]:
+        return sorted(one.guid for one in self.github.deliveries if one.redelivery)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    store = Store(tmp_path / "database")
+    with GitHubServer(tmp_path / "github") as github:
+        house = House(github, store)
+        yield house
+        house.client.close()
+    store.close()
+
+
+def test_every_lost_delivery_is_asked_for_once_however_many_there_are(house: House) -> None:
+    house.github.lose_next(130)
+    lost = house.loses(130)
+    for _ in range(2):
+        house.redeliver.ask()
+        assert house.sent_again() == sorted(lost)
+
+
+def test_what_has_come_is_not_asked_for(house: House) -> None:
+    first, second = house.loses(2)
+    come = Delivery(id=first, event="issues", at=datetime.now(UTC), body=b"{}")
+    house.store.deliver([come]).result(5)
+    house.redeliver.ask()
+    assert house.sent_again() == [second]
+
+
+def test_what_may_still_be_under_way_is_asked_for_the_next_time(house: House) -> None:
+    lost = house.loses()
+    house.ahead = timedelta()
+    house.redeliver.ask()
+    assert house.sent_again() == []
+    house.ahead = timedelta(minutes=2)
+    house.redeliver.ask()
+    assert house.sent_again() == lost
+
+
+def test_what_was_refused_for_what_it_is_is_not_asked_for(house: House) -> None:
+    house.github.app_webhook(house.app, f"{house.github.url}nowhere", "secret")
+    house.loses()
+    codes = {one.guid: one.status_code for one in house.github.deliveries}
+    assert sorted(code for code in codes.values() if code) == [404, 502]
+    house.redeliver.ask()
+    assert house.sent_again() == [guid for guid, code in codes.items() if code == 502]
+
+
+def test_an_outage_of_github_leaves_it_to_the_next_time(house: House) -> None:
+    lost = house.loses()
+    house.github.fail_next("POST", "attempts", status=502)
+    house.redeliver.ask()
+    assert house.sent_again() == []
+    house.redeliver.ask()
+    assert house.sent_again() == lost
+
+
+def test_what_is_older_than_github_keeps_it_is_not_asked_for(house: House) -> None:
+    house.loses()
+    house.ahead = timedelta(days=4)
+    house.redeliver.ask()
+    assert house.sent_again() == []
+
+
+def test_with_a_token_nothing_is_asked_for(house: House) -> None:
+    house.loses()
+    both = Credentials(token="s3cret", app_id=str(house.app.id), private_key=PRIVATE)
+    client = GitHub(f"{house.github.url}api/v3", both)
+    Redeliver(house.store, client, house.clock).ask()
+    client.close()
+    assert house.github.requests == []
