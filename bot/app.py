@@ -53,7 +53,6 @@ _WORKERS = 8
 _EXAMINERS = 2
 #: How often what is due by the clock is looked for; what comes in is looked at at once.
 _BEAT_SECONDS = 0.5
-_REDELIVER_SECONDS = 900.0
 #: How long what runs may take to end when the bot stops.
 _STOP_SECONDS = 5.0
 #: How soon a signal is heeded that comes just as the main thread falls asleep: Python's handler
@@ -88,7 +87,7 @@ class App:
         self._visiting = Lane("visits", self._visit)
         self._doing = Lane("outbox", self._do)
         self._reconciling = Lane("reconcile", self._reconcile)
-        self._redelivering = Lane("redeliver", lambda: self.redeliver.ask())
+        self._redelivering = Lane("redeliver", self._redeliver)
         self._archiving = Lane("archive", self._archive)
         self._retaining = Lane("retention", self._retain)
         self._lanes = (
@@ -196,11 +195,7 @@ class App:
                     every_seconds=timing.reconcile_seconds,
                     run=self._reconciling.kick,
                 ),
-                Job(
-                    name="redeliver",
-                    every_seconds=_REDELIVER_SECONDS,
-                    run=self._redelivering.kick,
-                ),
+                Job(name="redeliver", every_seconds=900.0, run=self._redelivering.kick),
                 Job(
                     name="archive",
                     every_seconds=settings.retention.archive_seconds,
@@ -366,6 +361,9 @@ class App:
     def _examine(self) -> None:
         if self.watch_agents.examine():
             self._visiting.kick()
+
+    def _redeliver(self) -> None:
+        self.redeliver.ask()
 
     def _archive(self) -> None:
         self.archive.keep_all(self.store.live())
