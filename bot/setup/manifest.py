@@ -12,8 +12,9 @@ from bot.github.auth import Credentials
 from bot.github.calls import Account, Calls
 from bot.github.permissions import PERMISSIONS
 
-#: Every App is told of these, and none can ask for them.
-_UNASKED = {"installation", "installation_repositories", "ping"}
+#: Every App is told of the first three, and none can ask for them. The last asks for a permission
+#: that nothing else needs, and GitHub refuses a manifest with an event it does not permit.
+_UNASKED = {"installation", "installation_repositories", "ping", "merge_group"}
 _TIMEOUT_SECONDS = 30.0
 #: GitHub allows no longer name.
 _NAME_LENGTH = 34
