@@ -1,13 +1,12 @@
 """What people have to look at, row by row: when it stands, when not, and under which key."""
 
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.escalations import ESCALATIONS, escalation, first
+from lifecycle.escalations import ESCALATIONS
 from lifecycle.facts import Agent, Facts, Failure, Work
 from lifecycle.keys import fingerprint
 from lifecycle.policy import Policy
@@ -16,7 +15,6 @@ from lifecycle.signals import Attention
 from lifecycle.stages import Evidence
 from lifecycle.status import Activity, CheckState, Merge, PullState, Reason, Review
 from lifecycle.view import View
-from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,
@@ -29,7 +27,6 @@ from tests.lifecycle.universe import (
     check,
     done,
     ended,
-    every_fact,
     facts,
     objection,
     published,
@@ -390,12 +387,6 @@ def test_the_causes_are_weighed_in_this_order() -> None:
             "nothing_to_show",
         ),
     ]
-
-
-def test_without_trouble_no_row_stands_that_is_passed_over_then() -> None:
-    for given in chain(every_fact(), every_trouble()):
-        views = View(given, Policy(), NOW).each
-        assert escalation(views) == first(ESCALATIONS, views)
 
 
 def test_the_first_cause_is_the_one_that_is_told() -> None:

@@ -1,0 +1,25 @@
+"""Rows that are not asked at most visits, because they could not stand."""
+
+from itertools import chain
+
+from lifecycle.escalations import ESCALATIONS, escalation, first
+from lifecycle.judging import judge
+from lifecycle.policy import Policy
+from lifecycle.reactions import REACTIONS
+from lifecycle.view import View
+from tests.lifecycle.troubles import every_trouble
+from tests.lifecycle.universe import NOW, every_fact
+
+
+def test_without_trouble_no_row_stands_that_is_passed_over_then() -> None:
+    for given in chain(every_fact(), every_trouble()):
+        views = View(given, Policy(), NOW).each
+        assert escalation(views) == first(ESCALATIONS, views)
+
+
+def test_what_answers_people_asks_for_nothing_where_nobody_said_anything() -> None:
+    rows = [row for row in REACTIONS if row.people]
+    for given in chain(every_fact(), every_trouble()):
+        judged = judge(given, Policy(), NOW)
+        if not judged.said:
+            assert not [row.name for row in rows for _ in row.then(judged)]
