@@ -19,11 +19,17 @@ class Movers:
         Raises `GitFailure` where the commits cannot be had: then nothing is known.
         """
         facts = self._store.facts(session.id)
-        push = f"push:{pull.head}"
-        if push in facts.done or push in facts.pending or pull.head == session.work.base:
+        push, mirror = f"push:{pull.head}", self._sites.mirror(session.project)
+        last = facts.done.get(f"push:{before.head}") if before else None
+        pushed = facts.done.get(push)
+        if pushed is not None and last is not None and pushed.at < last.at:
+            # Back at an earlier push of ours, unless GitHub's answer is an old one.
+            mirror.refresh()
+            taken_off = mirror.head_of(session.branch) == pull.head
+            return Mover.PERSON if taken_off else Mover.BOT
+        if pushed is not None or push in facts.pending or pull.head == session.work.base:
             return Mover.BOT
         old = before.head if before else session.work.head
-        mirror = self._sites.mirror(session.project)
         mirror.refresh()
         updated = mirror.contains(pull.head) and mirror.contains(old)
         if updated and mirror.is_update(old, pull.head, pull.base_branch):

@@ -11,7 +11,7 @@ from lifecycle.moment import Moment
 from lifecycle.names import addresses_bot
 from lifecycle.policy import Policy
 from lifecycle.signals import Talk
-from lifecycle.status import CheckState, Merge, PullState
+from lifecycle.status import CheckState, Merge, Mover, PullState
 from lifecycle.talk import standing_talk, talk_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
@@ -216,7 +216,7 @@ class View(Moment):
             not self.current
             and pull is not None
             and pull.state is _OPEN
-            and pull.head not in self.past.pushes
+            and (pull.head not in self.past.pushes or pull.head_by is Mover.PERSON)
             and bool(work.head)
             and not self._taken_in(pull)
         )

@@ -210,7 +210,7 @@ class Mirror:
         Where the session has nothing that GitHub never had, theirs is taken as it is, whatever it
         threw away. None: they do not go together by themselves.
         """
-        if self.is_ancestor(theirs, ours):
+        if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
         joined: str | None = theirs
         if not self.is_ancestor(ours, theirs) and not self._published(ours):
@@ -239,7 +239,7 @@ class Mirror:
 
     def _merge(self, branch: str, ours: str, theirs: str) -> str | None:
         """A merge of two commits; None where it has conflicts, or theirs threw our pushes away."""
-        pushed = commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
+        pushed = self._pushed(branch)
         if pushed is not None and not self.is_ancestor(pushed, theirs):
             return None
         tree = self._merged_tree(ours, theirs)
@@ -247,6 +247,15 @@ class Mirror:
             return None
         message = f"Merge what was pushed to {branch}"
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
+
+    def _pushed(self, branch: str) -> str | None:
+        """What we pushed to a branch last."""
+        return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
+
+    def _took_off(self, branch: str, theirs: str) -> bool:
+        """Whether others only took commits off a branch that we had pushed."""
+        pushed = self._pushed(branch)
+        return pushed is not None and pushed != theirs and self.is_ancestor(theirs, pushed)
 
     def _merged_tree(self, ours: str, theirs: str) -> str | None:
         """The files of both; None where they conflict."""

@@ -99,8 +99,13 @@ def test_what_cannot_be_brought_in_is_told_to_people() -> None:
     assert (judged.status, judged.because) == (Status.NEEDS_INPUT, "no space left")
 
 
+def test_a_branch_that_a_person_took_back_to_an_earlier_push_of_ours_is_followed() -> None:
+    assert TAKE in actions(pushed(done=done(f"push:{THEIRS}")))
+
+
 def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
-    assert actions(pushed(done=done(f"push:{THEIRS}"))) == []
+    ours = {"head_by": Mover.BOT, "person": None}
+    assert actions(pushed(pull=ours, done=done(f"push:{THEIRS}"))) == []
     assert actions(pushed(done=done(TAKE.key))) == []
     assert actions(taken()) == []
     assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == "stop:r1"

@@ -98,6 +98,30 @@ def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
     assert merges == [head]
 
 
+def test_a_person_takes_a_commit_of_the_agent_off_the_branch_and_it_stays_off(
+    world: World,
+) -> None:
+    issue = working(world)
+    pull = issue.pull
+    first = pull.pull.head
+    pull.pull.comment("Please write two.", by=ALICE)
+    issue.agent.hears("Please write two.")
+    issue.agent.commits({"two.txt": "two\n"}, "Write two").ends_its_turn()
+    second = pull.moves_on_from(first)
+    eventually(lambda: issue.session and issue.session.pulls[0].head == second, "it is read")
+    world.repo.reset(pull.pull.head_branch, first, by=ALICE)
+    pull.is_answered("leaves this branch alone")
+    files = world.folder / "data" / "workspaces" / issue.id / "checkout"
+    eventually(lambda: not (files / "two.txt").exists(), "the workspace follows")
+
+    pull.pull.comment("Please write three.", by=ALICE)
+    issue.agent.hears("Please write three.")
+    issue.agent.commits({"three.txt": "three\n"}, "Write three").ends_its_turn()
+    third = pull.moves_on_from(first)
+    assert world.repo.git.contains(third, first)
+    assert not world.repo.git.contains(third, second)
+
+
 def test_github_brings_the_base_in_and_the_approval_stays(world: World) -> None:
     issue = working(world)
     pull = issue.pull.ci_passes()

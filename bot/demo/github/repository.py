@@ -208,6 +208,12 @@ class Repository(Thing):
         return sha
 
     @locked
+    def reset(self, branch: str, sha: str, by: str) -> None:
+        """Move a branch to a commit, as a person's forced push does."""
+        self.git.set_ref(f"refs/heads/{branch}", sha)
+        self.refs_moved(by)
+
+    @locked
     def delete_branch(self, branch: str, by: str) -> None:
         self.git.delete_ref(f"refs/heads/{branch}")
         self.refs_moved(by)

@@ -100,6 +100,15 @@ def test_what_a_person_threw_away_does_not_come_back_with_new_commits(branch: Br
     assert branch.join(branch.person_pushes("theirs", "2\n", over="origin/main")) is None
 
 
+def test_a_person_may_take_our_last_commit_off(branch: Branch, mirror: Mirror) -> None:
+    later = branch.commits("more", "2\n")
+    mirror.take(branch.worktree)
+    mirror.push(later, BRANCH, expected=branch.pushed)
+    assert branch.join(branch.pushed) == branch.pushed
+    branch.commits("even more", "2\n")
+    assert branch.join(branch.pushed) is None
+
+
 def test_files_that_are_not_committed_are_not_touched(branch: Branch) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     branch.join(theirs)
