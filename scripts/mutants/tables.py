@@ -101,8 +101,10 @@ def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
     """Every mistake that is one. A sentence that is not there is not changed."""
     rows = tuple(rowed.values()) if isinstance(rowed, Mapping) else rowed
     names = list(rowed) if isinstance(rowed, Mapping) else [_name(row) for row in rows]
-    negations = ["negate row"] if callable(rows[0]) else [f"negate {f}" for f in table.conditions]
     for place, row in enumerate(rows):
+        # `in_vain` is what is said where `vain` holds; without it nothing is.
+        asked = [f for f in table.conditions if f != "vain" or row.in_vain]
+        negations = ["negate row"] if callable(row) else [f"negate {f}" for f in asked]
         swaps = ["swap"] if place + 1 < len(rows) else []
         there = [field for field in table.results if getattr(row, field, None) != ""]
         changes = [f"change {field}" for field in there]

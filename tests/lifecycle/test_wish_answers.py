@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.status import Status
-from lifecycle.wishes import WISHES
+from lifecycle.facts import Failure, Spending
+from lifecycle.status import TERMINAL, Reason, Status
 from tests.lifecycle.test_wishes import IN, TEXT, answers, asking, decision
-from tests.lifecycle.universe import ago, wish
+from tests.lifecycle.universe import HEAD, ago, published, wish
 
 S = Status
 GOES_ON = "It goes on in a new run, once there is a slot for it."
@@ -63,36 +63,72 @@ def test_a_wish_that_does_not_work_is_explained_in_these_words(kind: str) -> Non
     assert answers(asking(kind, IN[status])) == {f"comment:wish:comment:{kind}": text}
 
 
-def test_a_freeze_is_answered_once_it_is_over() -> None:
+@pytest.mark.parametrize("status", Status)
+def test_a_freeze_is_answered_once_it_is_over(status: Status) -> None:
     asked = (wish("freeze", at=ago(30)), wish("unfreeze", at=ago(20)))
-    said = answers(decision(replace(IN[S.REVIEW_PENDING], wishes=asked)))
+    before = tuple(wish for wish in IN[status].wishes)
+    said = answers(decision(replace(IN[status], wishes=(*before, *asked))))
+    said = {key: text for key, text in said.items() if "freeze" in key}
     assert said == {
         "comment:heeded:comment:freeze": "Nothing is done any more until somebody says `unfreeze`.",
         "comment:heeded:comment:unfreeze": "It goes on.",
     }
 
 
-@pytest.mark.parametrize("kind", WISHES)
-def test_a_wish_is_in_vain_only_where_it_would_leave_things_as_they_are(kind: str) -> None:
-    # Each works somewhere, and is heeded wherever it works and nothing is wrong with it.
-    expected = set(WISHES[kind].works) - WISHES[kind].vain
-    if kind in ("freeze", "stop", "retry", "cancel"):  # Said by their effect, or with a fault here.
-        return
-    if kind == "merge":
-        expected -= {S.QUEUED, S.SPAWNING, S.WORKING}
-    if kind in ("resume", "restart"):
-        expected |= {S.PAUSED}
-    if kind in ("start", "restore"):
-        expected = set(WISHES[kind].works)
-    heeded = {
-        status
-        for status in Status
-        if f"comment:heeded:comment:{kind}" in answers(asking(kind, IN[status]))
-    }
-    assert heeded == expected
+ALIVE = set(Status) - TERMINAL
+STARTED = ALIVE - {S.QUEUED, S.SPAWNING}
+RESTORABLE = {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE}
+#: Where each is heeded that has no fault in itself.
+WORKS = {
+    "help": set(Status),
+    "status": set(Status),
+    "why": set(Status),
+    "unfreeze": set(Status),
+    "start": RESTORABLE,
+    "restore": RESTORABLE,
+    "pause": ALIVE,
+    "resume": STARTED,
+    "restart": STARTED,
+    "tell": ALIVE,
+    "answer": ALIVE,
+    "merge": STARTED - {S.WORKING},
+    "budget": ALIVE,
+}
+
+
+@pytest.mark.parametrize("kind", WORKS)
+def test_a_wish_is_heeded_wherever_it_works(kind: str) -> None:
+    key = f"comment:heeded:comment:{kind}"
+    heeded = {status for status in Status if key in answers(asking(kind, IN[status]))}
+    assert heeded == WORKS[kind]
+
+
+@pytest.mark.parametrize("kind", ["resume", "restart"])
+def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> None:
+    spent = published(spent=Spending(cost_usd=6))
+    ((key, text),) = (
+        (key, text)
+        for key, text in answers(asking(kind, spent)).items()
+        if key.endswith(f":comment:{kind}")
+    )
+    assert key.startswith("comment:wish:")
+    assert text.startswith("It stays paused: ")
+    assert "`/mergewright budget +5`" in text
+
+
+def test_what_was_given_up_is_tried_again_wherever_that_is_asked() -> None:
+    given_up = {"pull:x": Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
+    said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
+    assert said == {"comment:heeded:comment:retry": "It is tried again."}
+
+
+def test_a_merge_is_cancelled_wherever_one_was_asked_for() -> None:
+    asked = replace(IN[S.REVIEW_PENDING], wishes=(wish("merge", at=ago(60), head=HEAD),))
+    said = answers(asking("cancel", asked))
+    assert said["comment:heeded:comment:cancel"] == "It is not merged without another word."
 
 
 def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
-    for status in WISHES["stop"].works:
+    for status in ALIVE:
         found = asking("stop", IN[status], text=TEXT.get("stop", ""))
         assert found.status in (S.KILLED, S.CLEANUP), status
