@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from lifecycle.reactions import QUIET, REACTIONS
 from lifecycle.rules import RULES
 from lifecycle.signals import OVER
 from lifecycle.status import TERMINAL, Status
@@ -11,12 +10,9 @@ _ORDER = {rule.status: place for place, rule in reversed(list(enumerate(RULES)))
 
 
 def status_table() -> str:
-    """Every status in the order it is read: when it is said, and what follows."""
-    lines = ["| status | when | then |", "|---|---|---|"]
-    for rule in RULES:
-        then = [row.name.replace("_", " ") for row in REACTIONS if rule.status in row.statuses]
-        said = ", ".join(then) if rule.status not in QUIET else "nothing by itself"
-        lines.append(f"| `{rule.status}` | {rule.reads} | {said or 'nothing by itself'} |")
+    """Every status in the order it is read, with when it is said."""
+    lines = ["| status | when |", "|---|---|"]
+    lines += [f"| `{rule.status}` | {rule.reads} |" for rule in RULES]
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ _SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
 
 
 def statuses() -> str:
-    """Every status: when it is said, and what follows."""
+    """Every status, and when it is said."""
     return diagram.status_table()
 
 
