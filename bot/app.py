@@ -32,6 +32,7 @@ from bot.terminals import terminal
 from bot.ticker import Job, Lane, Ticker
 from bot.watch_access import WatchAccess
 from bot.watch_agents import WatchAgents
+from bot.watch_comments import WatchComments
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
 from bot.web.app import build
@@ -186,13 +187,16 @@ class App:
         )
         repositories = frozenset(project.repository for project in settings.projects.values())
         self.inbox = Inbox(self.store, repositories, self._delivered)
+        self.watch_comments = WatchComments(
+            self.github, self.inbox, settings.projects.values(), clock
+        )
         self._ticker = Ticker(
             (
                 Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.kick),
                 Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
                 Job(
                     name="reconcile",
-                    every_seconds=timing.reconcile_seconds,
+                    every_seconds=settings.reconcile_seconds,
                     run=self._reconciling.kick,
                 ),
                 Job(name="redeliver", every_seconds=900.0, run=self._redelivering.kick),
@@ -394,7 +398,9 @@ class App:
     def _reconcile(self) -> None:
         self.watch_access.look()
         self.watch_issues.reconcile()
-        self.watch_pulls.touch_stale(self._settings.timing.reconcile_seconds / 2)
+        self.watch_pulls.touch_stale(self._settings.reconcile_seconds / 2)
+        if self._settings.polls:
+            self.watch_comments.look()
         self._reading.kick()
 
 

@@ -110,7 +110,7 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
         )
     if not settings.github.app_id and not secrets.token:
         wanted.append("no GitHub token: set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id for an App")
-    if not secrets.webhook_secret:
+    if not secrets.webhook_secret and not settings.polls:
         wanted.append(
             "no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
         )

@@ -39,6 +39,8 @@ class GitHub(Table, frozen=True, kw_only=True):
     git_url: str = ""  #: Where repositories are cloned from; empty: worked out, see `git_base`.
     app_id: str = ""  #: Empty: a token is used.
     private_key_file: str = ""  #: Relative to the configuration file.
+    #: Whether GitHub tells what happens, or is asked every `timing.poll-seconds`.
+    events: Literal["webhooks", "polling"] = "webhooks"
     #: Whose installations of the App are used; those elsewhere are ignored.
     allowed_owners: tuple[str, ...] = ()
 
@@ -120,6 +122,7 @@ class Timing(Table, frozen=True, kw_only=True):
     """How often, and for how long."""
 
     sweep_seconds: Seconds = 5.0  #: Between two looks at the agents.
+    poll_seconds: Seconds = 30.0  #: Between two looks at GitHub, where it is polled.
     reconcile_seconds: Seconds = 300.0  #: Between two looks at all labelled issues.
     lease_seconds: Seconds = 15.0  #: How long a bot that fell silent still holds the database.
     action_retry_seconds: Seconds = 2.0  #: The first wait before a retry; doubles up to 300.
@@ -164,6 +167,16 @@ class Settings(Table, frozen=True, kw_only=True):
     def data(self) -> Path:
         """The folder for everything Mergewright keeps, absolute."""
         return Path(self.server.data).expanduser().absolute()
+
+    @property
+    def polls(self) -> bool:
+        """Whether GitHub is asked what happened, because it cannot tell."""
+        return self.github.events == "polling"
+
+    @property
+    def reconcile_seconds(self) -> float:
+        """The time between two looks at everything at GitHub."""
+        return self.timing.poll_seconds if self.polls else self.timing.reconcile_seconds
 
     @property
     def identities(self) -> dict[str, AgentSettings]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 from urllib.parse import quote
@@ -67,6 +68,35 @@ class ListedIssue(Struct, frozen=True):
 
     number: int
     pull_request: object = None
+
+
+class Author(Struct, frozen=True):
+    """Who wrote a comment: its account, and GitHub's word for what that is."""
+
+    login: str
+    type: str
+
+
+class NewComment(Struct, frozen=True):
+    """One entry of GET issues/comments: on an issue, or in a pull request's conversation."""
+
+    id: int
+    html_url: str
+    issue_url: str
+    created_at: datetime
+    updated_at: datetime
+    body: str | None = None
+    user: Author | None = None
+
+    @property
+    def number(self) -> int:
+        """The issue or pull request it stands on."""
+        return int(self.issue_url.rpartition("/")[2])
+
+    @property
+    def on_pull(self) -> bool:
+        """Whether that is a pull request."""
+        return f"/pull/{self.number}#" in self.html_url
 
 
 class AppAnswer(Struct, frozen=True):
@@ -166,6 +196,12 @@ class Reads:
         params = {"labels": label, "state": "open", "sort": "created", "direction": "asc"}
         listed = self._calls.pages(repo, "issues", ListedIssue, params)
         return sorted(issue.number for issue in listed if issue.pull_request is None)
+
+    def comments_since(self, repo: str, since: datetime) -> list[NewComment]:
+        """Every comment in a repository that was written or changed since then, oldest first."""
+        stamp = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        params = {"sort": "updated", "direction": "asc", "since": stamp}
+        return list(self._calls.pages(repo, "issues/comments", NewComment, params))
 
     def pulls_of(self, repo: str, branch: str) -> list[int]:
         """The numbers of all pull requests, open or not, from this branch of this repository.

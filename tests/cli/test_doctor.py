@@ -241,6 +241,15 @@ def test_a_secret_that_is_missing_fails_with_its_variable(
     assert f"-> set {variable}" in found
 
 
+def test_a_bot_that_polls_needs_no_webhook_secret(
+    lines: Lines, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MERGEWRIGHT_WEBHOOK_SECRET")
+    text = house.file.read_text()
+    house.file.write_text(text.replace("[github]", '[github]\nevents = "polling"'))
+    assert lines()["webhook secret"] == "ok not used: GitHub is polled"
+
+
 def test_a_short_secret_is_a_warning(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "hunter2")
     assert lines()["webhook secret"].startswith("warn set, but short -> make a long one")

@@ -124,6 +124,8 @@ def test_what_the_server_cannot_do_without_is_named() -> None:
     assert len(missing(Settings(), Secrets())) == 3
     settings = Settings(projects={"w": Project(repository="a/b")})
     assert missing(settings, Secrets(token="x", webhook_secret="y")) == ()
+    polling = Settings(projects=settings.projects, github=GitHub(events="polling"))
+    assert missing(polling, Secrets(token="x")) == ()
     app = Settings(projects=settings.projects, github=GitHub(app_id="1"))
     (line,) = missing(app, Secrets(token="x", webhook_secret="y"))
     assert line.startswith("no private key for the GitHub App")

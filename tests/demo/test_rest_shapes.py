@@ -123,6 +123,7 @@ CALLS: dict[str, Call] = {
     "add labels": lambda s: s.kit.rest.issues.add_labels(**s.at, issue_number=1, labels=["a b"]),
     "remove label": lambda s: s.kit.rest.issues.remove_label(**s.at, issue_number=1, name="a b"),
     "comments": lambda s: s.kit.rest.issues.list_comments(**s.at, issue_number=1),
+    "comments of all": lambda s: s.kit.rest.issues.list_comments_for_repo(**s.at, sort="updated"),
     "comment": lambda s: s.kit.rest.issues.get_comment(**s.at, comment_id=s.comment.id),
     "new comment": lambda s: s.kit.rest.issues.create_comment(**s.at, issue_number=1, body="So?"),
     "edit comment": lambda s: s.kit.rest.issues.update_comment(

@@ -73,6 +73,7 @@ INSIDE_BOT = {
         "ticker",
         "watch_access",
         "watch_agents",
+        "watch_comments",
         "watch_issues",
         "watch_pulls",
         "web",
@@ -97,6 +98,7 @@ INSIDE_BOT = {
     "asking": {"commands", "store"},
     "rows": {"plain", "store"},
     "bars": set[str](),
+    "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {"agents", "github", "outbox", "sites", "store", "words"},
     "agents": {

@@ -19,6 +19,19 @@ def test_a_label_whose_webhook_was_lost_is_found_at_the_next_reconciliation(worl
     issue.agent.starts()
 
 
+def test_a_bot_that_github_cannot_reach_asks_for_what_happened(world: World) -> None:
+    world.github.lose_next(1000)
+    world.bot_starts(reconcile_seconds=0.5, events="polling")
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    pull = issue.pull
+    issue.becomes("review_pending")
+    pull.ci_fails("unit", log="it broke and nobody told")
+    issue.agent.hears("it broke and nobody told")
+    issue.issue.comment("/mergewright stop", by=ALICE)
+    issue.becomes("killed")
+
+
 def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world: World) -> None:
     world.bot_starts()
     issue = world.issue("Add widgets").is_labelled()

@@ -34,6 +34,7 @@ data = "{data}"
 api-url = "{url}api/v3/"
 app-id = "{app_id}"
 allowed-owners = ["acme"]
+events = "{events}"
 [projects.widgets]
 repository = "acme/widgets"
 agent = "puppet"
@@ -51,6 +52,7 @@ memory-per-session-mb = {session_mb}
 [timing]
 sweep-seconds = 0.1
 reconcile-seconds = {reconcile}
+poll-seconds = {reconcile}
 lease-seconds = 2
 action-retry-seconds = 0.1
 """
@@ -112,6 +114,7 @@ class World:
         reconcile_seconds: float = 600,
         sessions: int = 4,
         session_mb: int = 0,
+        events: str = "webhooks",
     ) -> Settings:
         """The configuration of a story; `policy` differs from the impatient one of all stories."""
         path = self.folder / "mergewright.toml"
@@ -132,6 +135,7 @@ class World:
                 reconcile=reconcile_seconds,
                 sessions=sessions,
                 session_mb=session_mb,
+                events=events,
             )
         )
         return load_settings(path)
@@ -142,9 +146,10 @@ class World:
         reconcile_seconds: float = 600,
         sessions: int = 4,
         session_mb: int = 0,
+        events: str = "webhooks",
     ) -> App:
         """Start a bot in this process."""
-        settings = self.settings(policy, reconcile_seconds, sessions, session_mb)
+        settings = self.settings(policy, reconcile_seconds, sessions, session_mb, events)
         self.app = App(settings, self.secrets, clock=self.clock)
         self.app.start()
         eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")

@@ -48,6 +48,7 @@ _GRANTED = {
     "checks": "write",
     "contents": "write",
     "issues": "write",
+    "merge_queues": "read",
     "metadata": "read",
     "pull_requests": "write",
     "statuses": "write",

@@ -87,6 +87,13 @@ def _comments(request: Request) -> Answer:
     return request.page((c for c in known if not since or c.updated_at >= since), issues.comment)
 
 
+def _comments_of_all(request: Request) -> Answer:
+    since = _time(request.query.get("since"))
+    every = (c for one in request.repo.issues_and_pulls.values() for c in one.comments)
+    known = sorted(every, key=lambda c: c.updated_at)
+    return request.page((c for c in known if not since or c.updated_at >= since), issues.comment)
+
+
 def _comment(request: Request) -> Answer:
     return Answer(body=issues.comment(_find(request)))
 
@@ -190,6 +197,7 @@ ROUTES: list[Route] = [
     ("POST", f"{_ISSUE}/labels", _add_labels),
     ("DELETE", f"{_ISSUE}/labels/{{name}}", _remove_label),
     ("GET", f"{_ISSUE}/comments", _comments),
+    ("GET", f"{_REPO}/issues/comments", _comments_of_all),
     ("POST", f"{_ISSUE}/comments", _create_comment),
     ("GET", f"{_ISSUE}/reactions", _issue_reactions),
     ("POST", f"{_ISSUE}/reactions", _react_to_issue),

@@ -1,0 +1,63 @@
+"""The observer of what people write, for a bot that GitHub cannot reach with a webhook."""
+
+import logging
+from collections.abc import Collection
+from datetime import timedelta
+
+import msgspec
+
+from bot.clock import Clock
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure
+from bot.github.read import NewComment
+from bot.inbox import Inbox
+from bot.store import Delivery
+from config.settings import Project
+
+log = logging.getLogger(__name__)
+
+#: How far the first look goes back: what was asked for while the bot was away is heard.
+_AWAY = timedelta(hours=1)
+#: Two looks overlap: GitHub may show a comment some seconds after it was written.
+_OVERLAP = timedelta(minutes=1)
+
+
+class WatchComments:
+    """Hands new comments to the inbox, each once, as the webhook would have done."""
+
+    def __init__(
+        self, github: GitHub, inbox: Inbox, projects: Collection[Project], clock: Clock
+    ) -> None:
+        self._github = github
+        self._inbox = inbox
+        self._since = {project.repository: clock() - _AWAY for project in projects}
+        self._clock = clock
+
+    def look(self) -> None:
+        """Take in what was written in every project's repository since the last look."""
+        for repository, since in self._since.items():
+            begun = self._clock()
+            try:
+                comments = self._github.read.comments_since(repository, since)
+            except GitHubFailure as failure:
+                log.warning("%s: comments not listed: %s", repository, failure)
+                continue
+            # An edit is no command: what was changed since it was written is left out.
+            written = [one for one in comments if one.updated_at == one.created_at]
+            self._inbox.accept([self._delivery(repository, one) for one in written]).result()
+            self._since[repository] = begun - _OVERLAP
+
+    def _delivery(self, repository: str, comment: NewComment) -> Delivery:
+        """The webhook this comment would have sent; it has the same id each time it is seen."""
+        body = {
+            "action": "created",
+            "repository": {"id": 0, "full_name": repository},
+            "issue": {"number": comment.number, "pull_request": {} if comment.on_pull else None},
+            "comment": comment,
+        }
+        return Delivery(
+            id=f"poll:{comment.id}",
+            event="issue_comment",
+            at=self._clock(),
+            body=msgspec.json.encode(body),
+        )

@@ -1,0 +1,84 @@
+"""Where GitHub cannot reach the bot, comments are looked for, and heard once each."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.repository import Repository
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.inbox import Inbox
+from bot.store import Store
+from bot.watch_comments import WatchComments
+from config.settings import Project
+
+
+class House:
+    """A repository that people comment in, and who looks for what they write."""
+
+    def __init__(self, github: GitHubServer, repo: Repository, store: Store) -> None:
+        self.github, self.repo, self.store = github, repo, store
+        self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
+        self.inbox = Inbox(store, frozenset([repo.full_name]), lambda: None)
+        self.watch = self.new_watch()
+        self.issue = repo.open_issue("Broken", by="alice")
+
+    def new_watch(self) -> WatchComments:
+        """What looks after the bot was started anew."""
+        project = Project(repository=self.repo.full_name)
+        return WatchComments(self.client, self.inbox, [project], lambda: datetime.now(UTC))
+
+    def hears(self) -> int:
+        """How many comments are new."""
+        self.watch.look()
+        return self.inbox.process()
+
+    def wishes(self) -> list[tuple[str, int, str]]:
+        """What was asked for: the word, where, by whom."""
+        return [(one.kind, one.number, one.actor) for one in self.store.new_wishes()]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    store = Store(tmp_path / "database")
+    with GitHubServer(tmp_path / "github") as github:
+        github.user("wright", token="wrights")
+        repo = github.repository("acme/widgets")
+        for login in ("wright", "alice"):
+            repo.permission(login, "write")
+        house = House(github, repo, store)
+        yield house
+        house.client.close()
+    store.close()
+
+
+def test_a_command_is_heard_once(house: House) -> None:
+    house.issue.comment("/mergewright start", by="alice")
+    assert (house.hears(), house.hears()) == (1, 0)
+    house.watch = house.new_watch()
+    assert house.hears() == 0
+    assert house.wishes() == [("start", 1, "alice")]
+
+
+def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) -> None:
+    house.repo.push("feat", {"new": "1\n"}, by="alice")
+    pull = house.repo.open_pull("feat", title="Mend", body="", by="alice")
+    pull.comment("Hm.", by="alice")
+    house.hears()
+    touched = [one.subject for one in house.store.due_touches(datetime.now(UTC), ("pull:",))]
+    assert touched == [f"pull:{pull.number}"]
+
+
+def test_an_edited_comment_asks_for_nothing(house: House) -> None:
+    comment = house.issue.comment("/mergewright stop", by="alice")
+    comment.updated_at += timedelta(seconds=1)
+    assert house.hears() == 0
+
+
+def test_what_cannot_be_listed_now_is_heard_later(house: House) -> None:
+    house.issue.comment("/mergewright stop", by="alice")
+    house.github.fail_next("GET", "/issues/comments", 502)
+    assert (house.hears(), house.hears()) == (0, 1)
