@@ -61,6 +61,8 @@ def test_a_command_is_heard_once(house: House) -> None:
     house.watch = house.new_watch()
     assert house.hears() == 0
     assert house.wishes() == [("start", 1, "alice")]
+    (touch,) = house.store.due_touches(datetime.now(UTC), ("issue:", "pull:"))
+    assert touch.subject == "issue:1"
 
 
 def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) -> None:
