@@ -8,13 +8,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Event, Thread
 
+from bot.account import client
 from bot.act import Act
 from bot.agents import Agents
 from bot.archive import Archive
 from bot.clock import Clock, utc_now
 from bot.engine import Engine
-from bot.github.auth import Credentials
-from bot.github.client import GitHub
 from bot.identities import Identities
 from bot.inbox import Inbox
 from bot.journal import Journal, Step, log_step
@@ -99,15 +98,7 @@ class App:
         layout = Layout(settings.data)
         layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = Store(layout.database, clock=clock)
-        self.github = GitHub(
-            settings.github.api_url,
-            Credentials(
-                token=secrets.token,
-                app_id=settings.github.app_id,
-                private_key=secrets.private_key,
-                owners=settings.github.allowed_owners,
-            ),
-        )
+        self.github = client(settings, secrets)
         path = os.environ.get("PATH", os.defpath)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime, path=path))
         self.sites = Sites(

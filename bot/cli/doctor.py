@@ -17,12 +17,11 @@ from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
+from bot.account import client
 from bot.cli import given
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
 from bot.clock import utc_now
-from bot.github.auth import Credentials
-from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.layout import Layout
 from config.load import VARIABLES, Secrets
@@ -137,10 +136,10 @@ def github(installed: Installation) -> Finding:
             "set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id and the App's private key",
         )
     try:
-        with closing(_client(installed)) as client:
-            login = client.read.me()
+        with closing(client(installed.settings, installed.secrets)) as us:
+            login = us.read.me()
             for project in installed.settings.projects.values():
-                client.read.repository(project.repository)
+                us.read.repository(project.repository)
     except GitHubFailure as failure:
         return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
     return Finding(Verdict.OK, f"{installed.settings.github.api_url} knows us as {login}")
@@ -150,10 +149,10 @@ def permissions(installed: Installation) -> Finding:
     if not _has_credentials(installed):
         return Finding(Verdict.WARN, "not looked at: no credentials")
     wrong = []
-    with closing(_client(installed)) as client:
+    with closing(client(installed.settings, installed.secrets)) as us:
         for project in installed.settings.projects.values():
             try:
-                lacking = client.read.lacking(project.repository)
+                lacking = us.read.lacking(project.repository)
             except GitHubFailure as failure:
                 lacking = (str(failure),)
             wrong += [f"{project.repository}: {what}" for what in lacking]
@@ -273,17 +272,6 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
 def _has_credentials(installed: Installation) -> bool:
     github, secrets = installed.settings.github, installed.secrets
     return bool(secrets.private_key if github.app_id else secrets.token)
-
-
-def _client(installed: Installation) -> GitHub:
-    github, secrets = installed.settings.github, installed.secrets
-    credentials = Credentials(
-        token=secrets.token,
-        app_id=github.app_id,
-        private_key=secrets.private_key,
-        owners=github.allowed_owners,
-    )
-    return GitHub(github.api_url, credentials)
 
 
 def _table(findings: Sequence[tuple[str, Finding]]) -> Table:

@@ -12,9 +12,9 @@ from bot.github.auth import Credentials
 from bot.github.calls import Account, Calls
 from bot.github.permissions import PERMISSIONS
 
-#: Every App is told of the first three, and none can ask for them. The last asks for a permission
-#: that nothing else needs, and GitHub refuses a manifest with an event it does not permit.
-_UNASKED = {"installation", "installation_repositories", "ping", "merge_group"}
+#: Every App is told of these, and none can ask for them. GitHub refuses a manifest with any other
+#: event that its permissions do not cover: `merge_group` is there for `merge_queues`.
+_UNASKED = {"installation", "installation_repositories", "ping"}
 _TIMEOUT_SECONDS = 30.0
 #: GitHub allows no longer name.
 _NAME_LENGTH = 34

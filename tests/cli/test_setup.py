@@ -95,7 +95,7 @@ def test_an_app_is_made_installed_and_works(
         assert asked["hook_attributes"] == {"url": f"{URL}/webhooks/github", "active": True}
         assert asked["default_permissions"] == {one.name: one.level for one in PERMISSIONS}
         assert {"issues", "issue_comment", "pull_request", "push"} <= set(asked["default_events"])
-        assert {"ping", "merge_group"}.isdisjoint(asked["default_events"])
+        assert {"ping", "installation"}.isdisjoint(asked["default_events"])
         back = browser.http.get(browser.presses())
         assert browser.http.get(back.headers["Location"]).text == "Installed."
         told = browser.out.read()

@@ -32,6 +32,7 @@ LEAVES = {
 #: Inside `bot`, beside the ground. Read from the top: nothing knows what stands above it.
 INSIDE_BOT = {
     "cli": {
+        "account",
         "app",
         "archive",
         "asking",
@@ -53,6 +54,7 @@ INSIDE_BOT = {
     "setup": {"events", "github"},
     "serve": {"app", "log", "store", "web"},
     "app": {
+        "account",
         "act",
         "agents",
         "archive",
@@ -125,6 +127,7 @@ INSIDE_BOT = {
     "outbox": {"engine", "store"},
     "engine": {"store"},
     "people": {"github"},
+    "account": {"github"},
     "retries": {"github"},
     "retention": {"archive", "sites", "store"},
     "releases": {"archive", "sites", "store"},

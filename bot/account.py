@@ -1,0 +1,17 @@
+"""Who we are at GitHub, as it is configured."""
+
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from config.load import Secrets
+from config.settings import Settings
+
+
+def client(settings: Settings, secrets: Secrets) -> GitHub:
+    """A client for the configured GitHub with the configured account, to be closed."""
+    credentials = Credentials(
+        token=secrets.token,
+        app_id=settings.github.app_id,
+        private_key=secrets.private_key,
+        owners=settings.github.allowed_owners,
+    )
+    return GitHub(settings.github.api_url, credentials)
