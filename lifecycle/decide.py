@@ -19,6 +19,9 @@ from lifecycle.stages import parked
 from lifecycle.status import TERMINAL, Reason, Status
 from lifecycle.wishes import heed
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
+
 
 class Decision(Struct, frozen=True, kw_only=True):
     """A status with its evidence, and what follows from it."""
@@ -42,7 +45,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     if facts.wishes:
         judged = judged._replace(answers=heeded.answers, asked=facts.wishes)
     view, frozen = judged.view, frozen_by(heeded.facts)
-    quiet = frozen is not None or policy.mode is Mode.OBSERVE
+    quiet = frozen is not None or policy.mode is _OBSERVE
     actions = () if quiet else wanted(judged)
     starts = bool(actions) and any(isinstance(action, Start) for action in actions)
     if starts and not facts.slot:
@@ -71,7 +74,7 @@ def _sooner(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def _waits_for_slot(judged: Judged) -> bool:
-    return judged.signals.stage is Stage.QUEUED and judged.reason is not Reason.BUDGET_EXHAUSTED
+    return judged.signals.stage is _QUEUED and judged.reason is not Reason.BUDGET_EXHAUSTED
 
 
 def _holds_slot(judged: Judged) -> bool:
@@ -81,7 +84,7 @@ def _holds_slot(judged: Judged) -> bool:
         return judged.signals.hold is not Hold.RELEASED
     if view.given is None:
         starting = any(key.startswith("start:") for key in view.facts.pending)
-        return starting or stage is Stage.SPAWNING or _waits_for_slot(judged)
+        return starting or stage is _SPAWNING or _waits_for_slot(judged)
     return not parked(view)
 
 

@@ -228,16 +228,18 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
 UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothing_to_show))
 
 
-def escalation(views: tuple[View, ...]) -> Escalation | None:
-    """What people have to look at first."""
-    return first(ESCALATIONS if any(view.troubled for view in views) else UNTROUBLED, views)
+def escalation(view: View) -> Escalation | None:
+    """What people have to look at first, in any open pull request."""
+    if not view.several:
+        return first(ESCALATIONS if view.troubled else UNTROUBLED, view)
+    found = (row(one) for row in ESCALATIONS for one in view.several)
+    return next(filter(None, found), None)
 
 
-def first(rows: tuple[Row, ...], views: tuple[View, ...]) -> Escalation | None:
-    """The first cause that stands in any of the views."""
+def first(rows: tuple[Row, ...], view: View) -> Escalation | None:
+    """The first cause that stands."""
     for row in rows:
-        for view in views:
-            found = row(view)
-            if found is not None:
-                return found
+        found = row(view)
+        if found is not None:
+            return found
     return None

@@ -37,20 +37,15 @@ class Past:
         self._done = done
         self._keys = _by_kind(tuple(done))
         self.begun = "start" in self._keys  #: Whether any run was started.
+        #: Runs whose program we ended ourselves, with when.
+        self.ended: dict[int, datetime] = {}
+        if not self._keys.keys().isdisjoint(ENDINGS):
+            self.ended = {keys.split(key)[1]: at for key, at in self._of(*ENDINGS)}
 
     def _of(self, *kinds: str) -> list[tuple[str, datetime]]:
         """What was done of some kinds: each key, with when."""
         done, of_kind = self._done, self._keys
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
-
-    @cached_property
-    def ended(self) -> dict[int, datetime]:
-        """Runs whose program we ended ourselves, with when."""
-        return {keys.split(key)[1]: at for key, at in self._of(*ENDINGS)}
-
-    def has_ended(self, run: int) -> bool:
-        """Whether we ended this run's program ourselves."""
-        return not self._keys.keys().isdisjoint(ENDINGS) and run in self.ended
 
     @property
     def stopped(self) -> bool:
@@ -86,8 +81,9 @@ class Past:
 
     def given(self, run: int) -> datetime | None:
         """When a run was last given something to do; None: it never started."""
-        end = keys.of_run("", run)
-        given = [at for key, at in self._of("start", "tell") if key.endswith(end)]
+        of_kind, end = self._keys, keys.of_run("", run)
+        found = (*of_kind.get("start", ()), *of_kind.get("tell", ()))
+        given = [self._done[key].at for key in found if key.endswith(end)]
         return max(given) if given else None
 
     def started_since(self, then: datetime) -> bool:

@@ -19,6 +19,12 @@ from lifecycle.stalls import STALLS, Escalation
 from lifecycle.status import Reason, Review
 from lifecycle.view import View
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_PAUSED, _RUNNING, _UNCALLED = Stage.PAUSED, Stage.RUNNING, Attention.NONE
+_OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
+_ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
+_PULL_REQUEST = Reason.PULL_REQUEST
+
 
 def foremost(view: View) -> View:
     """Of several open pull requests the view of the one that an earlier rule reads."""
@@ -33,15 +39,15 @@ def read(view: View) -> tuple[Signals, Evidence]:
     stage, evidence = stage_of(view)
     if stage in OVER:
         return Signals(stage=stage, hold=hold_of(view, stage), talk=view.talk), evidence
-    if stage is Stage.PAUSED:
+    if stage is _PAUSED:
         return Signals(stage=stage, talk=view.talk), evidence
-    if stage is not Stage.RUNNING:
+    if stage is not _RUNNING:
         return Signals(stage=stage), evidence
     attention, found = _attention(view)
     if found is not None:
         evidence = Evidence(found.reason, found.because, found.key)
     elif view.pull is not None:
-        evidence = Evidence(Reason.PERSON_PUSHED if view.yielded else Reason.PULL_REQUEST)
+        evidence = Evidence(Reason.PERSON_PUSHED if view.yielded else _PULL_REQUEST)
     signals = Signals(stage=stage, talk=view.talk, attention=attention, output=_output(view))
     return of_pull(view, signals), evidence
 
@@ -53,7 +59,7 @@ def of_pull(view: View, signals: Signals) -> Signals:
         return signals
     return replace(
         signals,
-        pull=PullStage.DRAFT if pull.draft else PullStage.OPEN,
+        pull=PullStage.DRAFT if pull.draft else _OPEN,
         stacked=view.parent is not None,
         ci=_ci(view, pull),
         review=_review(view, pull),
@@ -63,23 +69,23 @@ def of_pull(view: View, signals: Signals) -> Signals:
 
 def _attention(view: View) -> tuple[Attention, Escalation | None]:
     """Whether people have to look, and at what."""
-    found = escalation(view.each)
+    found = escalation(view)
     if found is not None:
         return Attention.ESCALATED, found
-    found = first(STALLS, (view,))
-    return (Attention.STUCK if found else Attention.NONE), found
+    found = first(STALLS, view)
+    return (Attention.STUCK if found else _UNCALLED), found
 
 
 def _output(view: View) -> Output:
     """What there is of the agent's work, compared with what was pushed."""
-    if any(one.foreign for one in view.each):
+    if view.foreign or any(one.foreign for one in view.several):
         # Before anything is pushed; but not into files that are not committed.
         return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
     if view.unpushed:
         return Output.UNPUSHED
     if view.facts.work.dirty:
         return Output.DIRTY
-    return Output.PUSHED if view.pushed else Output.NOTHING
+    return _PUSHED if view.pushed else Output.NOTHING
 
 
 def _ci(view: View, pull: Pull) -> Ci:
@@ -91,7 +97,7 @@ def _ci(view: View, pull: Pull) -> Ci:
     if view.held_checks:
         return Ci.HELD
     if view.passes:
-        return Ci.PASSING
+        return _PASSING
     if pull.checks_expected or pull.head_since is None:
         return Ci.PENDING
     settled = view.passed(pull.head_since, view.policy.settle_seconds)
@@ -100,11 +106,11 @@ def _ci(view: View, pull: Pull) -> Ci:
 
 def _review(view: View, pull: Pull) -> Review:
     """An approval counts for its own head, from someone allowed who is not the requester."""
-    if view.objectors or pull.review is Review.CHANGES_REQUESTED:
+    if view.objectors or pull.review is _ASKED:
         return Review.CHANGES_REQUESTED
     if view.policy.threads_block and view.open_threads:
         return Review.CHANGES_REQUESTED
-    if view.approved and pull.review is not Review.PENDING:
+    if view.approved and pull.review is not _PENDING:
         return Review.APPROVED
-    wanted = view.policy.require_review or pull.review is not Review.NONE
-    return Review.PENDING if wanted else Review.NONE
+    wanted = view.policy.require_review or pull.review is not _UNASKED
+    return _PENDING if wanted else _UNASKED

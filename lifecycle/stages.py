@@ -13,6 +13,9 @@ from lifecycle.stalls import Escalation
 from lifecycle.status import PullState, Reason, Status
 from lifecycle.view import View
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
+_RUNNING, _CRASHED = Stage.RUNNING, Talk.CRASHED
 #: What ended a session, in the words of its outcome.
 _OUTCOMES: Final = {
     Status.MERGED: Stage.MERGED,
@@ -39,12 +42,12 @@ def stage_of(view: View) -> tuple[Stage, Evidence]:
     over = _ended(view)
     if over is not None:
         return over
-    pause = first(PAUSES, (view,))
+    pause = first(PAUSES, view)
     if pause is not None:
         return Stage.PAUSED, _shown(pause)
     if view.given is not None:
         # Also without a slot: one whose program was ended gets a slot when it has work for it.
-        return Stage.RUNNING, AT_WORK
+        return _RUNNING, AT_WORK
     if not view.past.begun and (over_budget := exhausted(view)):
         return Stage.QUEUED, _shown(over_budget)._replace(cause="")
     if not view.facts.slot:
@@ -60,7 +63,7 @@ def _shown(found: Escalation) -> Evidence:
 def _ended(view: View) -> tuple[Stage, Evidence] | None:
     """The outcome, if there is one."""
     facts, pull = view.facts, view.pull
-    if pull is not None and pull.state is PullState.MERGED:
+    if pull is not None and pull.state is _MERGED:
         why = f"pull request #{pull.number} was merged"
         return Stage.MERGED, Evidence(Reason.PR_MERGED, why)
     if facts.ended is not None:
@@ -68,7 +71,7 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
     stop = view.wish("stop")
     if stop is not None:
         return Stage.KILLED, Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
-    if pull is not None and pull.state is PullState.CLOSED:
+    if pull is not None and pull.state is _CLOSED:
         why = "the pull request was closed without a merge"
         return Stage.TERMINATED, Evidence(Reason.PR_CLOSED, why)
     if not facts.issue.open:
@@ -85,9 +88,9 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
     if facts.start_due and view.passed(facts.start_due, view.policy.spawn_seconds):
         why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
         return Stage.ERRORED, Evidence(Reason.TIMEOUT, why)
-    if view.policy.nothing_to_show is NothingToShow.DONE and (empty := nothing_to_show(view)):
+    if view.policy.nothing_to_show is _DONE and (empty := nothing_to_show(view)):
         return Stage.DONE, Evidence(Reason.COMPLETED, empty.because)
-    return _given_up(view) if view.talk is Talk.CRASHED else None
+    return _given_up(view) if view.talk is _CRASHED else None
 
 
 def _given_up(view: View) -> tuple[Stage, Evidence] | None:
@@ -116,7 +119,7 @@ def parked(view: View) -> bool:
     Also where that could not be done and was given up, as below.
     """
     run, failures = view.facts.run, view.facts.failures
-    if view.past.has_ended(run):
+    if run in view.past.ended:
         return True
     return bool(failures) and any(
         key.startswith("park:") and keys.split(key)[1] == run for key in failures

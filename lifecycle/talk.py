@@ -10,6 +10,7 @@ from lifecycle.status import Activity, Probe
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _DEAD = Probe.DEAD
+_QUIET, _UNSURE = Talk.QUIET, Talk.UNSURE
 _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 
 
@@ -25,7 +26,7 @@ def talk_of(moment: Moment) -> Talk:
 
 def standing_talk(moment: Moment, talk: Talk) -> Talk:
     """What it was the last time it was seen: a look that failed contradicts nothing."""
-    return _living(moment) if talk is Talk.UNSURE and not moment.alive else talk
+    return _living(moment) if talk is _UNSURE and not moment.alive else talk
 
 
 def _living(moment: Moment) -> Talk:
@@ -34,9 +35,9 @@ def _living(moment: Moment) -> Talk:
     if agent.activity in _RESTING:
         told = moment.given
         if told is None or (agent.since is not None and agent.since > told):
-            return Talk.QUIET
+            return _QUIET
         # A message that has just gone in is being read, whatever the last evidence says.
-        return Talk.QUIET if moment.passed(told, policy.hearing_seconds) else Talk.ACTIVE
+        return _QUIET if moment.passed(told, policy.hearing_seconds) else Talk.ACTIVE
     if agent.activity is _ACTIVE:
         seen = agent.seen or agent.since
         believed = agent.calling or is_recent(moment, seen, policy.fresh_seconds)
@@ -62,7 +63,7 @@ def _gone(moment: Moment) -> Talk:
     """Whether a program that is not seen to live has ended, and whether that was its own doing."""
     agent, policy = moment.facts.agent, moment.policy
     dead = agent.runtime is _DEAD and agent.program is _DEAD
-    if agent.exit is None and not dead and not moment.past.has_ended(moment.facts.run):
+    if agent.exit is None and not dead and moment.facts.run not in moment.past.ended:
         return Talk.UNSURE
     if _ended_by_us(moment):
         if moment.facts.run in moment.past.interrupted:
@@ -78,6 +79,6 @@ def _gone(moment: Moment) -> Talk:
 def _ended_by_us(moment: Moment) -> bool:
     """Whether we ended this run's program, or have written down that we do."""
     run = moment.facts.run
-    return moment.past.has_ended(run) or any(
+    return run in moment.past.ended or any(
         key.startswith(ENDINGS) and keys.split(key)[1] == run for key in moment.facts.pending
     )

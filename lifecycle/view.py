@@ -43,7 +43,7 @@ class View(Moment):
         self.pull: Pull | None = facts.pulls[0] if facts.pulls else None
         if len(facts.pulls) > 1:
             self._read_several()
-        for one in self.each:
+        for one in self.several or (self,):
             one._read_checks()
             one._read_review()
             one._read_branch()
@@ -56,12 +56,6 @@ class View(Moment):
             self.several = tuple(copy(self) for _ in each)
             for one, pull in zip(self.several, each, strict=True):
                 one.several, one.pull = self.several, pull
-
-    @property
-    def each(self) -> tuple["View", ...]:
-        """Views of all open pull requests; this one alone where there is none or one."""
-        # Not kept: a view that holds itself is not freed before the collector comes.
-        return self.several or (self,)
 
     # -- the agent and its work ------------------------------------------------------------------
 
