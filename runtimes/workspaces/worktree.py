@@ -131,9 +131,13 @@ class Worktree:
     def dirty(self) -> bool:
         """Whether something is not committed: changed, or untracked and not ignored.
 
-        The files are compared with the branch's commit; submodules are left out.
+        The files are compared with the branch's commit; submodules are left out. What a move that
+        a crash cut short has changed is not the agent's: the move is to be repeated.
         """
         with self.view():
+            moving = self._view / "moving"
+            if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
+                return False
             return bool(self._status())
 
     def move(self, old: str, new: str) -> None:

@@ -143,6 +143,7 @@ def test_a_move_that_a_crash_cut_short_is_finished(
         patched.setattr("runtimes.workspaces.worktree.put", crash)
         with pytest.raises(KeyboardInterrupt):
             branch.worktree.move(branch.pushed, theirs)
+    assert not workspace().dirty(), "the agent would be asked to commit it"
     workspace().move(branch.pushed, theirs)
     assert workspace().head() == theirs
     assert not workspace().dirty()
