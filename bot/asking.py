@@ -8,7 +8,7 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from bot.commands import COMMANDS, Command, Unfit
-from bot.store import Ordered, Session, Store
+from bot.store import NewWish, Ordered, Session, Store
 from lifecycle.actions import Comment
 from lifecycle.facts import Pull, Wish
 from lifecycle.status import PullState
@@ -71,6 +71,20 @@ def ask(store: Store, session: Session, wish: Wish) -> bool:
     known = store.session(session.id)
     same = {(one.key, one.kind, one.text) for one in known.wishes} if known else set()
     if (wish.key, wish.kind, wish.text) not in same:
+        raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
+    return False
+
+
+def ask_anew(store: Store, wish: NewWish) -> bool:
+    """Write down a wish that no session has yet; False where the same was asked before by its key.
+
+    Raises `AskedOtherwise` where the key was used for something else.
+    """
+    known = store.wish(wish.key)
+    if known is None:
+        store.add_wish(wish)
+        return True
+    if (known.kind, known.text) != (wish.kind, wish.text):
         raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
     return False
 

@@ -15,6 +15,8 @@ _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, co
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
 NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
     WHERE state = 'new' ORDER BY at, rowid"""
+ASKED = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
+    WHERE key = ?"""
 SETTLED = "SELECT why FROM wishes WHERE key = ? AND state <> 'new'"
 _GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state = 'new' RETURNING key, kind, actor, text"""
@@ -37,6 +39,12 @@ class Wishes(Base):
     def add_wish(self, wish: NewWish) -> None:
         """Write down what was asked for elsewhere than in a delivery; once for a key."""
         self.write(lambda connection: add_wishes(connection, [wish]))
+
+    def wish(self, key: str) -> NewWish | None:
+        """What was asked for under a key, whatever became of it."""
+        with self._read() as connection:
+            row = connection.execute(ASKED, (key,)).fetchone()
+            return None if row is None else _wish(row)
 
     def settled_wish(self, key: str) -> str | None:
         """Why a wish was set aside, or empty where it was granted; None: it is still new."""

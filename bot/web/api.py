@@ -10,12 +10,12 @@ from litestar.datastructures import State
 from litestar.exceptions import ClientException, HTTPException, InternalServerException
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
 from litestar.types import ExceptionHandlersMap
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from bot.asking import API, AskedOtherwise, ask, wish_of
+from bot.asking import API, AskedOtherwise, ask, ask_anew, wish_of
 from bot.commands import Unfit
 from bot.rows import Row
-from bot.store import Freeze, Incident, Ledger, Queued
+from bot.store import Freeze, Incident, Ledger, NewWish, Queued
 from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
 from bot.web.views import Views
@@ -25,6 +25,9 @@ from lifecycle.facts import Facts
 ROUTES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/api/sessions"): "all sessions, newest first; `?live=true`: those with something left",
     ("GET", "/api/sessions/ID"): "one session: its facts, history, outbox, wishes, last output",
+    ("POST", "/api/sessions"): (
+        'have an agent work on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
+    ),
     ("POST", "/api/sessions/ID/wishes"): (
         'ask for something: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit'
     ),
@@ -54,6 +57,14 @@ class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: str
     text: str = ""
     head: str = ""  #: For `merge`: the commit that was looked at.
+
+
+class Begin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An issue that an agent is to work on."""
+
+    project: str
+    issue: Annotated[int, Meta(ge=1)]
+    agent: str = ""  #: Empty: the project's.
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -115,18 +126,39 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     def freezes() -> list[Freeze]:
         return store.freezes()
 
+    # Beside the list of the same path, since no two routers may share one.
+    @post(
+        "/sessions",
+        status_code=202,
+        sync_to_thread=True,
+        guards=[access.guard_writing],
+        request_max_body_size=_MOST_BYTES,
+    )
+    def begin(data: JSONBody[Begin], idempotency_key: _IdempotencyKey = "") -> Response[Taken]:
+        _check(idempotency_key)
+        views.check_agent(data.agent)
+        session = f"{data.project}-{data.issue}"
+        wish = NewWish(
+            key=f"api:{session}:{idempotency_key}",
+            repository=views.project(data.project).repository,
+            number=data.issue,
+            kind="start",
+            actor=API,
+            text=data.agent,
+            at=datetime.now(UTC),
+        )
+        try:
+            new = ask_anew(store, wish)
+        except AskedOtherwise as problem:
+            raise _conflict(problem) from problem
+        taken = Taken(key=wish.key, session=session, kind=wish.kind, text=wish.text, new=new)
+        return Response(taken, status_code=202 if new else 200)
+
     @post("/sessions/{id:str}/wishes", status_code=202, sync_to_thread=True)
     def wish(
         id: FromPath[str], data: JSONBody[Ask], idempotency_key: _IdempotencyKey = ""
     ) -> Response[Taken]:
-        if not _KEY.fullmatch(idempotency_key):
-            raise ClientException(
-                "The header Idempotency-Key is missing or malformed.",
-                extra={
-                    "remedy": "Send up to 100 letters, digits, dots and dashes of your own, and"
-                    " the same ones when you repeat a request."
-                },
-            )
+        _check(idempotency_key)
         session = views.session(id)
         key = f"api:{id}:{idempotency_key}"
         now = datetime.now(UTC)
@@ -138,9 +170,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         except Unfit as problem:
             raise ClientException(f"{problem}.") from problem
         except AskedOtherwise as problem:
-            raise ClientException(
-                f"{problem}.", status_code=409, extra={"remedy": "Take another Idempotency-Key."}
-            ) from problem
+            raise _conflict(problem) from problem
         taken = Taken(key=key, session=id, kind=asked.kind, text=asked.text, new=new)
         return Response(taken, status_code=202 if new else 200)
 
@@ -170,7 +200,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     reading = Router(
         "/api",
-        route_handlers=[sessions, session, agents, queue, incidents, freezes],
+        route_handlers=[sessions, begin, session, agents, queue, incidents, freezes],
         guards=[access.guard],
         exception_handlers=_HANDLERS,
     )
@@ -182,6 +212,22 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         request_max_body_size=_MOST_BYTES,
     )
     return reading, writing
+
+
+def _check(idempotency_key: str) -> None:
+    if not _KEY.fullmatch(idempotency_key):
+        raise ClientException(
+            "The header Idempotency-Key is missing or malformed.",
+            extra={
+                "remedy": "Send up to 100 letters, digits, dots and dashes of your own, and"
+                " the same ones when you repeat a request."
+            },
+        )
+
+
+def _conflict(problem: AskedOtherwise) -> ClientException:
+    remedy = {"remedy": "Take another Idempotency-Key."}
+    return ClientException(f"{problem}.", status_code=409, extra=remedy)
 
 
 def as_json(_: _Request, problem: HTTPException) -> Response[Problem]:

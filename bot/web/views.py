@@ -12,7 +12,7 @@ from bot.rows import Row, row_of
 from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
 from bot.terminals import Terminal
 from bot.web.detail import Detail, detail_of
-from config.settings import Settings
+from config.settings import Project, Settings
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -63,6 +63,25 @@ class Views:
                 continue  # the store has logged it; the list leaves it out too
             if session is not None:
                 yield row_of(session, line.get(name))
+
+    def project(self, name: str) -> Project:
+        """One project of the configuration; 400 where there is none of this name."""
+        projects = self._settings.projects
+        if name not in projects:
+            known = ", ".join(sorted(projects)) or "none"
+            raise ClientException(
+                f"There is no project {name[:80]!r}.", extra={"remedy": f"Known: {known}."}
+            )
+        return projects[name]
+
+    def check_agent(self, name: str) -> None:
+        """Raise 400 for what is no agent; empty is the project's own."""
+        known = self._settings.identities.keys() | self._settings.agent_types.keys()
+        if name and name not in known:
+            raise ClientException(
+                f"There is no agent {name[:80]!r}.",
+                extra={"remedy": f"Known: {', '.join(sorted(known))}."},
+            )
 
     def queue(self) -> list[Queued]:
         """Those that wait for a slot, who is next first."""

@@ -281,3 +281,53 @@ def test_a_failure_of_the_server_says_so_in_the_same_words(
         "error": "The server failed at this.",
         "remedy": "The server's log says more.",
     }
+
+
+def begun(site: Site, key: str = "k-1", **body: Any) -> httpx.Response:
+    headers = {**bearer(), b"idempotency-key": key.encode()}
+    body = {"project": "widgets", "issue": 12, **body}
+    return site.http.post("/api/sessions", json=body, headers=headers)
+
+
+def test_a_program_has_an_agent_started_once(site: Site) -> None:
+    response = begun(site, agent="shell")
+    assert (response.status_code, response.json()) == (
+        202,
+        {
+            "key": "api:widgets-12:k-1",
+            "session": "widgets-12",
+            "kind": "start",
+            "text": "shell",
+            "new": True,
+        },
+    )
+    again = begun(site, agent="shell")
+    assert (again.status_code, again.json()["new"]) == (200, False)
+    (wish,) = site.store.new_wishes()
+    assert (wish.repository, wish.number, wish.kind) == ("acme/widgets", 12, "start")
+    assert (wish.actor, wish.text) == ("api:client", "shell")
+
+
+def test_a_start_whose_key_was_used_for_another_is_refused(site: Site) -> None:
+    assert begun(site).status_code == 202
+    assert begun(site, agent="shell").status_code == 409
+    assert [wish.text for wish in site.store.new_wishes()] == [""]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"project": "gears"}, "There is no project 'gears'."),
+        ({"agent": "ada"}, "There is no agent 'ada'."),
+        ({"issue": 0}, "issue: Expected `int` >= 1"),
+        ({"key": "two words"}, "The header Idempotency-Key is missing or malformed."),
+    ],
+)
+def test_what_cannot_be_started_is_refused_at_the_door(
+    site: Site, body: dict[str, Any], said: str
+) -> None:
+    response = begun(site, **body)
+    assert response.status_code == 400
+    assert said in response.json()["error"]
+    assert response.json()["remedy"]
+    assert site.store.new_wishes() == []
