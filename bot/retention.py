@@ -195,7 +195,14 @@ class Retention:
     def _preserved(self, tenants: Mapping[str, Tenant]) -> Iterator[_Found]:
         for project in self._sites.projects:
             mirror = self._sites.mirror(project)
-            for kept in mirror.preserved() if mirror.path.is_dir() else ():
+            try:
+                all_kept = mirror.preserved() if mirror.path.is_dir() else []
+            except GitFailure as failure:
+                log.warning("the mirror of %s: %s", project, failure)
+                item = Item(thing=Thing.PRESERVED, name=project, goes=False, why=str(failure))
+                yield _Found(item, lambda: None, lambda: 0)
+                continue
+            for kept in all_kept:
                 tenant = tenants.get(kept.session)
                 goes, why = self._outlived(kept.at, self._days.preserved_days, "kept")
                 if tenant is not None and not tenant.over:

@@ -32,6 +32,9 @@ def main() -> None:
     except Refused as refusal:
         print(f"mergewright: {refusal}", file=sys.stderr)
         sys.exit(refusal.code)
+    except OSError as failure:  # A full disk, a file of another user, a program that is not there.
+        print(f"mergewright: {failure}", file=sys.stderr)
+        sys.exit(PROBLEM)
 
 
 def _version(wanted: bool) -> None:
@@ -107,6 +110,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from bot.clock import utc_now
     from bot.layout import Layout
     from bot.limits import caps
+    from runtimes.workspaces.git import GitFailure
     from runtimes.workspaces.mirror import Mirror
 
     settings = given.settings(config)
@@ -117,7 +121,11 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     place, now = line.get(session.id), utc_now()
     budgets = bars(facts, settings.policy, now)
     path = Layout(settings.data).mirror(session.project)
-    kept = Mirror(path, "").preserved(session.id) if path.is_dir() else []
+    try:
+        kept = Mirror(path, "").preserved(session.id) if path.is_dir() else []
+    except GitFailure as failure:  # All else is known all the same.
+        kept = []
+        print(f"mergewright: what was kept of it cannot be told: {failure}", file=sys.stderr)
     if as_json:
         whole = {"session": session, "facts": facts, "history": history}
         screens.show_json({**whole, "place": place, "budgets": budgets, "preserved": kept})

@@ -87,3 +87,27 @@ def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
     assert "refs/mergewright/preserved/widgets-12/1" in shown
     (kept,) = json.loads(mergewright("show", session, "--json").out)["preserved"]
     assert (kept["run"], kept["sha"]) == (1, sha)
+
+
+def test_a_mirror_that_is_broken_keeps_nothing_else_from_being_cleaned_or_shown(
+    mergewright: CommandLine, house: House, over: Path
+) -> None:
+    mirror = house.layout.mirror("widgets")
+    mirror.mkdir(parents=True)
+    (mirror / "HEAD").write_text("broken")
+    assert "not a git repository" in mergewright("cleanup", "--dry-run").out.replace("\n", " ")
+    assert "2 removed" in mergewright("cleanup").out
+    assert not over.exists()
+    shown = mergewright("show", "widgets-12")
+    assert shown.code == 0
+    assert "what was kept of it cannot be told" in shown.err
+
+
+def test_what_the_machine_refuses_is_said_in_one_line(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.has_session()
+    (house.layout.run("widgets-12", 1) / "output.log").mkdir(parents=True)
+    said = mergewright("logs", "widgets-12")
+    assert said.code == 1
+    assert said.err.startswith("mergewright: [Errno 21] Is a directory:")
