@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lifecycle.actions import Action, Start
 from lifecycle.evidence import clock
@@ -43,7 +44,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     heeded = heed(facts, policy, now)
     judged = judge(heeded.facts, policy, now)
     if facts.wishes:
-        judged = judged._replace(answers=heeded.answers, asked=facts.wishes)
+        judged = replace(judged, answers=heeded.answers, asked=facts.wishes)
     view, frozen = judged.view, frozen_by(heeded.facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
     actions = () if quiet else wanted(judged)
@@ -126,7 +127,7 @@ def _answering(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
 
 def _answering_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
     views, signals = judged.view.several, judged.signals
-    each = [judged._replace(view=view, signals=of_pull(view, signals)) for view in views]
+    each = [replace(judged, view=view, signals=of_pull(view, signals)) for view in views]
     for row in ANSWERS[judged.status]:
         for one in each if row.each else (judged,):
             if row.when(one.signals):

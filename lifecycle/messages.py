@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.facts import Wish
@@ -20,7 +22,7 @@ class Answer(NamedTuple):
     text: str
 
 
-class Judged(NamedTuple):
+class Judged(Struct, frozen=True):
     """What a reaction may look at: the view, its signals, and what was read off them."""
 
     view: View

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from lifecycle import keys
 from lifecycle.facts import Done
 
+#: The kinds of actions that give a run's agent something to do.
+_GIVING: Final = ("start", "tell")
 #: The kinds of actions that end a run's program.
 ENDINGS: Final = ("stop", "park", "release")
 #: The keys, without their run, of what ends a program at rest or in the middle of its work.
@@ -21,13 +23,24 @@ class Telling(NamedTuple):
     at: datetime
 
 
+class Sorted(NamedTuple):
+    """Keys by what is asked of them."""
+
+    by_kind: Mapping[str, list[str]]  #: By the first word of each.
+    giving: Mapping[int, list[str]]  #: Those that gave a run something to do.
+
+
 @lru_cache(maxsize=512)
-def _by_kind(done: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Keys by the first word of each. They are the same at nearly every visit of a session."""
-    found: dict[str, list[str]] = {}
+def _sorted(done: tuple[str, ...]) -> Sorted:
+    """Keys in their order. They are the same ones at nearly every visit of a session."""
+    by_kind: dict[str, list[str]] = {}
+    giving: dict[int, list[str]] = {}
     for key in done:
-        found.setdefault(key.partition(":")[0], []).append(key)
-    return found
+        kind = key.partition(":")[0]
+        by_kind.setdefault(kind, []).append(key)
+        if kind in _GIVING:
+            giving.setdefault(keys.split(key)[1], []).append(key)
+    return Sorted(by_kind, giving)
 
 
 class Past:
@@ -35,7 +48,7 @@ class Past:
 
     def __init__(self, done: Mapping[str, Done]) -> None:
         self._done = done
-        self._keys = _by_kind(tuple(done))
+        self._keys, self._giving = _sorted(tuple(done))
         self.begun = "start" in self._keys  #: Whether any run was started.
         #: Runs whose program we ended ourselves, with when.
         self.ended: dict[int, datetime] = {}
@@ -76,15 +89,14 @@ class Past:
     @property
     def last_push(self) -> datetime | None:
         """When a commit was pushed last."""
-        pushes = self._keys.get("push")
-        return max([self._done[key].at for key in pushes]) if pushes else None
+        return self._newest(self._keys.get("push"))
+
+    def _newest(self, found: list[str] | None) -> datetime | None:
+        return max([self._done[key].at for key in found]) if found else None
 
     def given(self, run: int) -> datetime | None:
         """When a run was last given something to do; None: it never started."""
-        of_kind, end = self._keys, keys.of_run("", run)
-        found = (*of_kind.get("start", ()), *of_kind.get("tell", ()))
-        given = [self._done[key].at for key in found if key.endswith(end)]
-        return max(given) if given else None
+        return self._newest(self._giving.get(run))
 
     def started_since(self, then: datetime) -> bool:
         """Whether a run was started after then, for whatever cause."""

@@ -1,6 +1,9 @@
 """How far a session's life has come, and why: outcomes first, then what holds it up."""
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lifecycle import keys
 from lifecycle.budgets import exhausted
@@ -26,7 +29,7 @@ _OUTCOMES: Final = {
 }
 
 
-class Evidence(NamedTuple):
+class Evidence(Struct, frozen=True):
     """Why a session is where it is: for programs, and for people."""
 
     reason: Reason = Reason.AGENT_AT_WORK
@@ -49,7 +52,7 @@ def stage_of(view: View) -> tuple[Stage, Evidence]:
         # Also without a slot: one whose program was ended gets a slot when it has work for it.
         return _RUNNING, AT_WORK
     if not view.past.begun and (over_budget := exhausted(view)):
-        return Stage.QUEUED, _shown(over_budget)._replace(cause="")
+        return Stage.QUEUED, replace(_shown(over_budget), cause="")
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
         return Stage.QUEUED, Evidence(reason_of(waits), waits)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.budgets import left, raised
@@ -140,7 +141,7 @@ WISHES: Final[Mapping[str, Wishing]] = {
 }
 
 
-class Heeded(NamedTuple):
+class Heeded(Struct, frozen=True):
     """The facts with those wishes alone that have an effect, and the answers to the new ones."""
 
     facts: Facts
