@@ -8,6 +8,7 @@ import pytest
 
 from bot.demo.github import GitHubServer
 from bot.replay import replay
+from tests.world.clock import told_by
 from tests.world.world import World
 
 
@@ -19,12 +20,13 @@ def world() -> Iterator[World]:
         GitHubServer(Path(folder) / "github") as github,
     ):
         made = World(Path(folder), github)
-        try:
-            yield made
-            if made.app is not None:
-                every_decision_comes_out_the_same(made)
-        finally:
-            made.close()
+        with told_by(made.clock):
+            try:
+                yield made
+                if made.app is not None:
+                    every_decision_comes_out_the_same(made)
+            finally:
+                made.close()
 
 
 def every_decision_comes_out_the_same(world: World) -> None:

@@ -10,7 +10,8 @@ from bot.store import Store
 from tests.world.waiting import eventually
 from tests.world.world import BOT, SECRET, TOKEN, PullStory, World
 
-PATIENCE = 30.0
+#: A life of the bot takes long to begin on a busy machine, and there are some thirty.
+PATIENCE = 90.0
 
 
 def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> None:

@@ -128,8 +128,13 @@ def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None
     eventually(lambda: "park:rest:r1" in world.store.facts(issue.id).done, "it is parked")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
     issue.becomes("review_pending")
+    first = issue.pull.pull.head
     issue.pull.reviewer_asks_for("a second widget")
     assert issue.agent.hears("a second widget")["run"] == 2
+    issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
+    issue.pull.moves_on_from(first)
+    issue.pull.ci_passes().is_answered("Done in").reviewer_approves()
+    issue.becomes("merged")
 
 
 def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None:

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.clock import Clock
 from tests.world.waiting import PATIENCE, eventually
 
 BOT, ALICE, ROB, MALLORY = "mergewright-bot", "alice", "rob", "mallory"
@@ -65,16 +66,6 @@ _POLICY: Mapping[str, object] = {
     "hearing_seconds": 2,
     "restart_seconds": 0.1,
 }
-
-
-class Clock:
-    """The real time, and what the story is ahead of it."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def __call__(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
 
 
 class World:
@@ -177,8 +168,8 @@ class World:
         return IssueStory(self, self.repo.open_issue(title, body, by=ALICE))
 
     def time_passes(self, **much: float) -> None:
-        """The bot's clock goes on: `days=3`. GitHub's and the agents' files keep the real time."""
-        self.clock.ahead += timedelta(**much)
+        """The bot's clock and the agents' go on: `days=3`. GitHub keeps the real time."""
+        self.clock.leaps(timedelta(**much))
 
     def waits_for_the_next_second(self) -> None:
         """GitHub tells whole seconds: what comes now is later than all there was."""

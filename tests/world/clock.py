@@ -1,0 +1,59 @@
+"""The time of a story: the real one, and what the story is ahead of it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
+
+from msgspec.structs import replace
+
+from runtimes.agents.base import Lines
+from runtimes.base import Handle, Seen
+from runtimes.tmux import Tmux
+
+
+class Clock:
+    """Goes on by itself, and by leaps."""
+
+    def __init__(self) -> None:
+        self._leaps: list[tuple[datetime, timedelta]] = []
+
+    def __call__(self) -> datetime:
+        return self.at(datetime.now(UTC))
+
+    def leaps(self, much: timedelta) -> None:
+        self._leaps.append((datetime.now(UTC), much))
+
+    def at(self, real: datetime) -> datetime:
+        """What it showed then: a leap leaves the time of what came before it as it was."""
+        return real + sum((much for at, much in self._leaps if at <= real), timedelta())
+
+
+@contextmanager
+def told_by(clock: Clock) -> Iterator[None]:
+    """The times of what agents print, and of their ends, follow a clock that leaps.
+
+    Else one that has just begun would look silent for as long as the clock is ahead.
+    """
+    new, look = Lines.new, Tmux.look
+
+    def new_lines(lines: Lines) -> list[str]:
+        said = new(lines)
+        if lines.written is not None:
+            written = datetime.fromtimestamp(lines.written, UTC)
+            lines.written = clock.at(written).timestamp()
+        return said
+
+    def looked(runtime: Tmux) -> Mapping[Handle, Seen]:
+        return {handle: moved(seen) for handle, seen in look(runtime).items()}
+
+    def moved(seen: Seen) -> Seen:
+        end, printed = seen.exit, seen.output_at
+        return replace(
+            seen,
+            exit=end and replace(end, at=clock.at(end.at)),
+            output_at=printed and clock.at(printed),
+        )
+
+    with patch.object(Lines, "new", new_lines), patch.object(Tmux, "look", looked):
+        yield
