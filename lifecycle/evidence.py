@@ -31,6 +31,12 @@ def _asked(view: View) -> str:
     return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
 
 
+def _activity(view: View) -> str:
+    """What the agent does; of one that was ended and goes on, what it waits for."""
+    known = view.facts.agent.evidence or view.facts.agent.activity.value
+    return f"{known}; {view.facts.waits}" if view.facts.waits else known
+
+
 def _pending(view: View) -> str:
     if view.pending_checks:
         return f"checks have not finished: {names(view.pending_checks)}"
@@ -49,7 +55,7 @@ def _failed(view: View) -> str:
 
 NAMES: Final[Mapping[str, Callable[[View], str]]] = {
     "run": lambda view: str(max(1, view.facts.run)),
-    "activity": lambda view: view.facts.agent.evidence or view.facts.agent.activity.value,
+    "activity": _activity,
     "number": lambda view: str(view.pull.number) if view.pull else "",
     "head": lambda view: short(view.pull.head) if view.pull else "",
     "failed": _failed,

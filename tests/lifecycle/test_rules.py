@@ -177,6 +177,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
         "the agent is at work: it said `ready`",
         (),
     ),
+    "to go on with the next slot": (
+        facts(slot=False, agent=agent(evidence="stopped"), waits="every slot is taken, 4 in all"),
+        "the agent is at work: stopped; every slot is taken, 4 in all",
+        (),
+    ),
     "red": (
         published(pulls=(pull(checks=(check(F), check(F, "lint"))),)),
         "checks failed on ccccccc: unit, lint",
