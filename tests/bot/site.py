@@ -99,6 +99,9 @@ class Site:
         run = self.session.run
         over = Recorded(status=status, reason=reason, because=because, run=run, ended=ended)
         self.room.store.record([(visit, over)], self.room.clock())[0].result()
+        # The last to end is visited once more, to sum its project up.
+        visits = self.room.store.visits([self.id])
+        self.room.store.record([(visits[0], over)], self.room.clock())[0].result()
 
     def told(self) -> str:
         """The system prompt a new run gets."""
