@@ -3,6 +3,7 @@
 They stand between `<!-- generated:NAME -->` and `<!-- /generated -->`. Run by `scripts/generate`.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,8 @@ import typer.main
 from bot.cli.program import app
 from bot.commands import COMMANDS, usage
 from bot.events import EVENTS
+from bot.github.permissions import PERMISSIONS
+from bot.setup.manifest import manifest
 from bot.web.api import ROUTES
 from config import load
 from lifecycle import diagram
@@ -63,6 +66,18 @@ def events() -> str:
     return table(("event", "says that"), rows)
 
 
+def permissions() -> str:
+    """What an App asks GitHub for."""
+    rows = ((f"`{one.name}`", one.level, one.why) for one in PERMISSIONS)
+    return table(("permission", "level", "to"), rows)
+
+
+def app_manifest() -> str:
+    """What GitHub makes the App from."""
+    asked = manifest("acme", "https://YOUR-SERVER/", "http://127.0.0.1:PORT/created")
+    return f"```json\n{json.dumps(asked, indent=2)}\n```"
+
+
 def settings() -> str:
     """Every setting, in the words of the documented configuration."""
     return table(("setting", "default", "meaning"), _settings())
@@ -85,6 +100,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "comments": comments,
     "api": api,
     "events": events,
+    "permissions": permissions,
+    "manifest": app_manifest,
     "settings": settings,
     "rules": of_core(core_tables.rules),
     "reactions": of_core(core_tables.reactions),
