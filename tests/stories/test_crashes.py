@@ -10,7 +10,7 @@ from bot.store import Store
 from tests.world.waiting import eventually
 from tests.world.world import BOT, SECRET, TOKEN, PullStory, World
 
-#: A life of the bot takes long to begin on a busy machine, and there are some thirty.
+#: A life of the bot takes long to begin on a busy machine, and there are dozens.
 PATIENCE = 90.0
 
 
