@@ -68,12 +68,9 @@ class View(Moment):
         #: Whether the agent is done with everything it was told: its turn or its program ended.
         self.at_rest = self.stands in _AT_REST
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        self.pushed = self._has(work.head)
+        shown = [pull.head for pull in self.facts.pulls]
+        self.pushed = work.head in shown or work.head in self.past.pushes
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
-
-    def _has(self, head: str) -> bool:
-        """Whether GitHub has this commit, as far as is known."""
-        return head in [pull.head for pull in self.facts.pulls] or head in self.past.pushes
 
     @property
     def pushes_full(self) -> datetime | None:
