@@ -20,6 +20,8 @@ UNKNOWN: Final = Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN)
 _MANY = 5
 #: Newer evidence of the same activity is written down this often, not at every look.
 _EVIDENCE = timedelta(seconds=20)
+#: So much more spent is written down at once: a budget must not be overrun meanwhile.
+_NOTICEABLE_USD = 0.1
 _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
@@ -62,12 +64,14 @@ def settled(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
 
 
 def throttled(before: Agent, now: Agent, at: datetime) -> Agent:
-    """The reading with the evidence of the one before, while that is new enough."""
+    """The reading with evidence and usage of the one before, while those are new enough."""
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:
         return now
-    return replace(now, seen=before.seen, evidence=before.evidence, usage=before.usage)
+    spent = (now.usage.cost_usd or 0.0) - (before.usage.cost_usd or 0.0)
+    usage = now.usage if spent >= _NOTICEABLE_USD else before.usage
+    return replace(now, seen=before.seen, evidence=before.evidence, usage=usage)
 
 
 def _doubt(before: Doubt | None, now: Agent, at: datetime, most: int) -> Doubt:

@@ -31,6 +31,16 @@ def test_a_source_that_says_nothing_any_more_changes_nothing(
     assert the(room) == before
 
 
+def test_what_costs_much_is_written_at_once(room: Any, edge: Edge, watch: WatchAgents) -> None:
+    running(room, edge, 1)
+    watch.sweep()
+    for cost, changed in ((0.09, 0), (0.1, 1), (0.15, 0), (0.3, 1)):
+        used = Usage(input=1, cost_usd=cost)
+        edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, seen=room.clock(), usage=used)
+        assert watch.sweep() == changed
+    assert the(room).usage == used
+
+
 def test_evidence_and_usage_of_an_agent_at_work_are_written_every_twenty_seconds(
     room: Any, edge: Edge, watch: WatchAgents
 ) -> None:

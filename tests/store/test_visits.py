@@ -144,6 +144,7 @@ def test_a_decision_is_written_in_one_transaction(
     room: Room, store: Store, name: str, statements: list[str]
 ) -> None:
     visit = room.visit(name)
+    room.session(13)  # With it the project is not finished, which would be told at once.
     statements.clear()
     ended = Ended(status=Status.DONE, reason=Reason.NOTHING_TO_SHOW, because="", at=room.now)
     recheck = room.now + timedelta(seconds=60)
@@ -166,7 +167,7 @@ def test_a_decision_is_written_in_one_transaction(
         recheck,
         room.now,
     )
-    assert store.due_visits(recheck) == [name]
+    assert name in store.due_visits(recheck)
 
 
 def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store, name: str) -> None:
