@@ -3,6 +3,7 @@
 They stand between `<!-- generated:NAME -->` and `<!-- /generated -->`. Run by `scripts/generate`.
 """
 
+import ast
 import json
 import re
 import sys
@@ -83,6 +84,22 @@ def settings() -> str:
     return table(("setting", "default", "meaning"), _settings())
 
 
+def modules() -> str:
+    """Every file of the bot and of the core, with what it is for."""
+    rows = (
+        (f"`{path.relative_to(ROOT)}`", _first_line(path))
+        for room in ("lifecycle", "bot")
+        for path in sorted((ROOT / room).glob("*.py"))
+        if path.name != "__init__.py"
+    )
+    return table(("file", "what it is for"), rows)
+
+
+def _first_line(path: Path) -> str:
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(said.partition("\n\n")[0].split())
+
+
 def of_core(rows: Callable[[], Iterator[tuple[str, ...]]]) -> Callable[[], str]:
     """A table of the core."""
 
@@ -102,6 +119,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "events": events,
     "permissions": permissions,
     "manifest": app_manifest,
+    "modules": modules,
     "settings": settings,
     "rules": of_core(core_tables.rules),
     "reactions": of_core(core_tables.reactions),
