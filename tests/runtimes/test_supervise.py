@@ -28,6 +28,11 @@ def supervised_run(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
+def state(pid: int) -> str:
+    """One letter of the kernel's: `T` stands still, `Z` has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().split()[2]
+
+
 def run(folder: Path, *argv: str, cwd: Path | None = None) -> tuple[int, str]:
     """Supervise a program to its end; returns the supervisor's exit code and what was printed."""
     supervised.prepare(launch(folder, *argv, cwd=cwd), {"PATH": os.environ["PATH"]})
