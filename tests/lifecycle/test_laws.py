@@ -1,37 +1,50 @@
 """What holds for every combination, not for examples."""
 
 from datetime import timedelta
+from functools import cache
 
 import pytest
 from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.blockers import blockers_for
-from lifecycle.decide import decide
+from lifecycle.decide import Decision, decide
 from lifecycle.facts import Done, Facts
 from lifecycle.policy import Mode, Policy
 from lifecycle.reactions import QUIET, REACTIONS, UNDER_WAY
 from lifecycle.rules import RULES, rule_for
-from lifecycle.signals import OVER, Attention, Ci, Output, Stage, Talk
+from lifecycle.signals import OVER, Attention, Ci, Output, Signals, Stage, Talk
 from lifecycle.status import TERMINAL, CheckState, Merge, PullState, Review, Status
 from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact, every_signal
 
-SIGNALS = list(every_signal())
-FACTS = [*every_fact(), *every_trouble()]
 POLICIES = [Policy(), Policy(mode=Mode.MERGE)]
-#: Every combination, judged once under each policy.
-ALL = {policy.mode: [(given, decide(given, policy, NOW)) for given in FACTS] for policy in POLICIES}
-JUDGED, JUDGED_TO_MERGE = ALL[Mode.PROPOSE], ALL[Mode.MERGE]
+
+
+# Made when they are first asked for: every worker imports this file, one runs it.
+@cache
+def all_signals() -> list[Signals]:
+    return [*every_signal()]
+
+
+@cache
+def all_facts() -> list[Facts]:
+    return [*every_fact(), *every_trouble()]
+
+
+@cache
+def judged(mode: Mode = Mode.PROPOSE) -> list[tuple[Facts, Decision]]:
+    """Every combination, judged once under each policy."""
+    return [(given, decide(given, Policy(mode=mode), NOW)) for given in all_facts()]
 
 
 def test_the_universe_is_as_large_as_it_should_be() -> None:
-    assert 20_000 < len(SIGNALS) < 200_000
-    assert len(FACTS) > 5_000
+    assert 20_000 < len(all_signals()) < 200_000
+    assert len(all_facts()) > 5_000
 
 
 def test_every_row_of_the_rules_is_the_first_to_match_somewhere() -> None:
-    used = {id(rule_for(signals)) for signals in SIGNALS}
+    used = {id(rule_for(signals)) for signals in all_signals()}
     assert [rule.reads for rule in RULES if id(rule) not in used] == []
 
 
@@ -40,7 +53,7 @@ def test_every_status_has_a_rule() -> None:
 
 
 def test_every_status_is_read_off_some_facts() -> None:
-    assert {decision.status for _, decision in JUDGED} == set(Status)
+    assert {decision.status for _, decision in judged()} == set(Status)
 
 
 #: What follows in every status, or nearly.
@@ -57,7 +70,7 @@ def test_every_status_has_a_reaction_or_is_quiet() -> None:
 def test_every_row_of_the_reactions_acts_somewhere() -> None:
     acted = {
         row.name
-        for signals in SIGNALS
+        for signals in all_signals()
         for row in REACTIONS
         if rule_for(signals).status in row.statuses and row.when(signals)
     }
@@ -65,18 +78,18 @@ def test_every_row_of_the_reactions_acts_somewhere() -> None:
 
 
 def test_a_session_that_is_over_reads_as_its_outcome_whatever_else_is_known() -> None:
-    for signals in SIGNALS:
+    for signals in all_signals():
         assert (rule_for(signals).status in TERMINAL) == (signals.stage in OVER)
 
 
 def test_what_needs_people_is_never_hidden_by_the_pull_request() -> None:
-    for signals in SIGNALS:
+    for signals in all_signals():
         if signals.stage is Stage.RUNNING and signals.attention is not Attention.NONE:
             assert rule_for(signals).status in (Status.NEEDS_INPUT, Status.STUCK)
 
 
 def test_mergeable_is_said_exactly_where_nothing_blocks() -> None:
-    for signals in SIGNALS:
+    for signals in all_signals():
         if rule_for(signals).status is Status.MERGEABLE:
             assert blockers_for(signals) == ()
             assert signals.ci in (Ci.PASSING, Ci.NONE)
@@ -85,7 +98,7 @@ def test_mergeable_is_said_exactly_where_nothing_blocks() -> None:
 
 
 def test_an_open_pull_request_that_cannot_be_merged_says_why() -> None:
-    for signals in SIGNALS:
+    for signals in all_signals():
         status = rule_for(signals).status
         if signals.pull != "none" and status in UNDER_WAY - {
             Status.MERGEABLE,
@@ -97,13 +110,13 @@ def test_an_open_pull_request_that_cannot_be_merged_says_why() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
 def test_deciding_twice_gives_the_same(policy: Policy) -> None:
-    for given, decision in ALL[policy.mode][::7]:
+    for given, decision in judged(policy.mode)[::7]:
         assert decide(given, policy, NOW) == decision
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
 def test_an_action_that_was_done_ordered_or_given_up_is_not_asked_for_again(policy: Policy) -> None:
-    for given, decision in ALL[policy.mode]:
+    for given, decision in judged(policy.mode):
         keys = {action.key for action in decision.actions}
         if not keys:
             continue
@@ -113,14 +126,14 @@ def test_an_action_that_was_done_ordered_or_given_up_is_not_asked_for_again(poli
 
 
 def test_no_two_actions_of_a_decision_have_one_key() -> None:
-    for _, decision in JUDGED:
+    for _, decision in judged():
         keys = [action.key for action in decision.actions]
         assert len(keys) == len(set(keys))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
 def test_doing_what_is_asked_for_comes_to_an_end(policy: Policy) -> None:
-    for given, decision in ALL[policy.mode]:
+    for given, decision in judged(policy.mode):
         now, state, actions = NOW, given, decision.actions
         for _ in range(8):
             if not actions:
@@ -140,7 +153,7 @@ def _done(given: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
 
 
 def test_before_its_time_the_same_facts_give_the_same_answer() -> None:
-    for given, first in JUDGED:
+    for given, first in judged():
         if first.recheck_at is None:
             later = NOW + timedelta(days=30)
         else:
@@ -155,7 +168,7 @@ def test_before_its_time_the_same_facts_give_the_same_answer() -> None:
 
 
 def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         for action in decision.actions:
             if isinstance(action, do.Tell):
                 assert decision.signals.talk is Talk.QUIET, given
@@ -164,7 +177,7 @@ def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
 
 
 def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
-    for _, decision in JUDGED_TO_MERGE:
+    for _, decision in judged(Mode.MERGE):
         if decision.status in TERMINAL:
             for action in decision.actions:
                 assert not isinstance(
@@ -173,7 +186,7 @@ def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
 
 
 def test_only_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         for action in decision.actions:
             if isinstance(action, do.DeleteBranch | do.CloseIssue):
                 assert any(pull.state is PullState.MERGED for pull in given.pulls)
@@ -181,7 +194,7 @@ def test_only_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None
 
 def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commit() -> None:
     merged = 0
-    for given, decision in JUDGED_TO_MERGE:
+    for given, decision in judged(Mode.MERGE):
         for action in decision.actions:
             if isinstance(action, do.MergePull):
                 merged += 1
@@ -205,18 +218,18 @@ def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commi
 
 
 def test_nothing_is_merged_by_itself_unless_policy_says_so() -> None:
-    for _, decision in JUDGED:
+    for _, decision in judged():
         for action in decision.actions:
             assert not isinstance(action, do.MergePull)
 
 
 def test_in_observe_mode_nothing_is_touched() -> None:
-    for given in FACTS[::5]:
+    for given in all_facts()[::5]:
         assert decide(given, Policy(mode=Mode.OBSERVE), NOW).actions == ()
 
 
 def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         for pull in given.pulls:
             if any(not remark.allowed for remark in pull.comments):
                 text = repr(decision.actions)
@@ -224,26 +237,26 @@ def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
 
 
 def test_a_merge_ends_the_session_even_if_the_agent_still_talks() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         states = {pull.state for pull in given.pulls}
         if PullState.MERGED in states and PullState.OPEN not in states:
             assert decision.signals.stage is Stage.MERGED
 
 
 def test_what_stands_on_an_open_one_is_never_ready_and_says_on_which() -> None:
-    for signals in SIGNALS:
+    for signals in all_signals():
         if signals.stacked and signals.stage is Stage.RUNNING:
             assert rule_for(signals).status not in (Status.MERGEABLE, Status.APPROVED)
             assert "stacked" in [row.name for row in blockers_for(signals)]
 
 
 def test_before_what_others_pushed_is_in_nothing_is_pushed() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         if decision.signals.output is Output.FOREIGN:
             assert not any(isinstance(a, do.Publish) for a in decision.actions), given
 
 
 def test_a_failed_probe_never_ends_a_session() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         if given.agent.program == "unknown" and given.agent.run:
             assert decision.status is not Status.ERRORED, given

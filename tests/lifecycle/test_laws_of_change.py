@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -34,8 +35,14 @@ from tests.lifecycle.universe import (
 )
 
 POLICY = Policy()
-#: One in three of all combinations: the laws of one look are walked over all of them.
-JUDGED = [(given, decide(given, POLICY, NOW)) for given in [*every_fact()][::3]]
+
+
+@cache
+def judged() -> list[tuple[Facts, Decision]]:
+    """One in three of all combinations: the laws of one look are walked over all of them."""
+    return [(given, decide(given, POLICY, NOW)) for given in [*every_fact()][::3]]
+
+
 _FACTS = msgspec.json.Decoder(Facts)
 
 
@@ -50,12 +57,12 @@ def merged(given: Facts) -> bool:
 
 
 def test_a_restart_changes_no_decision() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         assert decide(_FACTS.decode(msgspec.json.encode(given)), POLICY, NOW) == decision
 
 
 def test_what_was_done_or_given_up_is_not_asked_for_again_after_a_restart() -> None:
-    for given, decision in JUDGED:
+    for given, decision in judged():
         if not (asked := keys(decision)):
             continue
         after = replace(given, done={**given.done, **dict.fromkeys(asked, Done(at=NOW))})
@@ -67,7 +74,7 @@ def test_what_was_done_or_given_up_is_not_asked_for_again_after_a_restart() -> N
 
 def test_the_order_of_observations_does_not_matter() -> None:
     chance = random.Random(7)
-    for given, decision in JUDGED:
+    for given, decision in judged():
         other = decide(shuffled(given, chance), POLICY, NOW)
         assert (other.status, other.reason) == (decision.status, decision.reason)
         assert keys(other) == keys(decision)
@@ -98,7 +105,7 @@ def shuffled(given: Facts, chance: random.Random) -> Facts:
 @pytest.mark.parametrize("outcome", sorted(RESTORABLE))
 def test_an_outcome_changes_only_by_a_merge(outcome: Status) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(10))
-    for given, _ in JUDGED:
+    for given, _ in judged():
         decision = decide(replace(given, ended=end), POLICY, NOW)
         settled = Status.MERGED if merged(given) else outcome
         assert decision.status in (settled, Status.CLEANUP)
@@ -120,7 +127,7 @@ def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
 
 def test_a_merge_is_never_left() -> None:
     end = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(10))
-    for given, _ in JUDGED:
+    for given, _ in judged():
         for wishes in ((), (wish("restore"),)):
             decision = decide(replace(given, ended=end, wishes=wishes), POLICY, NOW)
             assert decision.status in (Status.MERGED, Status.CLEANUP)
@@ -138,7 +145,7 @@ _FAILED_LOOKS = (
 def unseen() -> Iterator[tuple[Facts, Decision, Decision]]:
     """Sessions whose program lives, each with what is decided once a look at it has failed."""
     doubt = Doubt(since=NOW, evidence="tmux does not answer")
-    for given, decision in JUDGED:
+    for given, decision in judged():
         if given.agent.runtime is Probe.ALIVE and given.agent.program is Probe.ALIVE:
             for runtime, program in _FAILED_LOOKS:
                 look = {"runtime": runtime, "program": program, "doubt": doubt}
