@@ -7,7 +7,6 @@ free, so that younger ones cannot pass it for ever, now in one group and now in 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -174,15 +173,19 @@ def places(
 
     The estimate takes no account of any cap but that of all, nor of memory.
     """
-    frees = [now] * max(0, caps.sessions - len(list(holding := list(holding))))
-    for one in holding:
-        if one.agent_type in usual:
-            heappush(frees, max(now, one.since + timedelta(seconds=usual[one.agent_type])))
+
+    def ends(one: Contender, began: datetime) -> datetime:
+        return began + timedelta(seconds=usual[one.agent_type])
+
+    held = list(holding)
+    frees = [now] * max(0, caps.sessions - len(held))
+    frees += [max(now, ends(one, one.since)) for one in held if one.agent_type in usual]
     line = []
     for position, one in enumerate(in_line(waiting, caps), 1):
-        starts_at = heappop(frees) if frees else None
-        if starts_at is not None and one.agent_type in usual:
-            heappush(frees, starts_at + timedelta(seconds=usual[one.agent_type]))
+        starts_at = min(frees, default=None)
+        if starts_at is not None:
+            frees.remove(starts_at)
+            frees += [ends(one, starts_at)] if one.agent_type in usual else []
         line.append(Place(session=one.session, position=position, starts_at=starts_at))
     return line
 

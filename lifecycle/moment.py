@@ -25,11 +25,14 @@ def _span(seconds: float) -> timedelta:
 class Moment:
     """What every question about a session starts from. Lives for one decision."""
 
-    def __init__(self, facts: Facts, policy: Policy, now: datetime) -> None:
+    def __init__(
+        self, facts: Facts, policy: Policy, now: datetime, due: list[datetime] | None = None
+    ) -> None:
+        """`due` collects when answers will change; views of one decision share it."""
         self.facts = facts
         self.policy = policy
         self.now = now
-        self._due: list[datetime] = []
+        self._due: list[datetime] = [] if due is None else due
         self.past = Past(facts.done)
         #: When this run was last given something to do; None: it was not started.
         self.given = self.past.given(facts.run)

@@ -1,7 +1,6 @@
 """What the facts say when they are read together: the questions rules and reactions ask."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from datetime import datetime
 from typing import Final
 
@@ -34,28 +33,35 @@ class View(Moment):
     Lives for one decision. Where several are open there is a view of each, of the same instant.
     """
 
-    def __init__(self, facts: Facts, policy: Policy, now: datetime) -> None:
-        super().__init__(facts, policy, now)
+    def __init__(
+        self,
+        facts: Facts,
+        policy: Policy,
+        now: datetime,
+        pull: Pull | None = None,
+        due: list[datetime] | None = None,
+    ) -> None:
+        """`pull` is the one in the middle; None: it is worked out."""
+        super().__init__(facts, policy, now, due)
         self._read_agent()
+        #: The pull request that matters: an open one, else the newest merged, else the newest.
+        self.pull = pull or max(facts.pulls, key=_weight, default=None)
         #: Views of all open pull requests, where there are several.
         self.several: tuple[View, ...] = ()
-        #: The pull request that matters: an open one, else the newest merged, else the newest.
-        self.pull: Pull | None = facts.pulls[0] if facts.pulls else None
-        if len(facts.pulls) > 1:
+        if pull is None and len(facts.pulls) > 1:
             self._read_several()
-        for one in self.several or (self,):
-            one._read_checks()
-            one._read_review()
-            one._read_branch()
+        if not self.several:
+            self._read_checks()
+            self._read_review()
+            self._read_branch()
 
     def _read_several(self) -> None:
-        pulls = self.facts.pulls
-        self.pull = max(pulls, key=_weight)
-        each = [pull for pull in pulls if pull.state is _OPEN]
-        if len(each) > 1:
-            self.several = tuple(copy(self) for _ in each)
-            for one, pull in zip(self.several, each, strict=True):
-                one.several, one.pull = self.several, pull
+        opened = [pull for pull in self.facts.pulls if pull.state is _OPEN]
+        if len(opened) > 1:
+            several = [View(self.facts, self.policy, self.now, one, self._due) for one in opened]
+            self.several = tuple(several)
+            for view in several:
+                view.several = self.several
 
     # -- the agent and its work ------------------------------------------------------------------
 

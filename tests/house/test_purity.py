@@ -9,12 +9,10 @@ from tests.house.source import ROOMS, Module, modules
 #: All of the standard library that can neither see nor change the world.
 PURE = {
     "collections.abc",
-    "copy",
     "datetime",
     "enum",
     "functools",
     "hashlib",
-    "heapq",
     "msgspec",
     "msgspec.structs",
     "re",
