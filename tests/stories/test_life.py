@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bot.store import Ordered
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
 
@@ -186,14 +187,27 @@ def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) ->
 
 def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: World) -> None:
     issue = begun(world)
-    world.github.fail_next("POST", r"/pulls$", status=502)
+    world.github.fail_next("POST", r"/pulls$", status=502, times=4)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     branch = eventually(lambda: issue.session and issue.session.branch, "its branch")
     key = f"pull:{branch}"
     eventually(lambda: key in world.store.facts(issue.id).pending, "the pull request is ordered")
     issue.issue.comment("/mergewright freeze", by=ALICE)
     eventually(lambda: len(world.store.facts(issue.id).wishes) == 1, "the freeze is granted")
-    assert key in world.store.facts(issue.id).pending | set(world.store.facts(issue.id).done)
+
+    def ordered() -> Ordered:
+        return next(row for row in world.store.outbox(issue.id) if row.key == key)
+
+    def is_looked_at() -> None:
+        before = ordered().next_at
+        eventually(lambda: ordered().next_at != before, "it is looked at")
+
+    is_looked_at()  # This may still be a try that began before the freeze.
+    tries = ordered().tries
+    is_looked_at()
+    assert ordered().tries == tries
+    assert key in world.store.facts(issue.id).pending
+    assert world.repo.pulls == []
     issue.issue.comment("/mergewright unfreeze", by=ALICE)
     assert issue.pull
     assert world.store.facts(issue.id).failures == {}
