@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.outbox import Check, Impossible, Later, Outcome
+from bot.outbox import Check, Impossible, Later, Moot, Outcome
 from bot.prompts import Prompts
 from bot.releases import end_programs, release
 from bot.sites import Sites
-from bot.store import Observed, Session
+from bot.store import Observed, Session, Store
 from bot.watch_agents import WatchAgents
 from lifecycle import actions as do
 from lifecycle import keys
@@ -35,6 +35,7 @@ class Agents:
 
     def __init__(
         self,
+        store: Store,
         github: GitHub,
         sites: Sites,
         prompts: Prompts,
@@ -43,6 +44,7 @@ class Agents:
         system_prompts: Mapping[str, str],
         clock: Clock,
     ) -> None:
+        self._store = store
         self._github = github
         self._sites = sites
         self._prompts = prompts
@@ -129,6 +131,8 @@ class Agents:
         wait_until = self._clock() + timedelta(seconds=_HEARD_SECONDS + program.submit_seconds)
         pause = _FIRST_PAUSE
         while not self._watch.received(session.id, mark):
+            if self._store.to_be_ended(session.id):
+                raise Moot("its program is to be ended, and must not wait for the message")
             if self._clock() > wait_until:
                 raise Later(f"the message {mark} did not show up in what the agent reads")
             time.sleep(pause)

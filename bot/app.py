@@ -148,6 +148,7 @@ class App:
         self.archive = Archive(self.sites)
         system_prompts = {name: one.system_prompt for name, one in settings.identities.items()}
         agents = Agents(
+            self.store,
             self.github,
             self.sites,
             Prompts(),

@@ -29,6 +29,8 @@ DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
 DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
     FROM outbox JOIN sessions ON sessions.id = outbox.session
     WHERE outbox.state = 'dead' ORDER BY seq"""
+_ENDING = """SELECT EXISTS (SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
+    AND action ->> 'type' IN ('stop', 'release'))"""
 ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
         action FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 _DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
@@ -60,6 +62,11 @@ class Outbox(Base):
         with self._read() as connection:
             rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
             return list(readable(_due, rows))
+
+    def to_be_ended(self, session: str) -> bool:
+        """Whether an end of the session's program is written down and not done yet."""
+        with self._read() as connection:
+            return bool(connection.execute(_ENDING, (session,)).fetchone()[0])
 
     def mark_done(
         self,

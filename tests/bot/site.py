@@ -1,6 +1,7 @@
 """One session with its programs and workspace on a machine, over real git; GitHub is a folder."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,19 @@ class Told(Shell):
         return super().prepare(files, prompt, resume, system)
 
 
+class Deaf:
+    """An agent that reads nothing it is told."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def received(self, session: str, mark: str) -> bool:
+        self.looks += 1
+        self.meanwhile()
+        return False
+
+
 class Site:
     """One session with its programs and workspace on a machine; GitHub is a folder."""
 
@@ -68,8 +82,17 @@ class Site:
         )
         nobody: Any = None
         self.archive = Archive(self.sites)
+        self.deaf = Deaf()
+        watch: Any = self.deaf
         self.agents = Agents(
-            nobody, self.sites, Prompts(), nobody, self.archive, {"ada": "Be kind."}, room.clock
+            room.store,
+            nobody,
+            self.sites,
+            Prompts(),
+            watch,
+            self.archive,
+            {"ada": "Be kind."},
+            room.clock,
         )
         self.id: str = room.session()
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from bot.act import Act
-from bot.outbox import Impossible
+from bot.outbox import Impossible, Later, Moot
 from bot.store import Observed
-from lifecycle.actions import Publish
+from lifecycle.actions import Prompt, Publish, Stop, Tell
 from lifecycle.facts import Pull
 from lifecycle.status import PullState, Reason
 from tests.bot.site import Site, git
@@ -130,3 +130,25 @@ def test_a_program_is_told_what_its_agent_is_told_before_anything_else(site: Sit
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
     )
     assert site.told() == "Be kind."
+
+
+def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(site: Site) -> None:
+    site.starts()
+    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+
+    def meanwhile() -> None:
+        site.room.orders(site.id, Stop(key="stop:r1", run=1))
+        site.room.clock.passes(60)
+
+    site.deaf.meanwhile = meanwhile
+    with pytest.raises(Moot, match="to be ended"):
+        site.agents.tell(site.session, tell, 0, lambda: None)
+    assert site.deaf.looks == 1
+
+
+def test_a_message_that_nobody_reads_is_tried_again(site: Site) -> None:
+    site.starts()
+    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    site.deaf.meanwhile = lambda: site.room.clock.passes(5)
+    with pytest.raises(Later, match="did not show up"):
+        site.agents.tell(site.session, tell, 0, lambda: None)
