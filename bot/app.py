@@ -1,12 +1,10 @@
 """The whole bot, put together: what is made of what, and who wakes whom."""
 
-import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime, timedelta
-from threading import Event, Thread
+from threading import Event
 
 from bot.account import client
 from bot.act import Act
@@ -18,6 +16,7 @@ from bot.identities import Identities
 from bot.inbox import Inbox
 from bot.journal import Journal, Step, log_step
 from bot.layout import Layout
+from bot.leading import Leading
 from bot.limits import caps
 from bot.movers import Movers
 from bot.outbox import Outbox, Tries
@@ -26,7 +25,7 @@ from bot.prompts import Prompts
 from bot.redeliver import Redeliver
 from bot.retention import Busy, Retention
 from bot.sites import Sites, programs
-from bot.store import Store, this_process
+from bot.store import Store
 from bot.terminals import terminal
 from bot.ticker import Job, Lane, Ticker
 from bot.watch_access import WatchAccess
@@ -45,8 +44,6 @@ from lifecycle.policy import Mode
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.machine import free_mb
-
-log = logging.getLogger(__name__)
 
 _WORKERS = 8
 #: How many workspaces are looked into at once: one that is huge must not delay the others.
@@ -74,11 +71,7 @@ class App:
         self._settings = settings
         self._clock = clock
         self._journal = journal
-        self._owner = f"{this_process()}:{id(self):x}"
         self._caps = caps(settings)
-        self._epoch: int | None = None
-        self._leads_until: datetime | None = None
-        self._standing_by = "starting"
         self._looked_at_all = False  #: Whether every session was visited since we lead.
         self._sorting = Lane("inbox", self._sort)
         self._reading = Lane("github", self._read)
@@ -110,6 +103,10 @@ class App:
             programs(settings),
         )
         timing, policy = settings.timing, settings.policy
+        self._over = Event()
+        self.leading = Leading(
+            self.store, settings.data, timing.lease_seconds, clock, self._begin, self._over
+        )
         self.watch_agents = WatchAgents(
             self.store, self.sites, policy, clock, journal, self._examine_soon
         )
@@ -141,7 +138,7 @@ class App:
             people,
             self.watch_issues,
             clock,
-            self._may_act,
+            self.leading.may_act,
             self._may_speak,
         )
         self.engine = Engine(self.store, policy, clock, journal, self._doing.kick)
@@ -174,7 +171,7 @@ class App:
             ),
             clock,
             journal,
-            self._may_act,
+            self.leading.may_act,
             self._after_action,
         )
         repositories = frozenset(project.repository for project in settings.projects.values())
@@ -217,15 +214,12 @@ class App:
             settings.server.host,
             settings.server.port,
         )
-        self._leading = Thread(target=self._lead, name="lease", daemon=True)
         self._told_to_end = False
-        self._over = Event()
-        self.lost = False  #: Whether another bot took the database over.
 
     def start(self) -> None:
         """Answer HTTP at once, and act as soon as the database is this bot's."""
         self.server.start()
-        self._leading.start()
+        self.leading.start()
 
     def wait(self) -> None:
         """Return when the bot is told to stop, or has lost its place."""
@@ -243,76 +237,28 @@ class App:
         marked, so that the next bot finds it undone; the process should end at once.
         """
         self._over.set()
-        if self._leading.is_alive():
-            self._leading.join()
+        self.leading.join()
         self.server.stop()
         self._ticker.stop()
         until = time.monotonic() + _STOP_SECONDS
         ended = [lane.close(_left(until)) for lane in self._lanes]
         self._workers.shutdown(wait=False, cancel_futures=True)
         ended.append(self.outbox.rest(_left(until)))
-        self.store.step_down(self._owner)
+        self.leading.step_down()
         self.store.close()
         self.github.close()
         return all(ended)
 
     def health(self) -> Health:
         """What the health routes say."""
-        return Health(scheduler=self._ticker.running, standing_by=self._standing_by)
+        return Health(scheduler=self._ticker.running, standing_by=self.leading.standing_by)
 
-    # -- leading ---------------------------------------------------------------------------------
-
-    def _lead(self) -> None:
-        """Take the database or stand by; once it is ours, hold on to it."""
-        seconds = self._settings.timing.lease_seconds
-        while not self._over.is_set():
-            asked = self._clock()
-            try:
-                epoch = self.store.lead(self._owner, asked, seconds)
-                self._heed(epoch, asked + timedelta(seconds=seconds))
-            except Exception:
-                # A full disk, for one. Nothing is done once the lease has run out, and all of it
-                # again when it can be renewed.
-                log.exception("the lease could not be taken or renewed")
-            self._over.wait(seconds / 6)
-
-    def _heed(self, epoch: int | None, until: datetime) -> None:
-        """Act, go on acting, stand by or end, as the database says."""
-        if self._epoch is None and epoch is None:
-            self._stand_by()
-        elif self._epoch is None and epoch is not None:
-            self._epoch, self._leads_until = epoch, until
-            self._begin(epoch)
-        elif epoch == self._epoch:
-            self._leads_until = until
-        else:
-            log.error("another bot has taken the database over; this one ends")
-            self.lost = True
-            self._over.set()
-
-    def _stand_by(self) -> None:
-        leader = self.store.leader()
-        who = leader[0].split(":")[0] if leader else "another bot"
-        why = f"another bot ({who}) acts on {self._settings.data}; this one waits for it to end"
-        if why != self._standing_by:
-            self._standing_by = why
-            log.warning("standing by: %s", why)
-
-    def _begin(self, epoch: int) -> None:
-        """Act: everything that was left undone is found in the store, and looked at again."""
-        self.store.fence(self._owner, epoch)
-        self.store.take_up(self._clock())
-        self._standing_by = ""
-        log.info("acting on %s, epoch %s", self._settings.data, epoch)
+    def _begin(self) -> None:
+        """Act: the database is ours."""
         self._ticker.start()
         for lane in self._lanes:
             lane.kick()
             lane.start()
-
-    def _may_act(self) -> bool:
-        """Whether the database is still ours: the last question before an effect goes out."""
-        led = self._leads_until is not None and self._clock() < self._leads_until
-        return led and not self._over.is_set()
 
     def _may_speak(self, repository: str) -> bool:
         """Whether something may be said there that no session says."""

@@ -57,7 +57,7 @@ def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
         assert first is not None
         eventually(lambda: (app.store.leader() or first)[1] > first[1], "the lease is renewed")
         assert acts(app)
-        assert not app.lost
+        assert not app.leading.lost
         assert app.stop() is False
 
 
@@ -68,18 +68,18 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app._may_act, "the bot acts")
+    eventually(app.leading.may_act, "the bot acts")
 
     def full(*_: Any) -> None:
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
         patch.setattr(app.store, "lead", full)
-        eventually(lambda: not app._may_act(), "the lease has run out")
-    eventually(app._may_act, "the bot acts again")
-    assert not app.lost
+        eventually(lambda: not app.leading.may_act(), "the lease has run out")
+    eventually(app.leading.may_act, "the bot acts again")
+    assert not app.leading.lost
     app.stop()
-    assert not app._may_act()
+    assert not app.leading.may_act()
 
 
 def test_a_bot_that_stands_by_reads_and_judges_nothing(
@@ -91,7 +91,7 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     for lane in second._lanes:
         monkeypatch.setattr(lane, "_work", lambda name=lane.name: looked.append(name))
     first.start()
-    eventually(first._may_act, "the first acts")
+    eventually(first.leading.may_act, "the first acts")
     second.start()
     eventually(lambda: "another bot" in second.health().standing_by, "the second stands by")
     second._delivered()
@@ -108,11 +108,11 @@ def test_a_bot_whose_place_was_taken_ends(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app._may_act, "the bot acts")
+    eventually(app.leading.may_act, "the bot acts")
     monkeypatch.setattr(app.store, "lead", lambda *_: None)
     app.wait()
-    assert app.lost
-    assert not app._may_act()
+    assert app.leading.lost
+    assert not app.leading.may_act()
     app.stop()
 
 

@@ -59,7 +59,7 @@ def main() -> None:
         app.start()
         app.wait()
         app.stop()
-    os._exit(int(app.lost))
+    os._exit(int(app.leading.lost))
 
 
 if __name__ == "__main__":
