@@ -59,6 +59,7 @@ def test_a_bot_frozen_in_the_middle_of_its_work_does_nothing_when_it_is_thawed(
         issues.append(world.issue("Add more widgets").is_labelled())
         eventually((first / "visit").exists, "it stands in a visit")
         frozen.send_signal(signal.SIGSTOP)
+        os.waitpid(frozen.pid, os.WUNTRACED)  # Until then it may go on writing.
         steps = (first / "steps").read_text()
 
         world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
