@@ -4,23 +4,12 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.demo.github import GitHubServer
 from bot.demo.github.world import App
 from bot.github.permissions import PERMISSIONS, Permission
 from tests.cli.conftest import CommandLine, House
-
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-PEM = KEY.private_bytes(
-    serialization.Encoding.PEM,
-    serialization.PrivateFormat.PKCS8,
-    serialization.NoEncryption(),
-).decode()
-PUBLIC = KEY.public_key().public_bytes(
-    serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-)
+from tests.world.app_key import PRIVATE, PUBLIC
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +22,7 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
 @pytest.fixture
 def app(github: GitHubServer, house: House, monkeypatch: pytest.MonkeyPatch) -> App:
     """The App that the installation is configured to be."""
-    app = github.app("mergewright", PUBLIC.decode())
+    app = github.app("mergewright", PUBLIC)
     with house.file.open("a") as file:
         file.write(
             f'\n[github]\napi-url = "{github.url}api/v3/"\napp-id = "{app.id}"\n'
@@ -41,7 +30,7 @@ def app(github: GitHubServer, house: House, monkeypatch: pytest.MonkeyPatch) -> 
         )
     key = house.file.with_name("app.pem")
     key.touch(mode=0o600)
-    key.write_text(PEM)
+    key.write_text(PRIVATE)
     monkeypatch.setenv("COLUMNS", "400")  # A finding on one line.
     for name in [one for one in os.environ if one.startswith("MERGEWRIGHT_")]:
         monkeypatch.delenv(name)

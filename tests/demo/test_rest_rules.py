@@ -5,12 +5,11 @@ from collections.abc import Callable
 import httpx
 import jwt
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from tests.demo.outside import Client
+from tests.world.app_key import PRIVATE, PUBLIC, key_pair
 
 Ask = Callable[..., Client]
 
@@ -176,15 +175,12 @@ def test_every_answer_tells_what_is_left(ask: Ask, here: str) -> None:
 def test_an_app_gets_a_token_for_its_installation_by_its_key(
     github: GitHubServer, ask: Ask, repo: Repository, here: str
 ) -> None:
-    key, stranger = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in "12")
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    app = github.app("mergewright", public.decode())
+    stranger = key_pair().private
+    app = github.app("mergewright", PUBLIC)
     now = int(github.world.now().timestamp())
     good = {"iss": str(app.id), "exp": now + 300}
 
-    def signed(claims: dict[str, object], by: rsa.RSAPrivateKey = key) -> Client:
+    def signed(claims: dict[str, object], by: str = PRIVATE) -> Client:
         return ask(jwt.encode(claims, by, "RS256"))
 
     assert signed(good)("GET", "app").json()["slug"] == "mergewright"

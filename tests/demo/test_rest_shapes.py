@@ -5,8 +5,6 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from githubkit import GitHub, TokenAuthStrategy
 
 from bot.demo.github import GitHubServer
@@ -25,6 +23,7 @@ from bot.demo.github.rest import (
     repositories,
 )
 from tests.demo.outside import Ear, kit_for, wait_for
+from tests.world.app_key import PRIVATE, PUBLIC
 
 TABLES = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
 Kit = GitHub[Any]
@@ -36,14 +35,10 @@ class Scene:
     def __init__(self, github: GitHubServer, repo: Repository) -> None:
         self.github, self.repo = github, repo
         self.at = {"owner": repo.owner.login, "repo": repo.name}
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        public = key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        self.app = github.app("ci-app", public.decode())
+        self.app = github.app("ci-app", PUBLIC)
         now = int(github.world.now().timestamp())
         claims = {"iss": str(self.app.id), "iat": now - 30, "exp": now + 500}
-        signed = jwt.encode(claims, key, "RS256")
+        signed = jwt.encode(claims, PRIVATE, "RS256")
         self.kit = kit_for(github, "wrights")
         self.admin = kit_for(github, "alices")
         self.as_app = kit_for(github, TokenAuthStrategy(signed))

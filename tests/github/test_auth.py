@@ -12,21 +12,14 @@ import httpx
 import jwt
 import pytest
 import respx
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.github.answers import REINSTALL
 from bot.github.auth import RENEW_EARLY, Credentials
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused, TryLater
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
+from tests.world.app_key import PRIVATE, PUBLIC, KeyPair, key_pair
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-PEM = KEY.private_bytes(
-    serialization.Encoding.PEM,
-    serialization.PrivateFormat.TraditionalOpenSSL,
-    serialization.NoEncryption(),
-).decode()
 SETTINGS = {"default_branch": "main", "private": False, "clone_url": "there"}
 
 
@@ -48,7 +41,7 @@ def clock() -> Clock:
 @pytest.fixture
 def app(clock: Clock) -> Iterator[GitHub]:
     """A client that is an App."""
-    client = GitHub(API, Credentials(app_id="7", private_key=PEM), clock=clock)
+    client = GitHub(API, Credentials(app_id="7", private_key=PRIVATE), clock=clock)
     yield client
     client.close()
 
@@ -93,7 +86,7 @@ def test_graphql_is_beside_rest(respx_mock: respx.MockRouter, api_url: str, grap
 
 
 def test_a_token_wins_over_an_app() -> None:
-    client = GitHub(API, Credentials(token="s3cret", app_id="7", private_key=PEM))
+    client = GitHub(API, Credentials(token="s3cret", app_id="7", private_key=PRIVATE))
     assert client.git_header("acme/widgets") == header("s3cret")
     client.close()
 
@@ -108,7 +101,7 @@ def test_an_app_is_known_by_its_slug(app: GitHub, respx_mock: respx.MockRouter) 
     route = respx_mock.get(f"{API}/app").respond(json={"slug": "mergewright"})
     assert app.read.me() == "mergewright[bot]"
     _, _, signed = route.calls[0].request.headers["Authorization"].partition(" ")
-    assert jwt.decode(signed, KEY.public_key(), ["RS256"])["iss"] == "7"
+    assert jwt.decode(signed, PUBLIC, ["RS256"])["iss"] == "7"
 
 
 def test_an_apps_token_is_good_for_one_repository_only(
@@ -211,18 +204,13 @@ def test_a_key_nobody_can_read_is_refused_without_showing_it() -> None:
 
 def test_each_client_remembers_its_own_signature(respx_mock: respx.MockRouter) -> None:
     hosts = ["https://one.example/api/v3", "https://two.example/api/v3"]
-    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    other_pem = other.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    ).decode()
-    for host, pem, key in zip(hosts, (PEM, other_pem), (KEY, other), strict=True):
+    pairs = (KeyPair(PRIVATE, PUBLIC), key_pair())
+    for host, pair in zip(hosts, pairs, strict=True):
         route = respx_mock.get(f"{host}/app").respond(json={"slug": "mergewright"})
-        client = GitHub(host, Credentials(app_id="7", private_key=pem))
+        client = GitHub(host, Credentials(app_id="7", private_key=pair.private))
         client.read.me()
         signed = route.calls[0].request.headers["Authorization"].removeprefix("Bearer ")
-        assert jwt.decode(signed, key.public_key(), ["RS256"])
+        assert jwt.decode(signed, pair.public, ["RS256"])
         client.close()
 
 
@@ -235,10 +223,10 @@ def test_a_token_no_header_can_carry_is_refused_without_showing_it(secret: str) 
 
 @pytest.mark.parametrize("show", [repr, str, "{}".format])
 def test_credentials_never_show_themselves(show: Any) -> None:
-    shown = show(Credentials(token="ghp_1", app_id="7", private_key=PEM))
+    shown = show(Credentials(token="ghp_1", app_id="7", private_key=PRIVATE))
     assert "ghp_1" not in shown
     assert "KEY" not in shown
-    assert show(Credentials(app_id="7", private_key=PEM)) == "Credentials(app 7)"
+    assert show(Credentials(app_id="7", private_key=PRIVATE)) == "Credentials(app 7)"
     assert show(Credentials()) == "Credentials(none)"
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
@@ -17,21 +15,14 @@ from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused
 from bot.github.permissions import PERMISSIONS, Permission
 from tests.github.contract.conftest import names, read
+from tests.world.app_key import PRIVATE, PUBLIC
 
 
 @pytest.fixture(scope="session")
 def key(server: GitHubServer) -> str:
     """The private key of an App that is installed everywhere."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    server.app("mergewright", public.decode())
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()
+    server.app("mergewright", PUBLIC)
+    return PRIVATE
 
 
 @pytest.fixture
