@@ -12,9 +12,7 @@ from tests.world.world import ALICE, MALLORY, IssueStory, World
 
 def stopped(world: World) -> IssueStory:
     """A session a person stopped after its first commit."""
-    world.bot_starts()
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
+    issue = world.agent_begins()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget")
     eventually(lambda: _committed(issue), "its commit is seen")
     issue.issue.comment("/mergewright stop", by=ALICE)
@@ -33,8 +31,7 @@ def test_a_label_put_on_anew_goes_on_with_a_session_that_was_stopped(world: Worl
     world.waits_for_the_next_second()
     issue.issue.unlabel("mergewright", by=ALICE)
     issue.is_labelled()
-    again = issue.agent.hears("was stopped before you had finished")
-    assert again["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     issue.agent.ends_its_turn()
     assert issue.pull.pull.title == "Add a widget"
     assert len(issue.said()) == 3
@@ -67,9 +64,7 @@ def test_a_start_that_failed_is_tried_again_when_the_label_is_put_on_anew(world:
 
 
 def test_what_was_given_up_is_tried_again_when_a_person_says_so(world: World) -> None:
-    world.bot_starts()
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
+    issue = world.agent_begins()
     world.github.fail_next("POST", r"/pulls$", status=403)
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     issue.becomes("needs_input")

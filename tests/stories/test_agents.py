@@ -1,27 +1,19 @@
 """What agents do, and what becomes of it."""
 
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, IssueStory, World
-
-
-def begun(world: World, **policy: object) -> IssueStory:
-    world.bot_starts(policy)
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
-    return issue
+from tests.world.world import ALICE, World
 
 
 def test_an_agent_that_crashes_is_started_again_and_goes_on(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.writes({"widgets.txt": "half\n"}).exits(3)
-    again = issue.agent.hears("was stopped before you had finished")
-    assert again["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
 
 
 def test_an_agent_that_keeps_crashing_is_given_up_with_its_last_words(world: World) -> None:
-    issue = begun(world, restarts=2)
+    issue = world.agent_begins(restarts=2)
     for _ in range(3):
         issue.agent.exits(3)
     session = issue.becomes("errored")
@@ -34,7 +26,7 @@ def test_an_agent_that_keeps_crashing_is_given_up_with_its_last_words(world: Wor
 def test_an_agent_that_exits_after_its_work_gets_the_next_message_as_its_prompt(
     world: World,
 ) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.commits({"widgets.txt": "one\n"}).exits(0)
     pull = issue.pull
     pull.ci_fails("unit", log="the widget must be xyzzy")
@@ -46,14 +38,14 @@ def test_an_agent_that_exits_after_its_work_gets_the_next_message_as_its_prompt(
 
 
 def test_a_question_is_told_to_people_at_once(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.asks("Blue or green?")
     assert "Blue or green?" in issue.becomes("needs_input").because
     eventually(lambda: any("Blue or green?" in said for said in issue.said()), "it is asked")
 
 
 def test_uncommitted_work_earns_one_reminder_then_people_are_told(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.writes({"widgets.txt": "one\n"}).ends_its_turn()
     issue.agent.hears("not committed")
     issue.agent.writes({"more.txt": "two\n"}).ends_its_turn()
@@ -64,8 +56,7 @@ def test_uncommitted_work_earns_one_reminder_then_people_are_told(world: World) 
 
 
 def test_checks_that_stay_red_go_to_people_after_the_last_repair(world: World) -> None:
-    issue = begun(world, ci_repairs=2)
-    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    issue = world.agent_opens_a_pull(ci_repairs=2)
     pull = issue.pull
     for number in range(2):
         head = pull.pull.head
@@ -80,8 +71,7 @@ def test_checks_that_stay_red_go_to_people_after_the_last_repair(world: World) -
 
 
 def test_an_agent_that_commits_nothing_after_red_checks_is_told_to_people(world: World) -> None:
-    issue = begun(world)
-    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    issue = world.agent_opens_a_pull()
     issue.pull.ci_fails("unit", log="it broke")
     issue.agent.hears("it broke")
     issue.agent.ends_its_turn("I cannot.")
@@ -89,7 +79,7 @@ def test_an_agent_that_commits_nothing_after_red_checks_is_told_to_people(world:
 
 
 def test_a_conflict_goes_to_the_agent_which_merges_the_base(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.commits({"README.md": "# Our widgets\n"}).ends_its_turn()
     pull = issue.pull
     head = pull.pull.head
@@ -105,7 +95,7 @@ def test_a_conflict_goes_to_the_agent_which_merges_the_base(world: World) -> Non
 
 
 def test_programs_of_an_agent_do_not_outlive_its_session(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.runs(["sh", "-c", "setsid sleep 987 >/dev/null 2>&1 & echo $! > ../pid"])
     pid = world.folder / "data" / "workspaces" / issue.id / "pid"
     eventually(pid.exists, "the program runs")

@@ -8,35 +8,27 @@ from datetime import timedelta
 from bot.layout import Layout
 from lifecycle.status import Activity
 from tests.world.waiting import eventually
-from tests.world.world import IssueStory, World
-
-
-def begun(world: World, **policy: object) -> IssueStory:
-    world.bot_starts(policy)
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
-    return issue
+from tests.world.world import World
 
 
 def test_an_agent_that_dies_in_the_middle_of_a_tool_goes_on_in_a_new_run(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.says("calling the tests")
     eventually(lambda: issue.session and issue.session.agent.calling, "its call is seen")
     world.time_passes(minutes=20)
     assert issue.becomes("working").activity is Activity.ACTIVE
     issue.agent.is_killed()
-    again = issue.agent.hears("was stopped before you had finished")
-    assert again["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
     assert "start:crash:r2" in world.store.facts(issue.id).done
 
 
 def test_a_usage_limit_pauses_and_what_was_interrupted_goes_on_by_itself(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     until = world.clock() + timedelta(seconds=3)
     issue.agent.says(f"limited {until.isoformat()} You've hit your limit.")
-    again = issue.agent.hears("was stopped before you had finished")
+    again = issue.agent.goes_on()
     assert (again["run"], world.clock() > until) == (2, True)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     assert issue.pull
@@ -55,8 +47,7 @@ def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: Wo
     said = subprocess.run(asked, capture_output=True, text=True, check=True)
     os.kill(int(said.stdout), signal.SIGKILL)
     for issue in issues:
-        again = issue.agent.hears("was stopped before you had finished")
-        assert again["run"] == 2
+        assert issue.agent.goes_on()["run"] == 2
     for issue in issues:
         facts = world.store.facts(issue.id)
         assert "start:lost:r2" in facts.done
@@ -67,8 +58,7 @@ def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: Wo
 def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
     world: World,
 ) -> None:
-    issue = begun(world, park_seconds=10_000_000)
-    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    issue = world.agent_opens_a_pull(park_seconds=10_000_000)
     pull = issue.pull.ci_passes()
     issue.becomes("review_pending")
     for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):

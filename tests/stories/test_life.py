@@ -8,20 +8,10 @@ from bot.store import Ordered
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
 
-RESUMED = "was stopped before you had finished"
-
-
-def begun(world: World, **policy: object) -> IssueStory:
-    world.bot_starts(policy)
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
-    return issue
-
 
 def reviewed(world: World, **policy: object) -> IssueStory:
     """As far as a pull request that waits for its review."""
-    issue = begun(world, **policy)
-    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    issue = world.agent_opens_a_pull(**policy)
     issue.pull.ci_passes()
     issue.becomes("review_pending")
     return issue
@@ -33,21 +23,21 @@ def is_told(issue: IssueStory, text: str) -> None:
 
 
 def test_a_person_pauses_and_resumes_an_agent_in_the_middle_of_its_work(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.writes({"half.txt": "half\n"})
     issue.issue.comment("/mergewright pause", by=ALICE)
     issue.becomes("paused")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
     assert "park:work:r1" in world.store.facts(issue.id).done
     issue.issue.comment("/mergewright resume", by=ALICE)
-    assert issue.agent.hears(RESUMED)["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     issue.agent.commits({"half.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
 
 
 def restarts(issue: IssueStory) -> None:
     issue.issue.comment("/mergewright restart", by=ALICE)
-    assert issue.agent.hears(RESUMED)["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     eventually(lambda: issue.session and issue.session.agent.run == 2, "the second run is seen")
 
 
@@ -55,7 +45,7 @@ def restarts(issue: IssueStory) -> None:
     "status", ["working", "needs_input", "ci_failed", "review_pending", "changes_requested"]
 )
 def test_a_restart_begins_a_new_run_whatever_the_session_is_at(world: World, status: str) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     if status == "working":
         issue.agent.writes({"a.txt": "a\n"})
     elif status == "needs_input":
@@ -87,7 +77,7 @@ def test_a_restart_of_what_does_not_run_is_explained(world: World, status: str) 
 
 
 def test_a_budget_that_is_reached_pauses_until_it_is_raised(world: World) -> None:
-    issue = begun(world, session_usd=1.0)
+    issue = world.agent_begins(session_usd=1.0)
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 0.85})}")
     is_told(issue, "80% of the 1.00 USD of this session are used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
@@ -96,7 +86,7 @@ def test_a_budget_that_is_reached_pauses_until_it_is_raised(world: World) -> Non
     issue.issue.comment("/mergewright resume", by=ALICE)
     is_told(issue, "It stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)
-    assert issue.agent.hears(RESUMED)["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     issue.becomes("working")
 
 
@@ -110,17 +100,17 @@ def test_a_pull_request_that_is_closed_and_opened_again_goes_on(world: World) ->
     issue.pull.pull.close(by=ALICE)
     world.waits_for_the_next_second()
     issue.pull.pull.reopen(by=ALICE)
-    assert issue.agent.hears(RESUMED)["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
     assert issue.becomes("review_pending").restored_at is not None
 
 
 def test_an_issue_that_is_closed_and_opened_again_goes_on(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.issue.close(by=ALICE)
     issue.becomes("done")
     world.waits_for_the_next_second()
     issue.issue.reopen(by=ALICE)
-    assert issue.agent.hears(RESUMED)["run"] == 2
+    assert issue.agent.goes_on()["run"] == 2
 
 
 def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None:
@@ -139,7 +129,7 @@ def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None
 
 
 def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.asks("Which colour?")
     issue.becomes("needs_input")
     eventually(lambda: "mergewright:needs-input" in issue.issue.labels, "people are called")
@@ -154,7 +144,7 @@ def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None
 
 
 def test_what_is_told_to_an_agent_that_asks_reaches_it_where_it_waits(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     issue.agent.asks("Which colour?")
     issue.becomes("needs_input")
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
@@ -186,7 +176,7 @@ def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) ->
 
 
 def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: World) -> None:
-    issue = begun(world)
+    issue = world.agent_begins()
     world.github.fail_next("POST", r"/pulls$", status=502, times=4)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     branch = eventually(lambda: issue.session and issue.session.branch, "its branch")

@@ -47,9 +47,7 @@ def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world:
 
 
 def test_after_an_absence_agents_are_looked_at_before_they_are_judged(world: World) -> None:
-    world.bot_starts()
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
+    issue = world.agent_begins()
     issue.becomes("working")
     world.bot_stops()
     issue.agent.asks("Which colour?")
@@ -86,9 +84,7 @@ def test_what_people_asked_for_while_webhooks_were_lost_is_sent_again_and_done(
     world: World,
 ) -> None:
     world.has_an_app()
-    world.bot_starts()
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
+    issue = world.agent_begins()
     world.bot_stops()
     before = len(world.github.deliveries)
     issue.issue.comment("/mergewright pause", by=ALICE)
@@ -100,9 +96,7 @@ def test_what_people_asked_for_while_webhooks_were_lost_is_sent_again_and_done(
 
 
 def test_a_delivery_that_is_sent_again_is_not_done_again(world: World) -> None:
-    world.bot_starts()
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
+    issue = world.agent_begins()
     eventually(issue.said, "the start is told")
     for delivery in [d for d in world.github.deliveries if d.event == "issues"]:
         again = world.github.redeliver(delivery.id)

@@ -6,22 +6,13 @@ from typing import Any
 import pytest
 
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, IssueStory, World
-
-
-def working(world: World, **policy: object) -> IssueStory:
-    """A session whose first commit has a pull request."""
-    world.bot_starts(policy)
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
-    assert issue.pull
-    return issue
+from tests.world.world import ALICE, World
 
 
 def test_after_three_failed_repairs_people_are_asked_and_a_persons_push_clears_it(
     world: World,
 ) -> None:
-    issue = working(world)
+    issue = world.agent_opens_a_pull()
     pull = issue.pull
     for number in range(3):
         head = pull.pull.head
@@ -50,7 +41,7 @@ def test_after_three_failed_repairs_people_are_asked_and_a_persons_push_clears_i
 
 
 def test_a_person_pushes_to_the_branch_while_the_agent_is_in_its_turn(world: World) -> None:
-    issue = working(world)
+    issue = world.agent_opens_a_pull()
     pull = issue.pull
     pull.pull.comment("Please write two.", by=ALICE)
     issue.agent.hears("Please write two.")
@@ -74,7 +65,7 @@ def test_a_person_pushes_to_the_branch_while_the_agent_is_in_its_turn(world: Wor
 def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issue = working(world)
+    issue = world.agent_opens_a_pull()
     store, theirs, unmarked = world.store, "", list[str]()
     mark = store.mark_done
 
@@ -101,7 +92,7 @@ def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
 def test_a_person_takes_a_commit_of_the_agent_off_the_branch_and_it_stays_off(
     world: World,
 ) -> None:
-    issue = working(world)
+    issue = world.agent_opens_a_pull()
     pull = issue.pull
     first = pull.pull.head
     pull.pull.comment("Please write two.", by=ALICE)
@@ -123,7 +114,7 @@ def test_a_person_takes_a_commit_of_the_agent_off_the_branch_and_it_stays_off(
 
 
 def test_github_brings_the_base_in_and_the_approval_stays(world: World) -> None:
-    issue = working(world)
+    issue = world.agent_opens_a_pull()
     pull = issue.pull.ci_passes()
     first = pull.pull.head
     world.repo.push("main", {"other.txt": "theirs\n"}, by=ALICE)
@@ -138,7 +129,7 @@ def test_github_brings_the_base_in_and_the_approval_stays(world: World) -> None:
 
 
 def test_checks_that_were_cancelled_run_once_more_before_people_are_asked(world: World) -> None:
-    issue = working(world, settle_seconds=1)
+    issue = world.agent_opens_a_pull(settle_seconds=1)
     pull = issue.pull
     pull.pull.check("unit", conclusion="cancelled", suite="ci")
     (again,) = eventually(

@@ -167,6 +167,20 @@ class World:
     def issue(self, title: str = "More widgets", body: str = "We need more.") -> "IssueStory":
         return IssueStory(self, self.repo.open_issue(title, body, by=ALICE))
 
+    def agent_begins(self, **policy: object) -> "IssueStory":
+        """Start a bot and label an issue; its agent has heard of it."""
+        self.bot_starts(policy)
+        issue = self.issue("Add widgets").is_labelled()
+        issue.agent.starts()
+        return issue
+
+    def agent_opens_a_pull(self, **policy: object) -> "IssueStory":
+        """The same, as far as a first commit that has a pull request."""
+        issue = self.agent_begins(**policy)
+        issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+        assert issue.pull
+        return issue
+
     def time_passes(self, **much: float) -> None:
         """The bot's clock and the agents' go on: `days=3`. GitHub keeps the real time."""
         self.clock.leaps(timedelta(**much))
@@ -288,6 +302,10 @@ class AgentStory:
     def starts(self) -> dict[str, Any]:
         """Wait for its first prompt."""
         return eventually(lambda: self.heard, f"the agent of {self._story.id} starts")[0]
+
+    def goes_on(self) -> dict[str, Any]:
+        """Wait for the prompt of a run that follows one which was stopped."""
+        return self.hears("was stopped before you had finished")
 
 
 class PullStory:
