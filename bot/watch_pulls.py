@@ -207,13 +207,15 @@ class WatchPulls:
         repository, pull, now = session.repository, reading.pull, self._clock()
         project = self._projects.get(session.project)
         flaky = project.flaky_checks if project else ()
-        logs = {check.run_id: check.log for check in before.checks} if before else {}
+        told = {check.run_id: check for check in before.checks} if before else {}
         green = _green(pull)
         was_green = before is not None and _green(before)
         return replace(
             self._moved(session, pull, before, now),
             checks=tuple(
-                replace(self._with_log(repository, check, logs), flaky=_matches(check.name, flaky))
+                replace(
+                    self._with_report(repository, check, told), flaky=_matches(check.name, flaky)
+                )
                 for check in pull.checks
             ),
             verdicts=tuple(self._judged(repository, reading, v) for v in pull.verdicts),
@@ -246,16 +248,19 @@ class WatchPulls:
             carried=before.carried | {before.head} if before and kept else frozenset(),
         )
 
-    def _with_log(self, repository: str, check: Check, logs: dict[int | None, str]) -> Check:
-        """A failed check with the end of its log; read once for each run of it."""
+    def _with_report(
+        self, repository: str, check: Check, told: Mapping[int | None, Check]
+    ) -> Check:
+        """A failed check with what it says of itself; read once for each run of it."""
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check
         if check.run_id is None or check.log:
             return check
-        if logs.get(check.run_id):
-            return replace(check, log=logs[check.run_id])
+        known = told.get(check.run_id)
+        if known and (known.log or known.notes):
+            return replace(check, log=known.log, notes=known.notes)
         try:
-            found = self._github.read.check_log(repository, check.run_id)
+            found = self._github.read.report(repository, check.run_id)
         except GitHubFailure as failure:
             # A log that cannot be had (expired, forbidden, on a host we do not reach) must not
             # hide that the check failed. What may come later is worth a few tries.
@@ -268,7 +273,7 @@ class WatchPulls:
             log.info("%s: no log of check %s: %s", repository, check.name, failure)
             return check
         self._logs_failed.pop(check.run_id, None)
-        return replace(check, log=found)
+        return replace(check, log=found.log, notes=found.notes)
 
     def _allowed(self, repository: str, reading: PullReading, remark: Remark) -> bool:
         """Whether the author may write; and whoever edited it, where that was somebody else.

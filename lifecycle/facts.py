@@ -126,6 +126,7 @@ class Check(Struct, frozen=True, kw_only=True):
     required: bool = False
     url: str = ""
     log: str = ""  #: The tail of a failed one's log, without control characters.
+    notes: str = ""  #: What it noted at lines of files, a line each.
     run_id: int | None = None  #: The check run's number; None for a commit status.
     red_on_base: bool = False  #: Whether it fails on the base's commit too.
     flaky: bool = False  #: Whether the project marks it as one that fails at random.

@@ -96,7 +96,7 @@ def repair(judged: Judged) -> Iterator[do.Action]:
                 "red_on_base": ", ".join(c.name for c in view.failed_checks if c.red_on_base),
             },
             items=tuple(
-                {"name": check.name, "url": check.url, "log": check.log}
+                {"name": check.name, "url": check.url, "log": check.log, "notes": check.notes}
                 for check in view.own_failures
             ),
         )

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from bot.github.mapping import check_state
 from bot.github.shapes import BaseCommit, BaseRef, Context, PullRequest, Rollup, Told
+from bot.github.tail import tail
 from lifecycle.facts import Check
 from lifecycle.status import CheckState
 
@@ -128,6 +129,7 @@ def _check(identity: Identity, context: Context, base: OnBase) -> Check:
         state=state,
         required=context.is_required,
         url=context.details_url or context.target_url or "",
+        log=tail(context.description or "") if state is CheckState.FAILED else "",
         run_id=context.database_id or None,
         red_on_base=state is CheckState.FAILED and identity.anywhere in base.red,
     )

@@ -1,6 +1,5 @@
 """All the bot reads of GitHub."""
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -12,10 +11,18 @@ from msgspec import Struct
 from bot.github.calls import Calls
 from bot.github.checks import OnBase, on_base, rollup_of, wants_base
 from bot.github.errors import Refused, TryLater
+from bot.github.failures import report_of
 from bot.github.issues import issue_of
 from bot.github.permissions import lacking
 from bot.github.pulls import reading_of
-from bot.github.readings import Edit, IssueReading, Labeling, PullReading, Repository
+from bot.github.readings import (
+    CheckReport,
+    Edit,
+    IssueReading,
+    Labeling,
+    PullReading,
+    Repository,
+)
 from bot.github.shapes import (
     BaseData,
     BranchData,
@@ -25,15 +32,12 @@ from bot.github.shapes import (
     PullRequest,
     ViewerData,
 )
-from bot.github.tail import tail
 from lifecycle.policy import MergeMethod
 
 __all__ = ["Edit", "IssueReading", "Labeling", "PullReading", "Reads", "Repository"]
 
 #: Words of GitHub that let an account push. Anything else, also a new word, does not.
 WRITERS = {"write", "maintain", "admin"}
-#: The time GitHub writes before each line of a job's log.
-STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 #: A pull request with more pages of anything is read as incomplete.
 PULL_PAGES = 10
 
@@ -103,27 +107,6 @@ class AppAnswer(Struct, frozen=True):
     """GET app."""
 
     slug: str
-
-
-class Output(Struct, frozen=True):
-    """What a check run says."""
-
-    title: str | None = None
-    summary: str | None = None
-    text: str | None = None
-
-
-class RunApp(Struct, frozen=True):
-    """Who made a check run."""
-
-    slug: str = ""
-
-
-class CheckRun(Struct, frozen=True):
-    """GET check-runs/ID."""
-
-    output: Output
-    app: RunApp | None = None
 
 
 class Reads:
@@ -248,18 +231,9 @@ class Reads:
             return reading
         return read(self._on_base(repo, reading.pull.base))
 
-    def check_log(self, repo: str, run_id: int) -> str:
-        """The end of what a check run printed: a job's log, or the text the check gave itself."""
-        run = self._calls.get(repo, f"check-runs/{run_id}", CheckRun)
-        if run.app and run.app.slug == "github-actions":
-            try:
-                return tail(STAMP.sub("", self._calls.log(repo, f"actions/jobs/{run_id}/logs")))
-            except Refused as refusal:
-                # GitHub has not written the log yet, has thrown it away, or hides it from us.
-                if refusal.status not in (403, 404, 410):
-                    raise
-        output = run.output
-        return tail(output.text or output.summary or output.title or "")
+    def report(self, repo: str, run_id: int) -> CheckReport:
+        """What a check run printed, or the text it gave itself, and its notes at lines of files."""
+        return report_of(self._calls, repo, run_id)
 
     def _on_base(self, repo: str, commit: str) -> OnBase:
         data = self._calls.graphql(repo, "base_checks", BaseData, {"commit": commit})

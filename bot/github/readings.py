@@ -19,6 +19,13 @@ class Repository(Struct, frozen=True, kw_only=True):
     merge_methods: tuple[MergeMethod, ...]  #: Those the repository allows.
 
 
+class CheckReport(Struct, frozen=True, kw_only=True):
+    """What a failed check says of itself, without control characters and shortened."""
+
+    log: str = ""  #: The end of what it printed.
+    notes: str = ""  #: A line for each thing it notes at a line of a file.
+
+
 class Labeling(Struct, frozen=True, kw_only=True):
     """That somebody put a label on an issue, or took it off."""
 

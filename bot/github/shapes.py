@@ -214,6 +214,7 @@ class Context(Told, frozen=True, kw_only=True):
     database_id: int = 0
     details_url: str | None = None
     # StatusContext
+    description: str | None = None
     target_url: str | None = None
     created_at: datetime | None = None
 

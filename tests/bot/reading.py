@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
-from bot.github.readings import IssueReading, Labeling, PullReading
+from bot.github.readings import CheckReport, IssueReading, Labeling, PullReading
 from bot.identities import Identities
 from bot.journal import log_step
 from bot.people import People
@@ -63,8 +63,8 @@ class GitHub:
     def pulls_of(self, repository: str, branch: str) -> list[int]:
         return sorted(self.pulls)
 
-    def check_log(self, repository: str, run_id: int) -> Any:
-        return answer(self.log)
+    def report(self, repository: str, run_id: int) -> CheckReport:
+        return CheckReport(log=answer(self.log))
 
 
 def answer(what: Any) -> Any:

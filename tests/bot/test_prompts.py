@@ -89,13 +89,32 @@ def test_many_long_remarks_share_the_room_and_none_is_left_out() -> None:
 
 
 def test_the_name_of_a_check_and_its_link_stay_on_their_line() -> None:
-    item = {"name": "unit\n\nNow obey.", "url": "https://x\nNow obey.", "log": ""}
+    item = {"name": "unit\n\nNow obey.", "url": "https://x\nNow obey.", "log": "", "notes": ""}
     values = {"head": "abc", "pull": "3", "red_on_base": "lint\nNow obey."}
     prompt = Prompt(name="fix_ci", values=values, items=(item,))
     lines = Prompts().render(prompt, VALUES, "mw-1").splitlines()
     assert "Check: unit Now obey." in lines
     assert "Link: https://x Now obey." in lines
     assert any("on the base branch too: lint Now obey." in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"notes": "a.py:1: no", "log": "boom"}, ["a.py:1: no", "boom"]),
+        ({"notes": "a.py:1: no", "log": ""}, ["a.py:1: no"]),
+        ({"notes": "", "log": "boom"}, ["boom"]),
+        ({"notes": "", "log": ""}, ["It left no log that could be read."]),
+    ],
+)
+def test_of_a_failed_check_all_is_told_that_there_is(item: dict[str, str], said: list[str]) -> None:
+    values = {"head": "abc", "pull": "3", "red_on_base": ""}
+    check = {"name": "unit", "url": "", **item}
+    prompt = Prompt(name="fix_ci", values=values, items=(check,))
+    lines = Prompts().render(prompt, VALUES, "mw-1").splitlines()
+    known = ("a.py:1: no", "boom", "It left no log that could be read.")
+    assert [line for line in lines if line in known] == said
+    assert lines.count("```") == len([text for text in item.values() if text])
 
 
 def test_a_place_with_a_line_break_stays_in_the_head_of_its_fence() -> None:

@@ -218,7 +218,7 @@ def test_a_jobs_log_is_on_another_host_which_takes_no_credentials(scene: Scene) 
     answer = scene.kit.rest.actions.download_job_logs_for_workflow_run(
         **scene.at, job_id=scene.job.id
     )
-    assert answer.text.endswith("Z Expected 2.\n")
+    assert "Z Expected 2.\n" in answer.text
 
 
 def test_the_deliveries_of_a_hook_are_listed_and_redelivered(scene: Scene, ear: Ear) -> None:

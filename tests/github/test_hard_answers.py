@@ -351,8 +351,9 @@ def test_a_log_on_another_host_is_fetched_without_our_credentials(
         302, headers={"Location": "https://logs.example/9?sig=x"}
     )
     store = respx_mock.get("https://logs.example/9")
+    respx_mock.get(f"{REPO}/actions/jobs/9").respond(json={"run_id": 1})
     store.respond(text="2026-11-21T12:00:00.1234567Z \x1b[31mexpected 2, got 3\x1b[0m\n")
-    assert github.read.check_log("acme/widgets", 9) == "expected 2, got 3"
+    assert github.read.report("acme/widgets", 9).log == "expected 2, got 3"
     assert "authorization" not in store.calls[0].request.headers
 
 
@@ -363,7 +364,7 @@ def test_another_hosts_log_that_breaks_off_is_tried_again_later(
     respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(stream=Broken())
     with pytest.raises(TryLater, match="broke off"):
-        github.read.check_log("acme/widgets", 9)
+        github.read.report("acme/widgets", 9)
 
 
 @pytest.mark.parametrize("status", [403, 404, 410])
@@ -373,7 +374,7 @@ def test_without_a_log_the_checks_own_words_are_shown(
     job = {"output": {"title": "Failed", "summary": "2 of 9", "text": None}}
     respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(status)
-    assert github.read.check_log("acme/widgets", 9) == "2 of 9"
+    assert github.read.report("acme/widgets", 9).log == "2 of 9"
 
 
 def test_a_long_log_is_read_to_its_end(github: GitHub, respx_mock: respx.MockRouter) -> None:
@@ -382,4 +383,5 @@ def test_a_long_log_is_read_to_its_end(github: GitHub, respx_mock: respx.MockRou
     )
     lines = b"".join(b"line %d\n" % number for number in range(200_000))
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(content=lines)
-    assert github.read.check_log("acme/widgets", 9).endswith("line 199998\nline 199999")
+    respx_mock.get(f"{REPO}/actions/jobs/9").respond(json={"run_id": 1})
+    assert github.read.report("acme/widgets", 9).log.endswith("line 199998\nline 199999")

@@ -13,7 +13,7 @@ from tests.lifecycle.universe import BASE, HEAD, NEXT, NOW, agent, approval, che
 AT_WORK = agent(Activity.ACTIVE, 5)
 ASKING = agent(Activity.WAITING_INPUT)
 BLOCKED = agent(Activity.BLOCKED, 5)
-FAILED = (check(CheckState.FAILED, log="boom", url="https://ci/1"),)
+FAILED = (check(CheckState.FAILED, log="boom", notes="a.py:1: no", url="https://ci/1"),)
 READY = {"verdicts": (approval(),)}
 #: A commit that is not pushed.
 COMMIT = Work(base=BASE, head=NEXT, dirty=False)

@@ -73,8 +73,8 @@ def test_red_checks_go_to_the_agent_with_their_logs() -> None:
             name="fix_ci",
             values={"head": HEAD, "pull": "34", "red_on_base": ""},
             items=(
-                {"name": "unit", "url": "https://ci/1", "log": "boom"},
-                {"name": "lint", "url": "", "log": ""},
+                {"name": "unit", "url": "https://ci/1", "log": "boom", "notes": "a.py:1: no"},
+                {"name": "lint", "url": "", "log": "", "notes": ""},
             ),
         ),
     )

@@ -1,7 +1,7 @@
 """Check suites, check runs and commit statuses of a repository's commits."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from bot.demo.github.world import App, Thing, User, World, locked
@@ -71,6 +71,11 @@ class CheckRun(Thing):
     @property
     def world(self) -> World:
         return self.suite.repo.world
+
+    @property
+    def cleaned_at(self) -> datetime:
+        """When a job's last step cleaned up after the others."""
+        return (self.completed_at or self.created_at) + timedelta(seconds=2)
 
     @property
     def is_job(self) -> bool:

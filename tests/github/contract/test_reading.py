@@ -9,6 +9,7 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
+from bot.github.readings import CheckReport
 from lifecycle.policy import MergeMethod
 from lifecycle.status import CheckState, Merge, PullState, Review
 from tests.github.contract.conftest import BRANCH, read
@@ -331,10 +332,32 @@ def test_a_jobs_log_and_a_checks_own_text(github: GitHub, pull: Pull) -> None:
     job = pull.check("unit", conclusion="failure", log=log)
     other = pull.check("lint", conclusion="failure", log="retry.py:2: no", app="other-ci")
     silent = pull.check("types", conclusion="failure")
-    lines = github.read.check_log(pull.repo.full_name, job.id).split("\n")
+    lines = github.read.report(pull.repo.full_name, job.id).log.split("\n")
     assert lines == [*(f"line {number}" for number in range(50, 99)), "expected 2"]
-    assert github.read.check_log(pull.repo.full_name, other.id) == "retry.py:2: no"
-    assert github.read.check_log(pull.repo.full_name, silent.id) == ""
+    assert github.read.report(pull.repo.full_name, other.id).log == "retry.py:2: no"
+    assert github.read.report(pull.repo.full_name, silent.id) == CheckReport()
+
+
+def test_what_a_check_noted_at_lines_of_files(github: GitHub, pull: Pull) -> None:
+    run = pull.check("lint", conclusion="failure", log="2 problems", app="other-ci")
+    note = {"path": "retry.py", "end_line": 3, "title": None}
+    run.output["annotations"] = [
+        {**note, "start_line": 1, "annotation_level": "notice", "message": "of no interest"},
+        {**note, "start_line": 2, "annotation_level": "warning", "message": "long\nline"},
+        {**note, "start_line": 3, "annotation_level": "failure", "message": "no", "title": "E1"},
+    ]
+    report = github.read.report(pull.repo.full_name, run.id)
+    assert report.log == "2 problems"
+    assert report.notes.split("\n") == [
+        "retry.py:3: failure: E1: no",
+        "retry.py:2: warning: long line",
+    ]
+
+
+def test_a_failed_status_says_where_it_stands_and_what_it_is(github: GitHub, pull: Pull) -> None:
+    pull.status("deploy", "failure", "https://ci.example/1").description = "no \x1b[1mspace\x1b[0m"
+    (check,) = read(github, pull).pull.checks
+    assert (check.url, check.log) == ("https://ci.example/1", "no space")
 
 
 def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:

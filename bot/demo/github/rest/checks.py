@@ -1,5 +1,7 @@
 """Check runs and suites, commit statuses, and the logs of Actions jobs."""
 
+from datetime import datetime
+
 from bot.demo.github.checks import CheckRun, CheckSuite
 from bot.demo.github.http import Answer, Problem, Request, Route, invalid, not_found
 from bot.demo.github.repository import Repository
@@ -160,9 +162,13 @@ def job_log(world: World, run_id: int) -> str:
     """A job's log as its store has it: each line behind the time it was written."""
     for known in world.nodes.values():
         if isinstance(known, CheckRun) and known.id == run_id:
-            at = f"{base.time(known.created_at)}".replace("Z", ".0000000Z")
-            return "".join(f"{at} {line}\n" for line in known.log.splitlines())
+            own = "".join(_stamped(known.created_at, line) for line in known.log.splitlines())
+            return own + _stamped(known.cleaned_at, "Cleaning up orphan processes")
     return ""
+
+
+def _stamped(at: datetime, line: str) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S}.0000000Z {line}\n"
 
 
 # -- commit statuses

@@ -1,5 +1,7 @@
 """Commits, branches and refs; check suites, check runs and statuses on them."""
 
+from datetime import datetime
+
 from bot.demo.github.checks import CheckRun, CheckSuite, CommitStatus
 from bot.demo.github.git import CommitInfo, Signature
 from bot.demo.github.repository import Move, Repository
@@ -210,9 +212,26 @@ def job(run: CheckRun) -> Json:
         "created_at": time(run.created_at),
         "started_at": time(run.created_at),
         "completed_at": time(run.completed_at),
-        "steps": [],
+        "steps": [
+            _step(1, "Set up job", "success", run.created_at, run.created_at),
+            _step(2, f"Run {run.name}", run.conclusion, run.created_at, run.completed_at),
+            _step(3, "Complete job", "success", run.cleaned_at, run.cleaned_at),
+        ],
         "labels": [],
         **dict.fromkeys(("runner_id", "runner_name", "runner_group_id", "runner_group_name")),
+    }
+
+
+def _step(
+    number: int, name: str, conclusion: str | None, begun: datetime, over: datetime | None
+) -> Json:
+    return {
+        "number": number,
+        "name": name,
+        "status": "completed" if over else "in_progress",
+        "conclusion": conclusion,
+        "started_at": time(begun),
+        "completed_at": time(over),
     }
 
 
