@@ -44,7 +44,6 @@ HISTORY: Final[Mapping[str, str]] = {
     "done": "{action}: {result}",
     "given_up": "{action}: {error}",
     "taken_back": "{action}: its cause is gone",
-    "revived": "{action} is tried again",
     "freeze": "no effect goes out any more ({scope})",
     "unfreeze": "effects go out again ({scope})",
 }

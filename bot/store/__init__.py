@@ -18,7 +18,6 @@ from bot.store.retention import Tenant
 from bot.store.store import Store
 from bot.store.values import (
     Accepted,
-    DeadLetter,
     Delivery,
     Due,
     DueTouch,
@@ -42,7 +41,6 @@ __all__ = [
     "BOT",
     "Accepted",
     "BadRow",
-    "DeadLetter",
     "Delivery",
     "Due",
     "DueTouch",

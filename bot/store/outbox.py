@@ -12,7 +12,7 @@ from bot.store.observe import add_observations
 from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
 from bot.store.sessions import wake
 from bot.store.touches import add_touches
-from bot.store.values import DeadLetter, Due, Kind, Observed, Ordered, Touch
+from bot.store.values import Due, Kind, Observed, Ordered, Touch
 from lifecycle.actions import Action
 from lifecycle.status import Reason
 
@@ -26,9 +26,6 @@ DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
     ORDER BY first.created, seq LIMIT ?2"""
-DEAD = """SELECT seq, session, repository, action, attempts, outbox.reason, error, done_at
-    FROM outbox JOIN sessions ON sessions.id = outbox.session
-    WHERE outbox.state = 'dead' ORDER BY seq"""
 _ENDING = """SELECT EXISTS (SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
     AND action ->> 'type' IN ('stop', 'release'))"""
 ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
@@ -39,9 +36,6 @@ _RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
     WHERE seq = ? AND state = 'due' RETURNING session"""
 _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
     attempts = attempts + 1 WHERE seq = ? AND state = 'due' RETURNING session, key"""
-_REVIVE = """UPDATE outbox SET state = 'due', reason = '', error = '', done_at = NULL,
-    attempts = 0, next_at = ? WHERE seq = ? AND state = 'dead' RETURNING session, key"""
-
 _TAKE_UP = "UPDATE outbox SET next_at = ?1 WHERE state = 'due' AND next_at < ?1"
 _HOLD = "UPDATE outbox SET next_at = ? WHERE seq = ? AND state = 'due'"
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
@@ -118,16 +112,6 @@ class Outbox(Base):
         """Leave an action alone for a while; that is not a failed try."""
         self.write(lambda connection: connection.execute(_HOLD, (until.timestamp(), seq)))
 
-    def revive(self, seq: int) -> None:
-        """A person asks to try a dead one again, at once."""
-        now = self.clock()
-        self._change(_REVIVE, (now.timestamp(), seq), Kind.REVIVED, {}, now)
-
-    def dead_letters(self) -> list[DeadLetter]:
-        """The actions that were given up, oldest first."""
-        with self._read() as connection:
-            return list(readable(_dead_letter, connection.execute(DEAD)))
-
     def outbox(self, session: str, limit: int = 200) -> list[Ordered]:
         """The actions last written down for a session, newest first."""
         with self._read() as connection:
@@ -197,17 +181,4 @@ def _ordered(row: Row) -> Ordered:
         reason=row["reason"],
         error=row["error"],
         action=decoded(_action, row, "outbox", "seq", "action"),
-    )
-
-
-def _dead_letter(row: Row) -> DeadLetter:
-    return DeadLetter(
-        seq=row["seq"],
-        session=row["session"],
-        repository=row["repository"],
-        action=decoded(_action, row, "outbox", "seq", "action"),
-        attempts=row["attempts"],
-        reason=row["reason"],
-        error=row["error"],
-        at=moment(row["done_at"]),
     )

@@ -167,6 +167,7 @@ WHOLE_LIFECYCLE = (
     "ALTER TABLE sessions DROP COLUMN claimed_until",
     "ALTER TABLE sessions DROP COLUMN epoch",
     "DROP INDEX sessions_queued",
+    "DROP INDEX outbox_dead",
     # All that the line is made of, so that it is read without the large columns.
     """CREATE INDEX sessions_wanting ON sessions (
         wanted_since, id, project, agent_type, agent_name, requester, priority, waits

@@ -241,19 +241,6 @@ class Ordered(Struct, frozen=True, kw_only=True):
     action: Action
 
 
-class DeadLetter(Struct, frozen=True, kw_only=True):
-    """An action that was given up."""
-
-    seq: int
-    session: str
-    repository: str
-    action: Action
-    attempts: int
-    reason: str
-    error: str
-    at: datetime
-
-
 class Kind(StrEnum):
     """What can happen to a session: every kind of row its history has."""
 
@@ -265,7 +252,6 @@ class Kind(StrEnum):
     DONE = "done"  #: An action was carried out; likewise below.
     GIVEN_UP = "given_up"
     TAKEN_BACK = "taken_back"
-    REVIVED = "revived"  #: A person asked to try one again that was given up.
     FREEZE = "freeze"
     UNFREEZE = "unfreeze"
 

@@ -75,7 +75,6 @@ def steps(store: Store) -> list[Callable[[], object]]:
         visit,
         lambda: store.mark_done(1, "", NOW, observed=seen, touches=[touch]),
         lambda: store.mark_dead(2, Reason.ACTION_FAILED, "403", NOW),
-        lambda: store.revive(2),
         lambda: store.observe([pulls], NOW),
         lambda: store.settle_touch(store.due_touches(NOW, ("issue:",))[0]),
         lambda: store.note("widgets-12", Kind.OBSERVED, "ada", {}, NOW),

@@ -131,15 +131,15 @@ def test_marking_twice_repeats_nothing(room: Room, store: Store, name: str) -> N
     assert store.due_visits(later) == []
 
 
-def test_a_dead_letter_is_shown_and_lets_the_next_go_on(
+def test_what_was_given_up_is_shown_and_lets_the_next_go_on(
     room: Room, store: Store, name: str
 ) -> None:
     (first,) = store.due_actions(room.now)
     store.mark_dead(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
     store.mark_retry(first.seq, "late", room.now)
-    (letter,) = store.dead_letters()
-    assert (letter.action, letter.session, letter.attempts) == (FIRST, name, 1)
-    assert (letter.reason, letter.error, letter.at) == (
+    (_, shown) = store.outbox(name)
+    assert (shown.action, shown.state, shown.tries) == (FIRST, "dead", 1)
+    assert (shown.reason, shown.error, shown.done_at) == (
         "action_failed",
         "403: may not comment",
         room.now,
@@ -148,15 +148,14 @@ def test_a_dead_letter_is_shown_and_lets_the_next_go_on(
     assert [due.action for due in store.due_actions(room.now)] == [SECOND]
 
 
-def test_a_person_may_have_a_dead_letter_tried_again(room: Room, store: Store, name: str) -> None:
+def test_what_was_given_up_is_tried_again_where_it_is_asked_for_anew(
+    room: Room, store: Store, name: str
+) -> None:
     (first,) = store.due_actions(room.now)
     store.mark_dead(first.seq, Reason.ACTION_FAILED, "403", room.now)
-    room.decides(name, recheck_at=None)
     room.clock.passes(60)
-    store.revive(first.seq)
-    assert store.dead_letters() == []
+    assert room.decides(name, FIRST) == ["first"]
     assert store.facts(name).failures == {}
-    assert store.due_visits(room.now) == [name]
     (due,) = store.due_actions(room.now)
     assert (due.seq, due.attempts) == (first.seq, 0)
 
