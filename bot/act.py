@@ -81,6 +81,8 @@ class Act:
         """What the configuration lacks for this action; a stop needs nothing of it."""
         if not isinstance(action, actions.Stop) and session.project not in self._sites.projects:
             return f"[projects.{session.project}]"
+        if isinstance(action, actions.Start) and action.agent:
+            return "" if self._agents.knows(action.agent) else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.Tell)
         if runs and session.agent_type not in self._sites.programs:
             return f"[agent-types.{session.agent_type}]"

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
+from bot.identities import Identities
 from bot.outbox import Check, Impossible, Later, Moot, Outcome
 from bot.prompts import Prompts
 from bot.releases import end_programs, release
@@ -41,7 +42,7 @@ class Agents:
         prompts: Prompts,
         watch: WatchAgents,
         archive: Archive,
-        system_prompts: Mapping[str, str],
+        identities: Identities,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -50,11 +51,19 @@ class Agents:
         self._prompts = prompts
         self._watch = watch
         self._archive = archive
-        self._system_prompts = system_prompts
+        self._identities = identities
         self._clock = clock
+
+    def knows(self, word: str) -> bool:
+        """Whether an agent, or a type of them, of this name is configured."""
+        return word in self._identities.words
 
     def start(self, session: Session, start: do.Start, check: Check) -> Outcome:
         """Make the workspace whole, end what an earlier run left, start the program."""
+        if start.agent:
+            # Before anything of the new one is there: what the old one wrote is read as its own.
+            end_programs(self._sites, self._archive, session, start.run - 1)
+            session = self._identities.hand_over(session, start.agent)
         project = self._sites.projects[session.project]
         mirror = self._sites.mirror(session.project)
         base_branch = project.base_branch or self._default_branch(session)
@@ -71,7 +80,7 @@ class Agents:
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         program = self._sites.programs[session.agent_type]
         self._archive.put_back(session.id)
-        system = self._system_prompts.get(session.agent_name, "")
+        system = self._identities.system_prompt(session.agent_name)
         command = program.prepare(files, text, start.resume, system)
         launch = Launch(
             name=files.dir.name,
@@ -112,7 +121,7 @@ class Agents:
         mark = keys.visible(session.id, tell.key)
         paste = min(tried, _PASTES - 1)
         handle = self._sites.handle(session.id, tell.run)
-        if tell.prompt.name == "resolve_conflict":
+        if "base" in tell.prompt.values:
             self._sites.mirror(session.project).refresh()
             self._watch.look(session.id)
             check()  # It may be asking something by now, and would take this for the answer.

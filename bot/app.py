@@ -120,13 +120,14 @@ class App:
             clock,
             journal,
         )
+        identities = Identities(self.store, settings.identities, settings.projects)
         self.watch_issues = WatchIssues(
             self.store,
             self.github,
             people,
             self.watch_pulls,
             settings.projects,
-            Identities(self.store, settings.identities, settings.projects),
+            identities,
             clock,
             journal,
         )
@@ -141,9 +142,8 @@ class App:
             self.leading.may_act,
             self._may_speak,
         )
-        self.engine = Engine(self.store, policy, clock, journal, self._doing.kick)
+        self.engine = Engine(self.store, policy, clock, journal, self._doing.kick, identities.words)
         self.archive = Archive(self.sites)
-        system_prompts = {name: one.system_prompt for name, one in settings.identities.items()}
         agents = Agents(
             self.store,
             self.github,
@@ -151,7 +151,7 @@ class App:
             Prompts(),
             self.watch_agents,
             self.archive,
-            system_prompts,
+            identities,
             clock,
         )
         self.retention = Retention(

@@ -1,7 +1,7 @@
 """The visit: facts, one judgement, one record."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -33,8 +33,11 @@ class Engine:
         clock: Clock,
         journal: Journal,
         on_actions: Callable[[], None],
+        agents: Collection[str] = (),
     ) -> None:
+        """`on_actions` says that there is something to do; `agents` may be asked for by people."""
         self._store = store
+        self._agents = tuple(sorted(agents))
         self._policy = policy
         self._clock = clock
         self._journal = journal
@@ -82,7 +85,8 @@ class Engine:
     def _judged(self, visit: Visit, now: datetime) -> Recorded:
         if isinstance(visit.facts, BadRow):
             raise visit.facts
-        return recorded(visit.facts, self._policy, decide(visit.facts, self._policy, now))
+        facts = replace(visit.facts, agents=self._agents)
+        return recorded(facts, self._policy, decide(facts, self._policy, now))
 
     def _write_down(
         self, news: Sequence[tuple[Visit, Recorded]], failed: list[str], now: datetime
@@ -114,7 +118,7 @@ class Engine:
         if isinstance(action, Comment) and action.topic == "answer":
             return True  # What was asked for was judged once, when this was written down.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
-        judged = replace(facts, pending=without)
+        judged = replace(facts, pending=without, agents=self._agents)
         decision = decide(judged, self._policy, self._clock())
         if isinstance(action, Start):
             # Its run is ordered already, so the reaction that asked for it does not ask again.

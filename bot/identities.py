@@ -3,7 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bot.store import Ledger, Store
+from msgspec.structs import replace
+
+from bot.store import Ledger, Session, Store
 from config.settings import AgentSettings, Project
 
 
@@ -29,6 +31,11 @@ class Identities:
         """What may be asked for: the name of an agent, or of an agent type."""
         return {*self._agents, *(kind for one in self._agents.values() for kind in one.types)}
 
+    def system_prompt(self, agent: str) -> str:
+        """What an agent is told before anything else; empty for one that is configured no more."""
+        found = self._agents.get(agent)
+        return found.system_prompt if found else ""
+
     def choose(self, word: str, project: str, requester: str) -> Chosen:
         """The agent for a new session: by name, or of those that run a type who is least busy.
 
@@ -44,6 +51,17 @@ class Identities:
                 return Chosen(last, word)
         busy = self._store.agents_at_work()
         return Chosen(min(able, key=lambda name: (busy.get(name, 0), name)), word)
+
+    def hand_over(self, session: Session, word: str) -> Session:
+        """The session with the agent that is asked for by this word, also in the store.
+
+        Safe to repeat: who has been chosen for it keeps it.
+        """
+        if word in (session.agent_name, session.agent_type):
+            return session
+        chosen = self.choose(word, session.project, session.requester)
+        self._store.assign(session.id, chosen.agent, chosen.agent_type)
+        return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
 
 
 def known(ledgers: Sequence[Ledger], identities: Mapping[str, AgentSettings]) -> list[Ledger]:

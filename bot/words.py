@@ -24,6 +24,7 @@ TOPICS: Final[Mapping[str, str]] = {
         "{sha} was pushed by a person: the agent leaves this branch alone until it is asked for "
         "something here, or somebody writes `/mergewright resume`."
     ),
+    "reviewed": "**{agent}** has read it over:\n\n{text}",
     "done_in": "Done in {sha}.",
     "answer": "{text}",
     "summary": "Everything of `{project}` is finished: {counts}.",

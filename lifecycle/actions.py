@@ -25,6 +25,7 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     run: int
     prompt: Prompt
     resume: str = ""  #: The agent's own conversation to go on with.
+    agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
     covers: tuple[str, ...] = ()  #: Further keys that are done when this is.
 
 

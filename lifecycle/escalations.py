@@ -7,7 +7,7 @@ from lifecycle import keys
 from lifecycle.evidence import clock, names
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
-from lifecycle.status import Reason
+from lifecycle.status import Merge, Reason
 from lifecycle.view import View, spent
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
@@ -47,6 +47,14 @@ def pull_refused(view: View) -> Escalation | None:
 def merge_refused(view: View) -> Escalation | None:
     """GitHub refused to merge this very head."""
     return _given_up(view, f"merge:{view.pull.head}") if view.pull else None
+
+
+def update_refused(view: View) -> Escalation | None:
+    """GitHub refused to bring the base into this very head, which a person asked for."""
+    wish = view.wish("update")
+    if wish is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
+        return None  # A conflict goes to the agent.
+    return _given_up(view, f"update:{wish.key}:{view.pull.head}")
 
 
 def branch_refused(view: View) -> Escalation | None:
@@ -212,6 +220,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     pull_refused,
     branch_refused,
     merge_refused,
+    update_refused,
     message_lost,
     repairs_exhausted,
     repair_in_vain,

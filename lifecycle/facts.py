@@ -255,6 +255,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     start_due: datetime | None = None  #: Since when the start that is written down is being tried.
     waits: str = ""  #: Why it was given no slot, where that was asked for.
     agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
+    agents: tuple[str, ...] = ()  #: Who may be asked for: names of agents and of agent types.
     spent: Spending = Spending()  #: By all its runs since it was last restored.
     spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
     spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lifecycle import actions as do
 from lifecycle.messages import Judged, message
 from lifecycle.policy import MergeMethod, Mode
+from lifecycle.status import Merge
 
 
 def publish(judged: Judged) -> Iterator[do.Action]:
@@ -32,6 +33,16 @@ def update(judged: Judged) -> Iterator[do.Action]:
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.current:
         yield do.UpdateBranch(key=view.update_key, number=pull.number, head=pull.head)
+
+
+def update_asked(judged: Judged) -> Iterator[do.Action]:
+    """A person wants the base brought in where GitHub does not ask for it."""
+    view, pull, wish = judged.view, judged.view.pull, judged.view.wish("update")
+    if pull is None or wish is None or view.past.updated_since(wish.at):
+        return
+    if view.current and pull.merge is not Merge.BEHIND:
+        key = f"update:{wish.key}:{pull.head}"
+        yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
 
 
 def rerun(judged: Judged) -> Iterator[do.Action]:

@@ -68,11 +68,21 @@ def message(
 def pass_on(judged: Judged) -> Iterator[do.Action]:
     """What a person has to say to the agent, also while it waits for an answer."""
     view, agent = judged.view, judged.view.facts.agent
+    asked = judged.signals.talk is Talk.WAITING
     for cause, wish in view.words_causes.items():
-        asked = judged.signals.talk is Talk.WAITING
+        if wish.kind == "review":  # An answer it is none; and it is for who takes over.
+            if not asked and view.handing_over is None:
+                yield from message(judged, cause, review_prompt(view))
+            continue
         values = {"actor": wish.actor, "text": wish.text, "question": agent.question}
         prompt = do.Prompt(name="answer" if asked else "tell", values=values)
         yield from message(judged, cause, prompt)
+
+
+def review_prompt(view: View) -> do.Prompt:
+    """What is told an agent that is to read the pull request over."""
+    values = {"pull": str(view.pull.number), "base": view.pull.base_branch} if view.pull else {}
+    return do.Prompt(name="review", values=values)
 
 
 def remind(judged: Judged) -> Iterator[do.Action]:

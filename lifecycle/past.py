@@ -102,6 +102,10 @@ class Past:
         """Whether a run was started after then, for whatever cause."""
         return any(at > then for _, at in self._of("start"))
 
+    def updated_since(self, then: datetime) -> bool:
+        """Whether the base was brought in after then, for whatever cause."""
+        return any(at > then for _, at in self._of("update"))
+
     @cached_property
     def crashes(self) -> dict[int, datetime]:
         """Runs that failed by themselves, with when the next began."""

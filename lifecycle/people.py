@@ -73,6 +73,21 @@ def _conversation(judged: Judged) -> int:
     return pull.number if pull else judged.view.facts.issue.number
 
 
+def report(judged: Judged) -> Iterator[do.Action]:
+    """What an agent says that has read its pull request over is told where people talk."""
+    view, agent, wish = judged.view, judged.view.facts.agent, judged.view.wish("review")
+    told = view.past.heard(f"tell:wish:{wish.key}") if wish else None
+    if wish is None or told is None or agent.since is None or not agent.summary:
+        return
+    if told.run == agent.run and agent.since > told.at:
+        yield do.Comment(
+            key=f"comment:reviewed:{wish.key}",
+            number=_conversation(judged),
+            topic="reviewed",
+            values={"agent": view.facts.agent_name or view.facts.agent_type, "text": agent.summary},
+        )
+
+
 def tell_people(judged: Judged) -> Iterator[do.Action]:
     """An open question, escalation or pause is told once, with its remedy."""
     if judged.cause:

@@ -6,7 +6,7 @@ from typing import Final
 from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.backoff import delay
-from lifecycle.messages import Judged
+from lifecycle.messages import Judged, review_prompt
 from lifecycle.past import INTERRUPTED, REST
 from lifecycle.signals import Talk
 from lifecycle.stages import parked
@@ -20,12 +20,7 @@ def start(judged: Judged) -> Iterator[do.Action]:
     run = max(1, facts.run)
     ordered = keys.of_run("", run)
     if not any(key.startswith("start:") and key.endswith(ordered) for key in facts.pending):
-        yield do.Start(
-            key=keys.of_run("start:first", run),
-            run=run,
-            prompt=do.Prompt(name="start" if run == 1 else "resume"),
-            resume=facts.agent.native_id,
-        )
+        yield _start(judged, "start:first", run)
 
 
 def restart(judged: Judged) -> Iterator[do.Action]:
@@ -49,6 +44,13 @@ def begin_again(judged: Judged) -> Iterator[do.Action]:
         yield from _next_run(judged, f"start:restart:{wish.key}")
 
 
+def hand_over(judged: Judged) -> Iterator[do.Action]:
+    """A person wants another agent: it takes over at once, whatever the program is doing."""
+    wish = judged.view.handing_over
+    if wish is not None:
+        yield from _next_run(judged, f"start:agent:{wish.key}")
+
+
 def resume(judged: Judged) -> Iterator[do.Action]:
     """What was ended in the middle of its work goes on, and what a person wants to go on."""
     view, end = judged.view, judged.view.facts.agent.exit
@@ -58,13 +60,27 @@ def resume(judged: Judged) -> Iterator[do.Action]:
 
 
 def _next_run(judged: Judged, cause: str) -> Iterator[do.Action]:
-    facts = judged.view.facts
-    run = facts.run + 1
-    yield do.Start(
+    yield _start(judged, cause, judged.view.facts.run + 1)
+
+
+def _start(judged: Judged, cause: str, run: int) -> do.Action:
+    """A run that goes on with the conversation there is, or hands the session over.
+
+    Who takes over had no part in that conversation, and is told what there is to do.
+    """
+    view, wish = judged.view, judged.view.handing_over
+    if wish is None:
+        prompt = do.Prompt(name="start" if run == 1 else "resume")
+        resume = view.facts.agent.native_id
+        return do.Start(key=keys.of_run(cause, run), run=run, prompt=prompt, resume=resume)
+    reviews = wish.kind == "review"
+    prompt = do.Prompt(name="start" if run == 1 else "take_over")
+    return do.Start(
         key=keys.of_run(cause, run),
         run=run,
-        prompt=do.Prompt(name="resume"),
-        resume=facts.agent.native_id,
+        prompt=review_prompt(view) if reviews else prompt,
+        agent=wish.text,
+        covers=(keys.of_run(f"tell:wish:{wish.key}", run),) if reviews else (),
     )
 
 

@@ -9,7 +9,16 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
-from lifecycle.landing import land, open_pull, publish, rerun, take_in, tidy, update
+from lifecycle.landing import (
+    land,
+    open_pull,
+    publish,
+    rerun,
+    take_in,
+    tidy,
+    update,
+    update_asked,
+)
 from lifecycle.messages import Judged, address_review, pass_on, remind, repair, resolve_conflict
 from lifecycle.people import (
     acknowledge,
@@ -17,6 +26,7 @@ from lifecycle.people import (
     call,
     let_go,
     reply,
+    report,
     stand_back,
     sum_up,
     tell_people,
@@ -26,6 +36,7 @@ from lifecycle.people import (
 from lifecycle.programs import (
     begin_again,
     give_back,
+    hand_over,
     park,
     pause,
     release,
@@ -104,6 +115,7 @@ REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
     Reaction("announce", frozenset({S.SPAWNING}) | UNDER_WAY, always, announce),
     Reaction("acknowledge", EVERY, always, acknowledge, people=True),
+    Reaction("hand_over", UNDER_WAY, always, hand_over, people=True),
     Reaction("begin_again", UNDER_WAY, always, begin_again, people=True),
     Reaction("restart", UNDER_WAY, talk(Talk.CRASHED), restart),
     Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
@@ -116,7 +128,9 @@ REACTIONS: Final = (
     Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),
     Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True, people=True),
     Reaction("update", UNDER_WAY, both(can_hear, merge(Merge.BEHIND)), update, each=True),
+    Reaction("update_asked", UNDER_WAY, can_hear, update_asked, each=True, people=True),
     Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
+    Reaction("report", UNDER_WAY, at_rest, report, people=True),
     Reaction("reply", UNDER_WAY, has_pull, reply, each=True, people=True),
     Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True, people=True),
     Reaction("tell_people", CALLING | {S.PAUSED}, always, tell_people),

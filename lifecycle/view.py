@@ -25,6 +25,10 @@ _REMINDER: Final = "tell:dirty:"
 CLASH: Final = "conflict"
 #: Wishes by which a person gives a branch they pushed to back to the agent.
 _GIVES_BACK: Final = ("resume", "restart", "tell", "answer")
+#: Wishes that hold something to say to the agent.
+_WORDS: Final = ("tell", "answer", "review")
+#: Wishes that may name who is to work on it from then on.
+_NAMES_AGENT: Final = ("agent", "review", "start")
 
 
 class View(Moment):
@@ -84,6 +88,14 @@ class View(Moment):
         newest = sorted(self.past.pushes.values(), reverse=True)
         first = newest[self.policy.pushes_per_hour - 1 :][:1]
         return first[0] if first and not self.passed(first[0], 3600) else None
+
+    @property
+    def handing_over(self) -> Wish | None:
+        """Who named another agent last, until that agent has the session."""
+        facts = self.facts
+        named = [wish for wish in facts.wishes if wish.kind in _NAMES_AGENT and wish.text]
+        last = max(named, key=lambda wish: wish.at, default=None)
+        return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
 
     def in_vain(self, told: datetime) -> bool:
         """Whether the agent came to rest without a commit after it was told something."""
@@ -304,7 +316,7 @@ class View(Moment):
     @property
     def words_causes(self) -> dict[str, Wish]:
         """What people have to say to the agent and it was not told yet, each with its wish."""
-        said = [wish for wish in self.facts.wishes if wish.kind in ("tell", "answer")]
+        said = [wish for wish in self.facts.wishes if wish.kind in _WORDS]
         causes = {f"tell:wish:{wish.key}": wish for wish in said}
         return {cause: wish for cause, wish in causes.items() if self.past.heard(cause) is None}
 

@@ -18,7 +18,7 @@ from lifecycle.lives import RESTORABLE, RESTORES
 from lifecycle.messages import Answer, Judged
 from lifecycle.policy import MergeMethod, Policy
 from lifecycle.reasons import ADVICE
-from lifecycle.status import TERMINAL, PullState, Status
+from lifecycle.status import TERMINAL, Merge, PullState, Status
 
 S = Status
 _EVERY: Final = frozenset(S)
@@ -58,6 +58,35 @@ def _not_to_merge(judged: Judged, wish: Wish) -> str:
     return ""
 
 
+def _no_such_agent(judged: Judged, wish: Wish) -> str:
+    known = judged.view.facts.agents
+    if not wish.text or wish.text in known:
+        return ""
+    return f"There is no agent `{wish.text}` here; there are: {', '.join(known)}."
+
+
+def _not_to_hand_over(judged: Judged, wish: Wish) -> str:
+    facts = judged.view.facts
+    if wish.text in (facts.agent_name, facts.agent_type):
+        return "That agent has it already."
+    return _no_such_agent(judged, wish)
+
+
+def _not_to_review(judged: Judged, wish: Wish) -> str:
+    if judged.view.pull is None:
+        return "There is no pull request yet."
+    return _no_such_agent(judged, wish)
+
+
+def _not_to_update(judged: Judged, _wish: Wish) -> str:
+    pull = judged.view.pull
+    if pull is None:
+        return "There is no pull request yet."
+    if pull.merge is Merge.CONFLICT:
+        return "It conflicts with its base, which GitHub cannot mend; the agent is told."
+    return ""
+
+
 def _nothing_to_cancel(judged: Judged, _wish: Wish) -> str:
     merge = judged.view.wish("merge")
     if merge is None or judged.view.wished_since(merge.at, "cancel"):
@@ -94,6 +123,7 @@ WISHES: Final[Mapping[str, Wishing]] = {
         "A session works on this already, `{status}`: {because}.",
         TERMINAL,
         "It would end again at once: {because}.",
+        _no_such_agent,
     ),
     "restore": Wishing(
         RESTORABLE,
@@ -134,6 +164,24 @@ WISHES: Final[Mapping[str, Wishing]] = {
     ),
     "cancel": Wishing(
         _ALIVE, "It is not merged without another word.", _OVER, fault=_nothing_to_cancel
+    ),
+    "update": Wishing(
+        _ALIVE,
+        "Its base is brought in as soon as the agent rests.",
+        _OVER,
+        fault=_not_to_update,
+    ),
+    "agent": Wishing(
+        _ALIVE,
+        "`{text}` takes over in a new run, once there is a slot for it.",
+        _OVER,
+        fault=_not_to_hand_over,
+    ),
+    "review": Wishing(
+        _STARTED,
+        "It is read over once more, as soon as an agent can hear; what it says is told here.",
+        "There is nothing to read over, `{status}`: {because}. {remedy}",
+        fault=_not_to_review,
     ),
     "budget": Wishing(
         _ALIVE, "It may cost so much more.{budget}", _OVER, fault=_no_amount, tells_after=True

@@ -22,6 +22,7 @@ PLAIN: Mapping[str, str] = {
     "restart": "End a session's program and start it anew at once.",
     "restore": "Bring an ended session back: a new run on the same branch.",
     "retry": "Try again what was given up.",
+    "update": "Bring the base branch into the pull request's branch.",
     "cancel": "Take back a merge that was asked for and has not happened.",
 }
 Text = Annotated[list[str], typer.Argument(metavar="TEXT", help="What to say.")]
@@ -96,6 +97,30 @@ def merge(
 ) -> None:
     """Merge the pull request as it stands now, once nothing stands in the way."""
     _ask(config, session_id, "merge", method, pull=pull, no_wait=no_wait, as_json=as_json)
+
+
+@app.command()
+def agent(
+    session_id: SessionId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An agent or an agent type.")],
+    config: Config = None,
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
+    """Have another agent take a session over, in a new run."""
+    _ask(config, session_id, "agent", name, no_wait=no_wait, as_json=as_json)
+
+
+@app.command()
+def review(
+    session_id: SessionId,
+    agent: Annotated[str, typer.Argument(metavar="[AGENT]", help="Who takes over for it.")] = "",
+    config: Config = None,
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
+    """Have a session's agent, or another one, read its pull request over."""
+    _ask(config, session_id, "review", agent, no_wait=no_wait, as_json=as_json)
 
 
 @app.command()

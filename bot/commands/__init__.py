@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from bot.commands.agent import AGENT
 from bot.commands.answer import ANSWER
 from bot.commands.base import Command, Parsed, Unfit
 from bot.commands.budget import BUDGET
@@ -15,15 +16,18 @@ from bot.commands.pause import PAUSE
 from bot.commands.restart import RESTART
 from bot.commands.resume import RESUME
 from bot.commands.retry import RETRY
+from bot.commands.review import REVIEW
 from bot.commands.start import START
 from bot.commands.status import STATUS
 from bot.commands.stop import STOP
 from bot.commands.tell import TELL
 from bot.commands.unfreeze import UNFREEZE
+from bot.commands.update import UPDATE
 from bot.commands.why import WHY
 from lifecycle.names import NAME, Said, said_to_the_bot
 
 COMMANDS: Mapping[str, Command] = {
+    "agent": AGENT,
     "answer": ANSWER,
     "budget": BUDGET,
     "cancel": CANCEL,
@@ -34,11 +38,13 @@ COMMANDS: Mapping[str, Command] = {
     "restart": RESTART,
     "resume": RESUME,
     "retry": RETRY,
+    "review": REVIEW,
     "start": START,
     "status": STATUS,
     "stop": STOP,
     "tell": TELL,
     "unfreeze": UNFREEZE,
+    "update": UPDATE,
     "why": WHY,
 }
 

@@ -1,8 +1,11 @@
 """What a comment command is: a word, and what it asks for. Carrying it out is not its business."""
 
+import re
 from collections.abc import Callable
 
 from msgspec import Struct
+
+_AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}")
 
 
 class Unfit(ValueError):
@@ -20,6 +23,13 @@ def message(text: str) -> str:
     """For commands that take a message."""
     if not text:
         raise Unfit("needs a text after it, up to the end of the paragraph")
+    return text
+
+
+def agent_name(text: str) -> str:
+    """For commands that take the name of an agent; empty: as the configuration says."""
+    if text and not _AGENT.fullmatch(text):
+        raise Unfit("takes nothing or the name of one agent after it")
     return text
 
 

@@ -25,8 +25,16 @@ LEDGER = """SELECT agent_name, created,
     FROM sessions ORDER BY agent_name"""
 
 
+_ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
+
+
 class Agents(Base):
     """What is known of agents."""
+
+    def assign(self, session: str, agent: str, agent_type: str) -> None:
+        """Give a session to another agent; from now on it is that agent's in every record."""
+        values = (agent, agent_type, session)
+        self.write(lambda connection: connection.execute(_ASSIGN, values))
 
     def agents_at_work(self) -> dict[str, int]:
         """How many sessions that are not over each agent has."""

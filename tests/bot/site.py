@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from bot.agents import Agents
 from bot.archive import Archive
+from bot.identities import Identities
 from bot.layout import Layout
 from bot.prompts import Prompts
 from bot.sites import Sites
 from bot.store import Recorded, Session
-from config.settings import Project
+from config.settings import AgentSettings, Project
 from lifecycle.actions import Prompt, Start
 from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
@@ -29,6 +30,9 @@ def git(place: Path, *args: str) -> str:
         ["git", *who, *args], cwd=place, text=True, capture_output=True, check=True
     )
     return said.stdout.strip()
+
+
+ADA = AgentSettings(types=("shell",), system_prompt="Be kind.")
 
 
 class Told(Shell):
@@ -85,13 +89,8 @@ class Site:
         self.deaf = Deaf()
         watch: Any = self.deaf
         self.agents = Agents(
-            room.store,
-            nobody,
-            self.sites,
-            Prompts(),
-            watch,
-            self.archive,
-            {"ada": "Be kind."},
+            *(room.store, nobody, self.sites, Prompts(), watch, self.archive),
+            Identities(room.store, {"ada": ADA}, projects),
             room.clock,
         )
         self.id: str = room.session()

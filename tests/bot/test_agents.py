@@ -8,7 +8,7 @@ import pytest
 from bot.act import Act
 from bot.outbox import Impossible, Later, Moot
 from bot.store import Observed
-from lifecycle.actions import Prompt, Publish, Stop, Tell
+from lifecycle.actions import Prompt, Publish, Start, Stop, Tell
 from lifecycle.facts import Pull
 from lifecycle.status import PullState, Reason
 from tests.bot.site import Site, git
@@ -152,3 +152,27 @@ def test_a_message_that_nobody_reads_is_tried_again(site: Site) -> None:
     site.deaf.meanwhile = lambda: site.room.clock.passes(5)
     with pytest.raises(Later, match="did not show up"):
         site.agents.tell(site.session, tell, 0, lambda: None)
+
+
+def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
+    site: Site,
+) -> None:
+    site.starts()
+    assert site.session.agent_name != "ada"
+    start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
+    site.room.orders(site.id, run=2)
+    site.agents.start(site.session, start, lambda: None)
+    assert site.session.agent_name == "ada"
+    assert site.program.system == "Be kind."
+    assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
+
+
+def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:
+    nobody: Any = None
+    store = site.room.store
+    act = Act(store, nobody, site.sites, site.agents, site.room.clock)
+    start = Start(key="start:agent:x:r1", run=1, prompt=Prompt(name="start"), agent="eve")
+    site.room.orders(site.id, start)
+    (due,) = store.due_actions(site.room.clock())
+    with pytest.raises(Impossible, match=r"\[agents\.eve\] is not configured any more"):
+        act.do(due, lambda: None)

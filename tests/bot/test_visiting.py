@@ -14,7 +14,7 @@ from bot.journal import Step
 from bot.store import Kind, Observed
 from lifecycle.capacity import Caps
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Agent, Facts
+from lifecycle.facts import Agent, Facts, Wish
 from lifecycle.policy import Policy
 from lifecycle.status import Activity
 
@@ -26,7 +26,9 @@ class Visiting:
         self.room = room
         self.told: list[tuple[Step, str]] = []
         self.kicks = 0
-        self.engine = Engine(room.store, Policy(), room.clock, self._journal, self._kicked)
+        self.engine = Engine(
+            room.store, Policy(), room.clock, self._journal, self._kicked, {"eve", "ada"}
+        )
 
     def sessions(self, *numbers: int) -> list[str]:
         return [self.room.session(number) for number in numbers]
@@ -60,6 +62,17 @@ def test_many_are_visited_with_one_commit(visiting: Visiting) -> None:
     assert visiting.engine.visit_due() == 20
     assert seen.count("COMMIT") == 1
     assert visiting.decisions(ids) == [1] * 20
+
+
+def test_who_may_be_asked_for_is_known_to_a_visit(visiting: Visiting) -> None:
+    (name,) = visiting.sessions(1)
+    now = visiting.room.clock()
+    wish = Wish(key="comment:1", kind="agent", text="eva", actor="ada", at=now)
+    assert visiting.room.store.ask(name, wish)
+    visiting.engine.visit_due()
+    (due,) = visiting.room.store.due_actions(now)
+    said = "There is no agent `eva` here; there are: ada, eve."
+    assert due.action.values["text"] == said
 
 
 def test_a_visit_with_nothing_new_writes_nothing(visiting: Visiting, tmp_path: Path) -> None:

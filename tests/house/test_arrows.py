@@ -108,6 +108,7 @@ INSIDE_BOT = {
     "agents": {
         "archive",
         "github",
+        "identities",
         "outbox",
         "prompts",
         "releases",

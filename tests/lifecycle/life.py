@@ -152,7 +152,9 @@ class Life:
 
     def _effect(self, action: do.Action) -> None:
         match action:
-            case do.Start(run=run, resume=resume):
+            case do.Start(run=run, resume=resume, agent=word):
+                kept = self.facts.agent_type
+                self.facts = replace(self.facts, agent_type=word or kept)
                 self.agent_is(Activity.NONE, run=run, native_id=resume or "talk", visit=False)
             case do.Publish(head=head):
                 for pull in self.facts.pulls:
@@ -217,6 +219,13 @@ class Life:
         """Its turn ends."""
         self.facts = replace(self.facts, work=replace(self.facts.work, dirty=dirty))
         return self.agent_is(Activity.READY)
+
+    def agent_says(self, summary: str) -> "Life":
+        """Its turn ends with these words."""
+        return self.agent_is(Activity.READY, summary=summary)
+
+    def agent_asks(self, question: str = "May I?") -> "Life":
+        return self.agent_is(Activity.WAITING_INPUT, question=question)
 
     def agent_exits(self, code: int | None = 0, *, dirty: bool = False) -> "Life":
         self.facts = replace(self.facts, work=replace(self.facts.work, dirty=dirty))

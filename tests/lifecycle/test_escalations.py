@@ -377,6 +377,7 @@ def test_the_causes_are_weighed_in_this_order() -> None:
             "pull_refused",
             "branch_refused",
             "merge_refused",
+            "update_refused",
         ),
         *("message_lost", "repairs_exhausted", "repair_in_vain", "red_on_base", "checks_held"),
         *(

@@ -26,6 +26,9 @@ HEEDED = {
     "tell": TOLD,
     "answer": TOLD,
     "merge": "It is merged at this commit as soon as nothing stands in the way.\n- review_req",
+    "update": "Its base is brought in as soon as the agent rests.",
+    "agent": "`codex` takes over in a new run, once there is a slot for it.",
+    "review": "It is read over once more, as soon as an agent can hear; what it says is told here.",
     "budget": "It may cost so much more.\n- spent: 0.00 of 10.00 USD",
 }
 #: Where it does not: of a queued session, or else of a merged one.
@@ -41,6 +44,9 @@ OTHERWISE = {
     "answer": (S.MERGED, OVER),
     "merge": (S.MERGED, OVER),
     "cancel": (S.MERGED, OVER),
+    "update": (S.MERGED, OVER),
+    "agent": (S.MERGED, OVER),
+    "review": (S.QUEUED, "There is nothing to read over, `queued`: waits for a free slot."),
     "budget": (S.MERGED, OVER),
 }
 
@@ -92,6 +98,9 @@ WORKS = {
     "tell": ALIVE,
     "answer": ALIVE,
     "merge": STARTED - {S.WORKING},
+    "update": STARTED - {S.WORKING},
+    "agent": ALIVE,
+    "review": STARTED - {S.WORKING},
     "budget": ALIVE,
 }
 

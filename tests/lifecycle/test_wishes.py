@@ -62,7 +62,13 @@ IN: dict[Status, Facts] = {
     S.CLEANUP: published(ended=OVER, pending=frozenset({"stop:r1"})),
 }
 #: A text that fits, of wishes that take one.
-TEXT = {"tell": "Use tabs.", "answer": "Yes.", "budget": "+5", "help": "The list."}
+TEXT = {
+    "tell": "Use tabs.",
+    "answer": "Yes.",
+    "budget": "+5",
+    "help": "The list.",
+    "agent": "codex",
+}
 
 
 def decision(given: Facts, **policy: Any) -> Decision:
@@ -142,7 +148,8 @@ WORKS: dict[str, set[Status]] = {
     **{key: set(Status) for key in ("help", "status", "why", "freeze", "unfreeze")},
     **{key: {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE} for key in ("start", "restore")},
     **dict.fromkeys(("stop", "pause", "tell", "answer", "merge", "cancel", "budget"), ALIVE),
-    **dict.fromkeys(("resume", "restart"), ALIVE - {S.QUEUED, S.SPAWNING}),
+    **dict.fromkeys(("update", "agent"), ALIVE),
+    **dict.fromkeys(("resume", "restart", "review"), ALIVE - {S.QUEUED, S.SPAWNING}),
     "retry": set(Status) - {S.ERRORED},
 }
 
@@ -248,6 +255,9 @@ def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
         ("merge", "", "", "No open pull request is at the commit it was said of. "),
         ("merge", "push", HEAD, "A pull request is merged by merge, rebase, squash."),
         ("cancel", "", HEAD, "Nobody has asked for a merge."),
+        ("agent", "codx", HEAD, "There is no agent `codx` here; there are: ada, codex, shell."),
+        ("agent", "shell", HEAD, "That agent has it already."),
+        ("review", "codx", HEAD, "There is no agent `codx` here; there are: ada, codex, shell."),
     ],
 )
 def test_a_wish_with_something_wrong_in_it_is_explained(
@@ -259,8 +269,20 @@ def test_a_wish_with_something_wrong_in_it_is_explained(
     assert said.startswith(says)
 
 
-def test_a_merge_without_a_pull_request_is_explained() -> None:
-    assert answer(asking("merge", IN[S.WORKING])) == "There is no pull request yet."
+@pytest.mark.parametrize("kind", ["merge", "update", "review"])
+def test_what_is_about_a_pull_request_is_explained_where_there_is_none(kind: str) -> None:
+    assert answer(asking(kind, IN[S.WORKING])) == "There is no pull request yet."
+
+
+def test_a_conflict_is_no_matter_of_an_update() -> None:
+    said = answer(asking("update", of({"merge": Merge.CONFLICT})))
+    assert said == "It conflicts with its base, which GitHub cannot mend; the agent is told."
+
+
+def test_an_ended_session_is_not_brought_back_for_an_agent_nobody_knows() -> None:
+    found = asking("start", over(S.KILLED), text="codx")
+    assert found.status is S.KILLED
+    assert answer(found).startswith("There is no agent `codx` here")
 
 
 def test_a_merge_says_what_is_in_the_way_and_a_cancel_takes_it_back() -> None:

@@ -142,6 +142,7 @@ def facts(**given: Any) -> Facts:
         "issue": Issue(number=12, title="More tests"),
         "requester": "alice",
         "agent_type": "shell",
+        "agents": ("ada", "codex", "shell"),
         "branch": BRANCH,
         "run": 1,
         "slot": True,

@@ -74,3 +74,18 @@ def test_affinity_does_not_give_it_to_who_cannot_run_it(room: Room, store: Store
 
 def test_names_and_types_may_be_asked_for(store: Store) -> None:
     assert Identities(store, AGENTS, {}).words == {"ada", "ben", "eve", "claude", "shell"}
+
+
+def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
+    room: Room, store: Store
+) -> None:
+    works(room, 1, "ada")
+    identities = Identities(store, AGENTS, {"widgets": Project(repository="acme/widgets")})
+    for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
+        session = store.session("widgets-1")
+        assert session
+        given = identities.hand_over(session, word)
+        assert (given.agent_name, given.agent_type) == (agent, kind)
+        assert store.session("widgets-1") == given
+        assert identities.hand_over(given, word) == given
+    assert [one.agent for one in store.ledgers()] == ["ada"]

@@ -1,0 +1,137 @@
+"""Another agent for a session, a second look at a pull request, a base that is asked for."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.facts import Agent, Failure
+from lifecycle.status import Merge, Reason, Status
+from tests.lifecycle.asking import AT_WORK, asked, decision, of
+from tests.lifecycle.life import Life, until_reviewed
+from tests.lifecycle.universe import BASE, HEAD, NEXT, ago, done, facts, pull, wish
+
+S = Status
+
+
+def starts(life: Life) -> list[do.Start]:
+    return [action for _, action in life.out if isinstance(action, do.Start)]
+
+
+def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk() -> None:
+    life = Life().agent_works().person_wishes("agent", "codex")
+    assert starts(life)[-1] == do.Start(
+        key="start:agent:comment:1:r2", run=2, prompt=do.Prompt(name="take_over"), agent="codex"
+    )
+    life.agent_works().waits(60).agent_rests()
+    assert life.heard() == ["start", "take_over"]
+
+
+def test_what_comes_after_that_is_the_new_agents_own_business() -> None:
+    life = Life().agent_works().person_wishes("agent", "codex").agent_works()
+    life.agent_exits(1).waits(60)
+    restart = starts(life)[-1]
+    assert (restart.key, restart.agent, restart.resume) == ("start:crash:r3", "", "talk")
+
+
+def test_before_its_first_run_a_session_begins_with_who_was_named_last() -> None:
+    queued = replace(facts(run=0, agent=Agent()), done={})
+    names = (wish("agent", text="ada"), replace(wish("start", text="codex"), key="comment:later"))
+    for given in (names[:1], names):
+        start, *_ = asked(replace(queued, wishes=given))
+        assert isinstance(start, do.Start)
+        assert (start.agent, start.prompt.name) == ("ada", "start")
+
+
+def test_an_ended_session_is_brought_back_with_the_agent_that_is_named() -> None:
+    life = Life().agent_works().person_wishes("stop").person_wishes("start", "codex")
+    start = starts(life)[-1]
+    assert (start.run, start.agent, start.prompt.name) == (2, "codex", "take_over")
+
+
+def test_a_paused_session_is_handed_over_once_it_goes_on() -> None:
+    life = Life().agent_works().person_wishes("pause").person_wishes("agent", "codex")
+    life.reads(S.PAUSED)
+    assert [start.agent for start in starts(life)] == [""]
+    life.person_wishes("resume")
+    assert [start.agent for start in starts(life)] == ["", "codex"]
+
+
+@pytest.mark.parametrize("word", ["", "shell"])
+def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(word: str) -> None:
+    life = until_reviewed().person_wishes("review", word)
+    (tell,) = [action for _, action in life.out if isinstance(action, do.Tell)]
+    assert (tell.key, tell.prompt.name) == ("tell:wish:comment:1:r1", "review")
+    assert tell.prompt.values == {"pull": "34", "base": "main"}
+    assert "reviewed" not in life.comments()
+    life.agent_works().agent_is(life.facts.agent.activity, summary="I look.")
+    assert "reviewed" not in life.comments()
+    life.agent_says("All is well.")
+    (said,) = [a for _, a in life.out if isinstance(a, do.Comment) and a.topic == "reviewed"]
+    assert (said.key, said.number) == ("comment:reviewed:comment:1", 34)
+    assert said.values == {"agent": "shell", "text": "All is well."}
+    assert life.agent_works().agent_says("More.").comments().count("reviewed") == 1
+
+
+def test_who_is_named_for_a_review_takes_over_with_it_as_its_task() -> None:
+    life = until_reviewed().person_wishes("review", "codex")
+    start = starts(life)[-1]
+    assert (start.agent, start.prompt.name, start.resume) == ("codex", "review", "")
+    assert start.prompt.values == {"pull": "34", "base": "main"}
+    life.agent_works().agent_says("It lacks a test.")
+    assert life.heard() == ["start", "review"]
+    assert life.comments().count("reviewed") == 1
+
+
+def test_a_review_is_no_answer_to_a_question() -> None:
+    life = until_reviewed().agent_asks().person_wishes("review")
+    assert life.heard() == ["start"]
+    life.agent_works().agent_rests()
+    assert life.heard() == ["start", "review"]
+
+
+def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> None:
+    asking = of({"verdicts": ()}, wishes=(wish("update"),))
+    key = f"update:comment:update:{HEAD}"
+    update = do.UpdateBranch(key=key, number=34, head=HEAD)
+    assert update in asked(asking)
+    assert update not in asked(replace(asking, wishes=()))
+    assert update not in asked(replace(asking, agent=AT_WORK))
+    assert update not in asked(replace(asking, pulls=(pull(head=NEXT),)))
+    moved = replace(asking.pulls[0], head=NEXT)
+    work = replace(asking.work, head=NEXT)
+    after = replace(
+        asking, pulls=(moved,), work=work, done={**asking.done, **done(key, seconds_ago=5)}
+    )
+    assert not [one for one in asked(after) if isinstance(one, do.UpdateBranch)]
+
+
+def test_what_github_asks_for_and_a_person_too_is_one_update() -> None:
+    behind = of({"merge": Merge.BEHIND}, wishes=(wish("update"),))
+    (update,) = [one for one in asked(behind) if isinstance(one, do.UpdateBranch)]
+    assert update.key == f"update:{BASE}:{HEAD}"
+
+
+UPDATE = f"update:comment:update:{HEAD}"
+
+
+@pytest.mark.parametrize(
+    ("key", "pulls", "called"),
+    [
+        (UPDATE, {}, True),
+        (UPDATE, {"head": NEXT}, False),
+        (UPDATE, {"merge": Merge.CONFLICT}, False),
+        (f"update:{BASE}:{HEAD}", {}, False),
+    ],
+    ids=["asked for", "of another head", "a conflict, which goes to the agent", "by itself"],
+)
+def test_people_are_called_where_a_base_they_asked_for_is_refused(
+    key: str, pulls: dict[str, Any], called: bool
+) -> None:
+    failure = Failure(at=ago(30), reason=Reason.ACTION_FAILED, detail="GitHub said no")
+    found = decision(of(pulls, wishes=(wish("update"),), failures={key: failure}))
+    assert (found.because == "GitHub said no") is called
+    assert (found.reason is Reason.ACTION_FAILED) is called
+    comments = [one.key for one in found.actions if isinstance(one, do.Comment)]
+    assert (f"comment:failed:{key}" in comments) is called
