@@ -1,20 +1,20 @@
 """What `cleanup` works on, made without a server, and what it shows."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from bot.archive import Archive
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli import given
+from bot.clock import utc_now
 from bot.layout import Layout
 from bot.releases import release
 from bot.retention import Item, Retention
 from bot.sites import Sites, programs
-from bot.store import Store, StoreFailure, Tenant, this_process
+from bot.store import Tenant, this_process
 from config.settings import Settings
 from lifecycle.text import plain
 from runtimes import RUNTIMES
@@ -30,34 +30,29 @@ def retention(settings: Settings, *, writing: bool) -> Iterator[Retention]:
 
     Where none runs, none begins meanwhile, and workspaces are released from here.
     """
-    layout = Layout(settings.data)
-    if not layout.database.exists():
-        raise Refused(f"{layout.database}: no database yet; `mergewright serve` makes it", PROBLEM)
-    runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
-    base = settings.github.git_base
-    sites = Sites(layout, settings.projects, base, lambda _: "", runtime, programs(settings))
-    archive = Archive(sites)
-    owner = f"{this_process()}:cleanup"
-    try:
-        with closing((Store.beside if writing else Store.reading)(layout.database)) as store:
+    with (given.guest if writing else given.store)(settings) as store:
+        layout = Layout(settings.data)
+        runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
+        base = settings.github.git_base
+        sites = Sites(layout, settings.projects, base, lambda _: "", runtime, programs(settings))
+        archive = Archive(sites)
 
-            def give_back(tenant: Tenant) -> None:
-                session = store.session(tenant.id)
-                if session is not None:
-                    release(sites, archive, session, session.run)
+        def give_back(tenant: Tenant) -> None:
+            session = store.session(tenant.id)
+            if session is not None:
+                release(sites, archive, session, session.run)
 
-            leads = writing and store.lead(owner, _now(), _LEASE_SECONDS) is not None
-            days, policy = settings.retention, settings.policy
-            try:
-                yield Retention(
-                    *(store, sites, archive, days, policy.workspace_days, _now),
-                    release=give_back if leads else None,
-                )
-            finally:
-                if leads:
-                    store.step_down(owner)
-    except StoreFailure as failure:
-        raise Refused(str(failure), PROBLEM) from None
+        owner = f"{this_process()}:cleanup"
+        leads = writing and store.lead(owner, utc_now(), _LEASE_SECONDS) is not None
+        days, policy = settings.retention, settings.policy
+        try:
+            yield Retention(
+                *(store, sites, archive, days, policy.workspace_days, utc_now),
+                release=give_back if leads else None,
+            )
+        finally:
+            if leads:
+                store.step_down(owner)
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
@@ -91,7 +86,3 @@ def _table(items: Sequence[Item]) -> Table:
     for item in items:
         rows.add_row(Text(item.thing, "dim"), plain(item.name), size(item.bytes), plain(item.why))
     return rows
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
