@@ -3,6 +3,7 @@
 Who may ask was settled at the door: by the right to write the database's file, or by the token.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
@@ -21,6 +22,9 @@ ASKABLE: Mapping[str, Command] = {
     **{name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")},
     "restore": Command(name="restore", asks="bring an ended session back: a new run, same branch"),
 }
+
+#: What metadata of a session can be named.
+METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class AskedOtherwise(Exception):

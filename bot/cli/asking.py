@@ -29,7 +29,6 @@ _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 #: Of an issue, as its session's name has it.
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -106,7 +105,7 @@ def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bo
 
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
-    if not equals or not _KEY.fullmatch(key):
+    if not equals or not asking.METADATA_KEY.fullmatch(key):
         raise Refused(f"{text!r}: expected KEY=VALUE, with letters, digits, dots and dashes in KEY")
     return key, value
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from litestar import Request, Response, Router, get, post
@@ -12,7 +11,8 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
 from litestar.types import ExceptionHandlersMap
 from msgspec import Meta, Struct
 
-from bot.asking import API, AskedOtherwise, ask, ask_anew, wish_of
+from bot.asking import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, wish_of
+from bot.clock import utc_now
 from bot.commands import Unfit
 from bot.rows import Row
 from bot.store import Freeze, Incident, Ledger, NewWish, Queued
@@ -48,7 +48,6 @@ _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
-_METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -145,7 +144,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
             kind="start",
             actor=API,
             text=data.agent,
-            at=datetime.now(UTC),
+            at=utc_now(),
         )
         try:
             new = ask_anew(store, wish)
@@ -161,7 +160,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         _check(idempotency_key)
         session = views.session(id)
         key = f"api:{id}:{idempotency_key}"
-        now = datetime.now(UTC)
+        now = utc_now()
         try:
             asked = wish_of(
                 session, data.kind, data.text, actor=API, key=key, at=now, head=data.head
@@ -176,7 +175,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     @post("/sessions/{id:str}/metadata", status_code=200, sync_to_thread=True)
     def remember(id: FromPath[str], data: JSONBody[dict[str, str]]) -> dict[str, str]:
-        wrong = [key for key in data if not _METADATA_KEY.fullmatch(key)]
+        wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
         if wrong:
             raise ClientException(
                 f"{wrong[0][:80]!r} is no key.",

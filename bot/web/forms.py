@@ -1,7 +1,6 @@
 """The page's buttons: each sends a form, which becomes a wish or a freeze, and leads back."""
 
 import secrets
-from datetime import UTC, datetime
 
 from litestar import Request, Router, post
 from litestar.datastructures import State
@@ -11,6 +10,7 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from bot.asking import PAGE, AskedOtherwise, ask, wish_of
+from bot.clock import utc_now
 from bot.commands import Unfit
 from bot.rows import Row
 from bot.web.access import Access
@@ -97,7 +97,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
                 data.text,
                 actor=PAGE,
                 key=f"page:{id}:{data.key or form_key()}",
-                at=datetime.now(UTC),
+                at=utc_now(),
                 head=data.head,
             )
             ask(store, session, asked)
