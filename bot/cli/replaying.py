@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from bot.cli import given
 from bot.cli.refused import PROBLEM, Refused
-from bot.cli.screens import add, show, show_json
+from bot.cli.screens import add, grid, show, show_json
 from bot.replay import Effect, Recording, Replayed, effects, recording, replay
 from bot.store import Kind
 from lifecycle.text import plain
@@ -64,7 +63,7 @@ def _decisions(
 ) -> RenderableType:
     lines: list[RenderableType] = []
     for one in differing:
-        table = _columns()
+        table = grid()
         for difference in one.differences:
             add(table, difference.field, f"then {_json(difference.then)}")
             add(table, "", f"now  {_json(difference.now)}")
@@ -80,17 +79,10 @@ def _decisions(
 def _effects(event: str, found: Sequence[Effect]) -> RenderableType:
     if not found:
         return Text(f"{event} would cause nothing: it is about no repository or person here")
-    table = _columns()
+    table = grid()
     for effect in found:
         add(table, effect.session or "no session", effect.what)
     return Group(Text(f"{event} would cause:"), table)
-
-
-def _columns() -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column()
-    table.add_column(overflow="fold")
-    return table
 
 
 def _json(value: Any) -> str:
