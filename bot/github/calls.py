@@ -21,6 +21,7 @@ from bot.github.answers import REINSTALL, UNDECODABLE, Problem, failure, graphql
 from bot.github.auth import Credentials, InstallationToken, Tokens
 from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.github.kit import Kit
+from bot.github.shapes import Login
 
 T = TypeVar("T")
 REDIRECTS = 3
@@ -39,17 +40,11 @@ class Envelope(Struct, frozen=True):
     errors: tuple[Problem, ...] | None = None
 
 
-class Account(Struct, frozen=True):
-    """Whose installation it is."""
-
-    login: str
-
-
 class Installation(Struct, frozen=True):
     """Where an App is installed, and what it was granted there."""
 
     id: int
-    account: Account | None = None
+    account: Login | None = None
     permissions: Mapping[str, str] = {}
     suspended_at: str | None = None
 

@@ -9,8 +9,9 @@ from msgspec import Struct
 from bot.clock import utc_now
 from bot.events import EVENTS
 from bot.github.auth import Credentials
-from bot.github.calls import Account, Calls
+from bot.github.calls import Calls
 from bot.github.permissions import PERMISSIONS
+from bot.github.shapes import Login
 
 #: Every App is told of these, and none can ask for them. GitHub refuses a manifest with any other
 #: event that its permissions do not cover: `merge_group` is there for `merge_queues`.
@@ -25,7 +26,7 @@ class NewApp(Struct, frozen=True):
 
     id: int
     html_url: str
-    owner: Account
+    owner: Login
     pem: str
     webhook_secret: str | None = None
 
