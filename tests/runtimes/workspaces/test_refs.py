@@ -68,3 +68,13 @@ def test_a_link_in_the_place_of_a_branch_is_none(tip: Tip, tmp_path: Path) -> No
     ref.rename(ref.with_name("elsewhere"))
     ref.symlink_to("elsewhere")
     assert tip.commit() is None
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    repository, outside = tmp_path / "repository.git", tmp_path / "outside"
+    moves(repository, ONE)
+    (repository / REF).parent.rename(outside)
+    (repository / REF).parent.symlink_to(outside)
+    with pytest.raises(OSError, match="not the folder it should be"):
+        refs.put(repository, REF, f"{TWO}\n".encode())
+    assert (outside / "main").read_text() == f"{ONE}\n"
