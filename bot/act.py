@@ -20,7 +20,8 @@ from lifecycle.status import PullState, Reason
 from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.mirror import PushRefused
+from runtimes.workspaces.mirror import Mirror, PushRefused
+from runtimes.workspaces.push_checks import skips_checks, touched
 
 
 class Act:
@@ -99,8 +100,8 @@ class Act:
                 return self._agents.stop(session, run)
             case actions.Release(run=run):
                 return self._agents.release(session, run)
-            case actions.Publish(head=head):
-                return self._publish(session, head, check)
+            case actions.Publish() as publish:
+                return self._publish(session, publish, check)
             case actions.TakeIn(head=head, into=into):
                 return self._take_in(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
@@ -136,13 +137,14 @@ class Act:
             case _ as never:
                 assert_never(never)
 
-    def _publish(self, session: Session, head: str, check: Check) -> Outcome:
+    def _publish(self, session: Session, publish: actions.Publish, check: Check) -> Outcome:
         """Fetch the commits as from a stranger, and push them where nobody pushed since."""
-        mirror = self._sites.mirror(session.project)
+        mirror, head = self._sites.mirror(session.project), publish.head
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         if mirror.take(workspace) != head:
             # Not taken back at once: until a look has seen it, it would be asked for again.
             raise Later("the agent has moved its branch on")
+        self._look_at(session, mirror, publish)
         check()
         try:
             mirror.push(head, session.branch, expected=self._last_pushed(session.id))
@@ -157,6 +159,19 @@ class Act:
                 raise
             mirror.push(head, session.branch, expected=there)
         return Outcome(result=head, touches=(_branch(session),))
+
+    def _look_at(self, session: Session, mirror: Mirror, publish: actions.Publish) -> None:
+        """Hold what may not go out by itself. Raises `Impossible`."""
+        head = publish.head
+        if skips := skips_checks(mirror, head):
+            why = f"the message of {head[:7]} keeps checks from running: {skips}"
+            raise Impossible(why, Reason.PUSH_REFUSED)
+        onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
+        base = mirror.head_of(onto[0]) if onto else None
+        there = mirror.head_of(session.branch) or ""
+        changed = touched(mirror, base or session.work.base, there, head, publish.protected)
+        if changed:
+            raise Impossible(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
 
     def _take_in(self, session: Session, head: str, into: str, check: Check) -> Outcome:
         """Bring what others pushed into the workspace; what clashes is left to the agent."""

@@ -43,6 +43,7 @@ class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
 
     key: str
     head: str
+    protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
 
 
 class TakeIn(Struct, frozen=True, kw_only=True, tag="take_in"):

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from lifecycle import keys
-from lifecycle.evidence import clock, names
+from lifecycle.evidence import clock, names, short
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Merge, Reason
@@ -22,6 +22,17 @@ def question(view: View) -> Escalation | None:
         return None
     asked = view.facts.agent.question or "something at its terminal"
     return Escalation(moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
+
+
+def paths_held(view: View) -> Escalation | None:
+    """The commits at hand change what a person has to allow first."""
+    head = view.facts.work.head
+    held = _given_up(view, f"push:{head}")
+    if held is None or held.reason is not Reason.PROTECTED_PATHS:
+        return None
+    why = f"{short(head)} changes protected paths and was not pushed: {held.because}"
+    how = f"`/mergewright allow {short(head)}` has it pushed all the same"
+    return held._replace(key=f"paths:{head}", because=f"{why}; {how}")
 
 
 def push_refused(view: View) -> Escalation | None:
@@ -215,6 +226,7 @@ def nothing_to_show(view: View) -> Escalation | None:
 #: The first that stands is the one people are told of.
 ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
+    paths_held,
     push_refused,
     pushes_used_up,
     pull_refused,

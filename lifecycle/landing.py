@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lifecycle import actions as do
+from lifecycle.lives import allowed
 from lifecycle.messages import Judged, message
 from lifecycle.policy import MergeMethod, Mode
 from lifecycle.status import Merge
@@ -10,9 +11,11 @@ from lifecycle.status import Merge
 
 def publish(judged: Judged) -> Iterator[do.Action]:
     """Commits go to GitHub at the end of a turn, so many in an hour."""
-    head = judged.view.facts.work.head
+    facts, policy = judged.view.facts, judged.view.policy
+    head = facts.work.head
     if judged.view.pushes_full is None:
-        yield do.Publish(key=f"push:{head}", head=head)
+        protected = () if allowed(facts.wishes, head) else policy.protected_paths
+        yield do.Publish(key=f"push:{head}", head=head, protected=protected)
 
 
 def take_in(judged: Judged) -> Iterator[do.Action]:

@@ -4,14 +4,15 @@ A restore begins a new run in which nothing that an earlier run was told or did 
 what was done on GitHub stays done. A retry forgives what was given up.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
 from lifecycle import keys
-from lifecycle.facts import Facts
-from lifecycle.status import Status
+from lifecycle.facts import Facts, Wish
+from lifecycle.status import Reason, Status
 
 #: Outcomes a session may be brought back from.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
@@ -20,11 +21,17 @@ RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED,
 RESTORES: Final = ("restore", "start")
 
 
+def allowed(wishes: Sequence[Wish], head: str) -> bool:
+    """Whether a person lets this commit out, whatever it changes."""
+    return any(wish.kind == "allow" and head.startswith(wish.text) for wish in wishes)
+
+
 def this_life(facts: Facts) -> Facts:
     """The facts without what an earlier life or a forgiven try left in them."""
     if not facts.wishes:
         return facts
     restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
+    facts = _let_out(facts)
     if restored is None and retried is None:
         return facts
     forgiven = max(filter(None, (restored, retried)))
@@ -47,6 +54,18 @@ def this_life(facts: Facts) -> Facts:
         },
         run=max(facts.run, 1 + _last_run(facts, restored)),
     )
+
+
+def _let_out(facts: Facts) -> Facts:
+    """The facts without what held a commit that a person has allowed since."""
+    head = facts.work.head
+    held = facts.failures.get(f"push:{head}")
+    if held is None or held.reason is not Reason.PROTECTED_PATHS:
+        return facts
+    if not allowed([wish for wish in facts.wishes if wish.at >= held.at], head):
+        return facts
+    others = {key: failed for key, failed in facts.failures.items() if failed is not held}
+    return replace(facts, failures=others)
 
 
 def _asked(facts: Facts, *kinds: str) -> datetime | None:

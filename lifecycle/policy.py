@@ -28,6 +28,19 @@ class NothingToShow(StrEnum):
     DONE = "done"  #: It is done.
 
 
+#: What a program that reads the repository, or GitHub itself, takes orders from.
+PROTECTED_PATHS = (
+    ".github/**",
+    "CODEOWNERS",
+    "AGENTS.md",
+    "CLAUDE.md",
+    ".claude/**",
+    ".mcp.json",
+    ".gitmodules",
+    ".npmrc",
+)
+
+
 class Policy(
     Struct,
     frozen=True,
@@ -76,3 +89,6 @@ class Policy(
     #: How long a session that ended without a merge keeps its workspace.
     workspace_days: float = 14.0
     pushes_per_hour: int = 10  #: Of one session.
+    #: What is not pushed before a person allows it: a push alone runs workflows with secrets.
+    #: A name alone is meant in every folder; `*` and `**` are git's.
+    protected_paths: tuple[str, ...] = PROTECTED_PATHS

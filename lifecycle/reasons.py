@@ -75,6 +75,11 @@ ADVICE: Final = {
     Reason.PUSH_REFUSED: Advice(
         "Mend what GitHub names, then write `/mergewright retry`; the commits are kept.", False
     ),
+    Reason.PROTECTED_PATHS: Advice(
+        "Look at these changes in its workspace; allow them, or write `/mergewright tell TEXT` to "
+        "have the agent take them back.",
+        False,
+    ),
     Reason.ACTION_FAILED: Advice(
         "Mend what the message names, then write `/mergewright retry`.", True
     ),

@@ -137,6 +137,7 @@ class Reason(StrEnum):
     BASE_RED = "base_red"
     PROBE_FAILURE = "probe_failure"
     PUSH_REFUSED = "push_refused"
+    PROTECTED_PATHS = "protected_paths"
     PUSHES_USED_UP = "pushes_used_up"
     ACTION_FAILED = "action_failed"
     AGENT_QUESTION = "agent_question"

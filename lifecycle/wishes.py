@@ -12,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.budgets import left, raised
+from lifecycle.evidence import short
 from lifecycle.facts import Facts, Wish
 from lifecycle.judging import judge
 from lifecycle.lives import RESTORABLE, RESTORES
 from lifecycle.messages import Answer, Judged
 from lifecycle.policy import MergeMethod, Policy
 from lifecycle.reasons import ADVICE
-from lifecycle.status import TERMINAL, Merge, PullState, Status
+from lifecycle.status import TERMINAL, Merge, PullState, Reason, Status
 
 S = Status
 _EVERY: Final = frozenset(S)
@@ -94,6 +95,13 @@ def _nothing_to_cancel(judged: Judged, _wish: Wish) -> str:
     return ""
 
 
+def _nothing_held(judged: Judged, wish: Wish) -> str:
+    head = judged.view.facts.work.head
+    if judged.reason is not Reason.PROTECTED_PATHS:
+        return "No commit is held."
+    return "" if head.startswith(wish.text) else f"The commit that is held is `{short(head)}`."
+
+
 class Wishing(NamedTuple):
     """One row. Sentences may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`,
     `{text}`; they tell of the session before the wish, and `in_vain` of it after.
@@ -154,6 +162,7 @@ WISHES: Final[Mapping[str, Wishing]] = {
         "It stays paused: {because}. {remedy}",
     ),
     "retry": Wishing(_EVERY - {S.ERRORED}, "It is tried again.", _OVER, fault=_nothing_given_up),
+    "allow": Wishing(_ALIVE, "It is pushed with all it changes.", _OVER, fault=_nothing_held),
     "tell": Wishing(_ALIVE, "The agent is told as soon as it can hear.", _OVER, fault=_no_words),
     "answer": Wishing(_ALIVE, "The agent is told as soon as it can hear.", _OVER, fault=_no_words),
     "merge": Wishing(

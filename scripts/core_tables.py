@@ -113,4 +113,6 @@ def _value(name: str) -> str:
     value = getattr(_DEFAULTS, name)
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, tuple):
+        return " ".join(value)
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"

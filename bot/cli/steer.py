@@ -100,6 +100,18 @@ def merge(
 
 
 @app.command()
+def allow(
+    session_id: SessionId,
+    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit that is held.")],
+    config: Config = None,
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
+    """Push a commit although it changes protected paths."""
+    _ask(config, session_id, "allow", commit, no_wait=no_wait, as_json=as_json)
+
+
+@app.command()
 def agent(
     session_id: SessionId,
     name: Annotated[str, typer.Argument(metavar="NAME", help="An agent or an agent type.")],

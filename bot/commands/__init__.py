@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from bot.commands.agent import AGENT
+from bot.commands.allow import ALLOW
 from bot.commands.answer import ANSWER
 from bot.commands.base import Command, Parsed, Unfit
 from bot.commands.budget import BUDGET
@@ -28,6 +29,7 @@ from lifecycle.names import NAME, Said, said_to_the_bot
 
 COMMANDS: Mapping[str, Command] = {
     "agent": AGENT,
+    "allow": ALLOW,
     "answer": ANSWER,
     "budget": BUDGET,
     "cancel": CANCEL,

@@ -97,6 +97,7 @@ def test_what_takes_nothing_is_asked_for_by_its_name(
         (("merge", "widgets-12"), ("merge", "")),
         (("merge", "widgets-12", "Rebase"), ("merge", "rebase")),
         (("budget", "widgets-12", "+2.5"), ("budget", "+2.5")),
+        (("allow", "widgets-12", "ABCDEF1"), ("allow", "abcdef1")),
         (("start", "widgets-12"), ("start", "")),
         (("freeze", "widgets-12"), ("freeze", "")),
         (("unfreeze", "widgets-12"), ("unfreeze", "")),

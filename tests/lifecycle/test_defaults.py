@@ -13,7 +13,7 @@ from msgspec.structs import fields, replace
 
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Doubt, Ended, Facts, Spending, Work
-from lifecycle.policy import MergeMethod, Mode, NothingToShow, Policy
+from lifecycle.policy import PROTECTED_PATHS, MergeMethod, Mode, NothingToShow, Policy
 from lifecycle.signals import Talk
 from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review, Status
 from tests.lifecycle.universe import (
@@ -299,6 +299,14 @@ CHOICES = {
         asks("tell:review:"),
         says=False,
         otherwise=True,
+    ),
+    "protected_paths": Choice(
+        PROTECTED_PATHS,
+        ("ci/**",),
+        facts(work=Work(base=BASE, head=HEAD, dirty=False)),
+        of_action("push:", "protected"),
+        says=PROTECTED_PATHS,
+        otherwise=("ci/**",),
     ),
     "nothing_to_show": Choice(
         NothingToShow.ASK,

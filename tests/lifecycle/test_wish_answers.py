@@ -40,6 +40,7 @@ OTHERWISE = {
     "resume": (S.QUEUED, "It is not paused, `queued`: waits for a free slot."),
     "restart": (S.QUEUED, "There is nothing to restart, `queued`: waits for a free slot."),
     "retry": (S.ERRORED, "It is over: stopped. Put the label on again to go on."),
+    "allow": (S.MERGED, OVER),
     "tell": (S.MERGED, OVER),
     "answer": (S.MERGED, OVER),
     "merge": (S.MERGED, OVER),

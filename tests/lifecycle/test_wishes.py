@@ -66,6 +66,7 @@ TEXT = {
     "tell": "Use tabs.",
     "answer": "Yes.",
     "budget": "+5",
+    "allow": "d" * 7,
     "help": "The list.",
     "agent": "codex",
 }
@@ -147,8 +148,8 @@ ALIVE = set(Status) - TERMINAL
 WORKS: dict[str, set[Status]] = {
     **{key: set(Status) for key in ("help", "status", "why", "freeze", "unfreeze")},
     **{key: {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE} for key in ("start", "restore")},
-    **dict.fromkeys(("stop", "pause", "tell", "answer", "merge", "cancel", "budget"), ALIVE),
-    **dict.fromkeys(("update", "agent"), ALIVE),
+    **dict.fromkeys(("stop", "pause", "tell", "answer", "allow", "update", "agent"), ALIVE),
+    **dict.fromkeys(("merge", "cancel", "budget"), ALIVE),
     **dict.fromkeys(("resume", "restart", "review"), ALIVE - {S.QUEUED, S.SPAWNING}),
     "retry": set(Status) - {S.ERRORED},
 }

@@ -1,0 +1,50 @@
+"""What is looked at before commits go to GitHub, where a push alone may set much in motion."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from runtimes.workspaces.git import git
+from runtimes.workspaces.mirror import Mirror
+
+#: GitHub runs no workflow for a push whose newest commit says one of these, in any case.
+_SKIPS = re.compile(
+    r"\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\]|^skip-checks: *true *$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
+    """Those of `paths` in which `head` differs from its base, and from what GitHub has.
+
+    `base` is a commit of the base branch; `there` is the commit of the pushed branch, empty where
+    there is none: what a person pushed or let pass before is not asked for again.
+    """
+    specs = [spec for path in paths for spec in _specs(path)]
+    if not specs:
+        return []
+    changed = _differing(mirror, mirror.merge_base(base, head), head, specs)
+    if there and changed:
+        changed &= _differing(mirror, there, head, specs)
+    return sorted(changed)
+
+
+def skips_checks(mirror: Mirror, head: str) -> str:
+    """The words by which a commit keeps GitHub from running checks; empty: there are none."""
+    found = _SKIPS.search(git(mirror.path, "log", "-1", "--format=%B", head))
+    return found[0].strip() if found else ""
+
+
+def _differing(mirror: Mirror, one: str, other: str, specs: list[str]) -> set[str]:
+    names = git(mirror.path, "diff", "--name-only", "--no-renames", "-z", one, other, "--", *specs)
+    return set(filter(None, names.split("\0")))
+
+
+def _specs(path: str) -> Iterator[str]:
+    """A path in git's words: a name alone is meant in every folder, and case does not matter.
+
+    What lies below a folder is meant with the folder's own name, which may become a link.
+    """
+    where = path.removeprefix("/") if "/" in path else f"**/{path}"
+    yield f":(glob,icase){where}"
+    if where.endswith("/**"):
+        yield f":(glob,icase){where.removesuffix('/**')}"

@@ -1,0 +1,69 @@
+"""What changes protected paths is held before the push, until a person lets that commit out."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.facts import Facts, Failure
+from lifecycle.policy import PROTECTED_PATHS
+from lifecycle.status import Reason, Status
+from tests.lifecycle.asking import COMMIT, asked, decision, keys
+from tests.lifecycle.test_wishes import answers
+from tests.lifecycle.universe import NEXT, ago, published, wish
+
+HELD = Failure(at=ago(60), reason=Reason.PROTECTED_PATHS, detail=".github/ci.yml, CODEOWNERS")
+
+
+def held(*wishes: Any, **failed: Any) -> Facts:
+    failure = replace(HELD, **failed)
+    return published(work=COMMIT, failures={f"push:{NEXT}": failure}, wishes=wishes)
+
+
+def pushes(given: Facts) -> list[do.Action]:
+    return [action for action in asked(given) if isinstance(action, do.Publish)]
+
+
+def test_a_push_names_what_it_may_not_change() -> None:
+    (push,) = pushes(published(work=COMMIT))
+    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=PROTECTED_PATHS)
+
+
+def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> None:
+    found = decision(held())
+    assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.PROTECTED_PATHS)
+    assert [key for key in keys(held()) if key.startswith("comment:")] == [f"comment:paths:{NEXT}"]
+    assert ".github/ci.yml, CODEOWNERS" in found.because
+    assert f"`/mergewright allow {NEXT[:7]}`" in found.because
+    assert pushes(held()) == []
+
+
+def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
+    allowed = held(wish("allow", at=ago(30), text=NEXT[:7]))
+    assert pushes(allowed) == [do.Publish(key=f"push:{NEXT}", head=NEXT)]
+    said = answers(decision(allowed))
+    assert said == {"comment:heeded:comment:allow": "It is pushed with all it changes."}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("e" * 7, f"The commit that is held is `{NEXT[:7]}`."),
+        ("c" * 7, f"The commit that is held is `{NEXT[:7]}`."),
+    ],
+)
+def test_another_commit_than_the_one_that_was_allowed_stays_held(text: str, answer: str) -> None:
+    other = held(wish("allow", at=ago(30), text=text))
+    assert pushes(other) == []
+    assert answers(decision(other)) == {"comment:wish:comment:allow": answer}
+
+
+def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:
+    said = answers(decision(published(wishes=(wish("allow", text=NEXT[:7]),))))
+    assert said == {"comment:wish:comment:allow": "No commit is held."}
+
+
+def test_what_github_refuses_is_not_pushed_again_because_its_paths_were_allowed() -> None:
+    refused = held(wish("allow", at=ago(90), text=NEXT[:7]), reason=Reason.PUSH_REFUSED)
+    assert pushes(refused) == []

@@ -1,0 +1,104 @@
+"""What is held before a push: protected paths that a commit changes, and words that skip checks."""
+
+from pathlib import Path
+
+import pytest
+
+from lifecycle.policy import PROTECTED_PATHS
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.push_checks import skips_checks, touched
+from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.workspaces.conftest import BRANCH, Git
+
+
+@pytest.fixture
+def base(mirror: Mirror) -> str:
+    found = mirror.head_of("main")
+    assert found
+    return found
+
+
+def found(mirror: Mirror, base: str, head: str) -> list[str]:
+    return touched(mirror, base, mirror.head_of(BRANCH) or "", head, PROTECTED_PATHS)
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        (".github/workflows/ci.yml", True),
+        ("CODEOWNERS", True),
+        ("docs/CODEOWNERS", True),
+        ("deep/er/AGENTS.md", True),
+        ("claude.md", True),
+        (".Claude/settings.json", True),
+        (".mcp.json", True),
+        ("packages/a/.npmrc", True),
+        ("github/workflows/ci.yml", False),
+        ("src/AGENTS.md.txt", False),
+        ("README", False),
+    ],
+)
+def test_what_is_protected_is_found_by_its_name(
+    worktree: Worktree, mirror: Mirror, git: Git, base: str, name: str, held: bool
+) -> None:
+    (worktree.path / name).parent.mkdir(parents=True, exist_ok=True)
+    git.commit(worktree.path, "a", "1")
+    git.commit(worktree.path, name, "x\n")
+    head = mirror.take(worktree)
+    assert found(mirror, base, head) == ([name] if held else [])
+    assert touched(mirror, base, "", head, ()) == []
+
+
+def test_a_folder_that_became_a_link_is_found(
+    worktree: Worktree, mirror: Mirror, git: Git, base: str
+) -> None:
+    (worktree.path / ".claude").symlink_to("elsewhere")
+    git(worktree.path, "add", ".claude")
+    git(worktree.path, "commit", "--quiet", "-m", "Link")
+    assert found(mirror, base, mirror.take(worktree)) == [".claude"]
+
+
+def test_what_github_has_on_the_branch_already_is_not_asked_for_again(
+    worktree: Worktree, mirror: Mirror, git: Git, base: str
+) -> None:
+    head = git.commit(worktree.path, "CODEOWNERS", "* @ada\n")
+    mirror.push(mirror.take(worktree), BRANCH, "")
+    git.commit(worktree.path, "a", "1")
+    assert found(mirror, base, mirror.take(worktree)) == []
+    git.commit(worktree.path, "CODEOWNERS", "* @eve\n")
+    assert found(mirror, base, mirror.take(worktree)) == ["CODEOWNERS"]
+    assert mirror.head_of(BRANCH) == head
+
+
+def test_what_came_with_the_base_is_not_the_agents_and_what_a_merge_hides_is(
+    worktree: Worktree, mirror: Mirror, person: Path, git: Git
+) -> None:
+    git.commit(person, "CODEOWNERS", "* @ada\n")
+    git(person, "push", "--quiet", "origin", "main")
+    mirror.refresh()
+    base = mirror.head_of("main")
+    assert base
+    git.commit(worktree.path, "a", "1")
+    git(worktree.path, "fetch", "--quiet", "origin", "main")
+    git(worktree.path, "merge", "--quiet", "--no-edit", "FETCH_HEAD")
+    assert found(mirror, base, mirror.take(worktree)) == []
+    git(worktree.path, "reset", "--quiet", "--hard", "HEAD^1")
+    git(worktree.path, "merge", "--quiet", "--no-edit", "-s", "ours", "FETCH_HEAD")
+    assert found(mirror, base, mirror.take(worktree)) == ["CODEOWNERS"]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("Write a", ""),
+        ("Write a [skip ci]", "[skip ci]"),
+        ("Write a\n\nAs asked: [CI Skip]", "[CI Skip]"),
+        ("Write a\n\nskip-checks: true", "skip-checks: true"),
+        ("Say why we skip ci", ""),
+    ],
+)
+def test_words_that_keep_checks_from_running_are_found(
+    worktree: Worktree, mirror: Mirror, git: Git, message: str, words: str
+) -> None:
+    git.commit(worktree.path, "a", "1", message)
+    assert skips_checks(mirror, mirror.take(worktree)) == words
