@@ -62,7 +62,7 @@ def _let_out(facts: Facts) -> Facts:
     held = facts.failures.get(f"push:{head}")
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
         return facts
-    if not allowed([wish for wish in facts.wishes if wish.at >= held.at], head):
+    if not allowed(facts.wishes, head):
         return facts
     others = {key: failed for key, failed in facts.failures.items() if failed is not held}
     return replace(facts, failures=others)

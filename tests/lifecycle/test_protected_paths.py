@@ -11,7 +11,7 @@ from lifecycle.policy import PROTECTED_PATHS
 from lifecycle.status import Reason, Status
 from tests.lifecycle.asking import COMMIT, asked, decision, keys
 from tests.lifecycle.test_wishes import answers
-from tests.lifecycle.universe import NEXT, ago, published, wish
+from tests.lifecycle.universe import HEAD, NEXT, ago, done, published, wish
 
 HELD = Failure(at=ago(60), reason=Reason.PROTECTED_PATHS, detail=".github/ci.yml, CODEOWNERS")
 
@@ -57,6 +57,15 @@ def test_another_commit_than_the_one_that_was_allowed_stays_held(text: str, answ
     other = held(wish("allow", at=ago(30), text=text))
     assert pushes(other) == []
     assert answers(decision(other)) == {"comment:wish:comment:allow": answer}
+
+
+def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
+    earlier = wish("allow", at=ago(90), text=HEAD[:7])
+    heeded = done("comment:heeded:comment:allow")
+    given = replace(held(earlier), done={**held().done, **heeded})
+    assert pushes(given) == []
+    (push,) = pushes(replace(given, failures={}))
+    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=PROTECTED_PATHS)
 
 
 def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:

@@ -79,6 +79,7 @@ def test_what_came_with_the_base_is_not_the_agents_and_what_a_merge_hides_is(
     base = mirror.head_of("main")
     assert base
     git.commit(worktree.path, "a", "1")
+    assert found(mirror, base, mirror.take(worktree)) == []
     git(worktree.path, "fetch", "--quiet", "origin", "main")
     git(worktree.path, "merge", "--quiet", "--no-edit", "FETCH_HEAD")
     assert found(mirror, base, mirror.take(worktree)) == []
