@@ -118,7 +118,6 @@ class PullState(StrEnum):
 class Reason(StrEnum):
     """Why a session is where it is, for programs; people read `because`."""
 
-    ISSUE_LABELLED = "issue_labelled"
     PROVIDER_EXIT = "provider_exit"
     SPAWN_FAILED = "spawn_failed"
     BRANCH_GONE = "branch_gone"

@@ -14,7 +14,6 @@ from tests.lifecycle.universe import NOW, facts
 
 #: Where nothing is wrong: it goes on by itself, or it went well.
 WELL = {
-    Reason.ISSUE_LABELLED,
     Reason.PR_MERGED,
     Reason.PULL_REQUEST,
     Reason.AGENT_AT_WORK,
