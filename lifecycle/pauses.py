@@ -10,10 +10,7 @@ from lifecycle.facts import Facts, Frozen
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation
 from lifecycle.status import Reason
-from lifecycle.view import View
-
-#: Wishes by which a person has a session go on that a person paused.
-GOES_ON: Final = ("resume", "restart", "tell", "answer")
+from lifecycle.view import GOES_ON, View
 
 
 def by_person(view: View) -> Escalation | None:

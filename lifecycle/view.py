@@ -23,8 +23,8 @@ _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 _REMINDER: Final = "tell:dirty:"
 #: What a taking in comes to where the commits of others and the agent's own do not go together.
 CLASH: Final = "conflict"
-#: Wishes by which a person gives a branch they pushed to back to the agent.
-_GIVES_BACK: Final = ("resume", "restart", "tell", "answer")
+#: Wishes by which a person has the agent go on: after their pause, and on a branch they pushed to.
+GOES_ON: Final = ("resume", "restart", "tell", "answer")
 #: Wishes that hold something to say to the agent.
 _WORDS: Final = ("tell", "answer", "review")
 #: Wishes that may name who is to work on it from then on.
@@ -246,7 +246,7 @@ class View(Moment):
         at = pull.person.at
         second = at.replace(microsecond=0)  # GitHub's times are whole seconds.
         return (
-            any(wish.kind in _GIVES_BACK and wish.at >= at for wish in self.facts.wishes)
+            any(wish.kind in GOES_ON and wish.at >= at for wish in self.facts.wishes)
             or any(remark.at >= second for remark in self.unheard)
             or bool(self.past.told("tell:review:", at))
         )
