@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+from bot.cli import capacity
+from bot.store import Ledger, Queued, Store
 from tests.cli.conftest import CommandLine, House
 
 
@@ -43,6 +47,19 @@ def test_the_estimate_is_made_of_how_long_others_took(
     assert lines(mergewright("queue").out)[1] == "1 widgets-3 5m in about 4m not looked at yet"
 
 
+def test_what_moves_a_session_up_or_down_the_line_is_said(house: House) -> None:
+    waits = Queued(
+        session="widgets-1",
+        position=1,
+        starts_at=None,
+        waits="every slot is taken",
+        since=house.now,
+        priority=-1,
+        awaited=True,
+    )
+    assert capacity.because(waits) == "every slot is taken; priority:low; a person waits"
+
+
 def test_list_and_session_say_where_it_stands(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
     assert "\n  number 1, start any moment: not looked at yet" in mergewright("ls").out
@@ -80,6 +97,34 @@ def test_agents_are_listed_those_too_that_had_nothing_yet(
     assert "sessions 1, 0 not over; 1 killed" in old
     (told,) = json.loads(mergewright("agents", "old", "--json").out)
     assert told["outcomes"] == {"killed": 1}
+
+
+def test_what_became_of_an_agents_work_is_told_in_numbers(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.has_session()
+    ada = Ledger(
+        agent="ada",
+        sessions=5,
+        live=1,
+        outcomes={"merged": 4},
+        first_pass=1,
+        repairs=3,
+        review_rounds=2,
+        cost_usd=7.5,
+        seconds_to_merge=7200.0,
+    )
+    monkeypatch.setattr(Store, "ledgers", lambda _: [ada])
+    assert "ada 5 1 4 25% 3 $7.50 2h" in lines(mergewright("agents").out)
+    one = lines(mergewright("agents", "ada").out)
+    for line in (
+        "sessions 5, 1 not over; 4 merged",
+        "first pass 25% of those merged",
+        "repairs 3, and 2 review rounds",
+        "cost $7.50",
+        "to merge 2h",
+    ):
+        assert line in one
 
 
 def test_an_agent_nobody_knows_is_answered_with_the_nearest(

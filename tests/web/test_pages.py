@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import Kind, Session
+from bot.store import Kind, Ledger, Session
 from bot.web.groups import GROUPS
 from bot.web.health import Health
 from lifecycle.actions import Comment, React
@@ -206,6 +206,29 @@ def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
     site.session(1)
     page = site.seen("/agents").text
     for words in ("1 session<", "0 repairs<", "1 not over", "Sign out", '<a href="/">Sessions</a>'):
+        assert words in page, words
+
+
+def test_the_page_of_agents_tells_what_became_of_their_work(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = Ledger(
+        agent="ada",
+        sessions=5,
+        live=1,
+        outcomes={"merged": 4},
+        first_pass=1,
+        repairs=3,
+        review_rounds=2,
+        cost_usd=7.5,
+        seconds_to_merge=7200.0,
+    )
+    monkeypatch.setattr(site.store, "ledgers", lambda: [ada])
+    page = site.seen("/agents").text
+    for words in (
+        *("<strong>ada</strong>", "5 sessions<", "1 not over", "4 merged<", "3 repairs<"),
+        *("25% merged at the first pass", "2 review rounds<", "$7.50<", "2.0 h to merge"),
+    ):
         assert words in page, words
 
 
