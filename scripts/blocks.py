@@ -163,7 +163,8 @@ def _usage(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
     value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
-    return f"[{parameter.opts[0]}{value}]"
+    option = f"{parameter.opts[0]}{value}"
+    return option if parameter.required else f"[{option}]"
 
 
 def _settings() -> Iterator[tuple[str, ...]]:

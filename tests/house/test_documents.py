@@ -67,6 +67,10 @@ def test_generated_blocks_say_what_the_code_says() -> None:
     assert blocks.stale() == []
 
 
+def test_only_what_may_be_left_out_stands_in_brackets() -> None:
+    assert "`mergewright setup OWNER/NAME --url URL [--agent AGENT]" in blocks.commands()
+
+
 def test_every_generated_block_is_used_somewhere() -> None:
     used = {
         match["name"]
