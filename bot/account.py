@@ -14,4 +14,6 @@ def client(settings: Settings, secrets: Secrets) -> GitHub:
         private_key=secrets.private_key,
         owners=settings.github.allowed_owners,
     )
-    return GitHub(settings.github.api_url, credentials)
+    return GitHub(
+        settings.github.api_url, credentials, mutation_seconds=settings.timing.mutation_seconds
+    )

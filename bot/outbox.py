@@ -206,14 +206,18 @@ class Outbox:
 
     def _again(self, due: Due, why: str, at: datetime | None) -> None:
         """Later, unless the tries are used up. A wait that GitHub asked for is not a failed try."""
+        if at is not None:
+            log.info("%s: %s: waits: %s", due.session, due.action.key, why)
+            self._store.hold(due.seq, at, why)
+            return
         most = self._tries.starts if due.action.key.startswith("start:") else self._tries.most
         tried = due.attempts + 1
-        if tried >= most and at is None:
+        if tried >= most:
             self._give_up(due, _reason(due), f"{why} (tried {tried} times)")
             return
         wait = timedelta(seconds=delay(tried, self._tries.first_seconds))
         log.warning("%s: %s: later: %s", due.session, due.action.key, why)
-        self._store.mark_retry(due.seq, why, at or self._clock() + wait)
+        self._store.mark_retry(due.seq, why, self._clock() + wait)
 
     def _give_up(self, due: Due, reason: Reason, why: str) -> None:
         log.error("%s: %s: given up: %s", due.session, due.action.key, why)

@@ -123,7 +123,8 @@ class Timing(Table, frozen=True, kw_only=True):
 
     sweep_seconds: Seconds = 5.0  #: Between two looks at the agents.
     poll_seconds: Seconds = 30.0  #: Between two looks at GitHub, where it is polled.
-    reconcile_seconds: Seconds = 300.0  #: Between two looks at all labelled issues.
+    reconcile_seconds: Seconds = 300.0  #: Between two looks at everything at GitHub.
+    mutation_seconds: Seconds = 1.0  #: Between two changes at GitHub by one installation.
     lease_seconds: Seconds = 15.0  #: How long a bot that fell silent still holds the database.
     action_retry_seconds: Seconds = 2.0  #: The first wait before a retry; doubles up to 300.
     action_tries: Count = 8

@@ -64,6 +64,7 @@ hearing-seconds = 3
 sweep-seconds = 0.25
 reconcile-seconds = 5
 lease-seconds = 3
+mutation-seconds = 0.1
 action-retry-seconds = 0.25
 action-tries = 20
 

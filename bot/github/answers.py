@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from bot.github.errors import NotInstalled, Refused, TryLater
+from bot.github.errors import Limited, NotInstalled, Refused, TryLater
 
 LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
@@ -64,8 +64,8 @@ def failure(
     """The failure an HTTP answer outside 200-299 stands for."""
     said = complaint(body)
     message = f"{asked}: GitHub answered {status}{': ' + said if said else ''}."
-    if status in (403, 429) and (at := _limited_until(headers, said, now)):
-        return TryLater(f"{message} The rate limit is used up until {at:%H:%M:%S} UTC.", at)
+    if status in (403, 429) and (limit := _limit_of(message, headers, said, now)):
+        return limit
     if status == 403 and SUSPENDED_TEXT in said.lower():
         return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
     if status in (408, 429) or status >= 500:
@@ -82,8 +82,7 @@ def graphql_failure(
     message = f"{asked}: GitHub answered: {said}."
     types = {problem.type for problem in problems}
     if types & {"RATE_LIMITED", "RATE_LIMIT"}:
-        at = _reset_of(headers, now) or now + LIMIT_PAUSE
-        return TryLater(f"{message} The rate limit is used up until {at:%H:%M:%S} UTC.", at)
+        return Limited(message, _reset_of(headers, now) or now + LIMIT_PAUSE, "graphql")
     for kind, status in (("FORBIDDEN", 403), ("INSUFFICIENT_SCOPES", 403), ("NOT_FOUND", 404)):
         if kind in types:
             return Refused(f"{message} {REMEDIES[status]}", status)
@@ -111,14 +110,15 @@ def complaint(body: bytes) -> str:
     return _short("; ".join(part for part in (said.message, *details) if part.strip()))
 
 
-def _limited_until(headers: Mapping[str, str], said: str, now: datetime) -> datetime | None:
-    """When a limit ends, or None where the answer is no limit but a plain refusal."""
+def _limit_of(message: str, headers: Mapping[str, str], said: str, now: datetime) -> Limited | None:
+    """The limit that was reached, or None where the answer is no limit but a plain refusal."""
     if "retry-after" in headers:
-        return _wait_of(headers, now) or now + LIMIT_PAUSE
+        return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
     if headers.get("x-ratelimit-remaining") == "0":
-        return _reset_of(headers, now) or now + LIMIT_PAUSE
+        resource = headers.get("x-ratelimit-resource", "")
+        return Limited(message, _reset_of(headers, now) or now + LIMIT_PAUSE, resource)
     if any(text in said.lower() for text in LIMIT_TEXTS):
-        return now + LIMIT_PAUSE
+        return Limited(message, now + LIMIT_PAUSE)
     return None
 
 

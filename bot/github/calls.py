@@ -7,8 +7,6 @@ when to try again.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import cache
-from importlib.resources import files
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -19,14 +17,18 @@ from msgspec import Raw, Struct
 
 from bot.github.answers import REINSTALL, UNDECODABLE, Problem, failure, graphql_failure
 from bot.github.auth import Credentials, InstallationToken, Tokens
+from bot.github.documents import document
 from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.github.kit import Kit
+from bot.github.limits import Limits
+from bot.github.readings import Budget
 from bot.github.shapes import Login
 
 T = TypeVar("T")
 REDIRECTS = 3
 PAGES = 100
 LOG_BYTES = 256 * 1024
+GRAPHQL = "graphql"
 
 #: Fields that need rights the bot can do without: where they are refused, they read as null.
 OPTIONAL = {"branchProtectionRule", "rules"}
@@ -38,6 +40,32 @@ class Envelope(Struct, frozen=True):
 
     data: Raw = Raw(b"null")
     errors: tuple[Problem, ...] | None = None
+
+
+class Price(Struct, frozen=True, rename="camel"):
+    """What most queries ask for beside all else; null where the server has no limit."""
+
+    rate_limit: Budget | None = None
+
+
+class Priced(Struct, frozen=True):
+    """An answer of GraphQL, as far as it tells its price."""
+
+    data: Price | None = None
+
+
+class Said(Struct, frozen=True):
+    """What GraphQL answered."""
+
+    data: Raw
+    problems: tuple[Problem, ...]
+    headers: Mapping[str, str]
+
+
+class Aliases(Struct, frozen=True):
+    """What each alias stands for, in the repository that was asked for."""
+
+    repository: dict[str, Raw]
 
 
 class Installation(Struct, frozen=True):
@@ -76,9 +104,11 @@ class Calls:
         credentials: Credentials,
         timeout_seconds: float,
         clock: Callable[[], datetime],
+        mutation_seconds: float = 0.0,
     ) -> None:
         self._kit = Kit(api_url, timeout_seconds)
         self.clock = clock
+        self._limits = Limits(clock, mutation_seconds)
         self.tokens = Tokens(credentials, self._kit, self._installation_token, clock)
         base = self._kit.config.base_url
         # Enterprise servers answer REST at /api/v3/ and GraphQL beside it, not below it.
@@ -136,19 +166,36 @@ class Calls:
         Variables `owner` and `name` come from `repository`. Data that is there only in part is no
         answer: an error anywhere raises, but for fields that are optional.
         """
-        owner, _, short = repository.partition("/")
-        places = {"owner": owner, "name": short} if repository else {}
-        body = {"query": _document(name), "variables": {**places, **variables}}
         asked = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
-        call = Call(method="POST", url=self._graphql, body=body, name=asked)
-        answer = self._ask(repository, call)
-        envelope = _decode(call, answer, Envelope)
-        problems = [problem for problem in envelope.errors or () if not _harmless(problem)]
-        if problems and all(_missing(problem) for problem in problems):
-            return None
-        if problems:
-            raise graphql_failure(asked, problems, answer.headers, self.clock())
-        return _decode_bytes(call, bytes(envelope.data), shape)
+        with self._limits.within(self._account(repository), GRAPHQL):
+            said = self._query(repository, asked, document(name), variables)
+            problems = [problem for problem in said.problems if not _harmless(problem)]
+            if problems and all(_missing(problem) for problem in problems):
+                return None
+            if problems:
+                raise graphql_failure(asked, problems, said.headers, self.clock())
+        return _decode_bytes(asked, bytes(said.data), shape)
+
+    def aliases(self, repository: str, name: str, query: str) -> dict[str, Raw]:
+        """Ask for many things of a repository at once: the answer for each alias.
+
+        An alias that GitHub has trouble with is left out. `name` is what messages call the query.
+        """
+        asked = f"GraphQL {name} {repository}"
+        with self._limits.within(self._account(repository), GRAPHQL):
+            said = self._query(repository, asked, query, {})
+            # A path leads from the root: the repository, the alias, and on.
+            paths = [problem.path or () for problem in said.problems]
+            whole = [one for one, path in zip(said.problems, paths, strict=True) if len(path) < 2]
+            if whole:
+                raise graphql_failure(asked, whole, said.headers, self.clock())
+        answers = _decode_bytes(asked, bytes(said.data), Aliases).repository
+        bad = {path[1] for path in paths}
+        return {alias: answer for alias, answer in answers.items() if alias not in bad}
+
+    def budget(self, repository: str) -> Budget | None:
+        """What is left of the points for GraphQL there; None: nobody has said."""
+        return self._limits.budget(self._account(repository))
 
     def get_app(self, shape: type[T]) -> T:
         """What GitHub knows of the App we are."""
@@ -218,10 +265,36 @@ class Calls:
             )
         return found
 
+    def _query(
+        self, repository: str, asked: str, query: str, variables: Mapping[str, object]
+    ) -> Said:
+        owner, _, short = repository.partition("/")
+        places = {"owner": owner, "name": short} if repository else {}
+        body = {"query": query, "variables": {**places, **variables}}
+        call = Call(method="POST", url=self._graphql, body=body, name=asked)
+        answer = self._send(repository, call, changes=query.startswith("mutation"))
+        priced = _decode(call, answer, Priced).data
+        if priced is not None and priced.rate_limit is not None:
+            self._limits.spent(self._account(repository), priced.rate_limit)
+        envelope = _decode(call, answer, Envelope)
+        return Said(envelope.data, envelope.errors or (), answer.headers)
+
     def _ask(self, repository: str, call: Call) -> httpx.Response:
+        """Ask REST, within its limits."""
+        with self._limits.within(self._account(repository), "core"):
+            return self._send(repository, call, changes=call.method != "GET")
+
+    def _account(self, repository: str) -> str:
+        """Whose limits count: an installation's, which is its owner's, or the token's."""
+        return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
+
+    def _send(self, repository: str, call: Call, *, changes: bool) -> httpx.Response:
         """Send with the repository's token; an App's may have ended early, and is then replaced."""
+        token = self.tokens.of(repository)
+        if changes:
+            self._limits.turn(self._account(repository))
         try:
-            return self._exchange(call, self.tokens.of(repository))
+            return self._exchange(call, token)
         except Refused as refusal:
             # What was answered with 401 was not done, so that even a change may be sent again.
             if refusal.status != 401 or not self.tokens.is_app:
@@ -280,11 +353,6 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-@cache
-def _document(name: str) -> str:
-    return files("bot.github").joinpath(f"queries/{name}.graphql").read_text(encoding="utf-8")
-
-
 def _harmless(problem: Problem) -> bool:
     return problem.type in UNREADABLE and not OPTIONAL.isdisjoint(problem.path or ())
 
@@ -299,8 +367,8 @@ def _decode(call: Call, answer: httpx.Response, shape: type[T]) -> T:
     return _decode_bytes(call, answer.content, shape)
 
 
-def _decode_bytes(call: Call, content: bytes, shape: type[T]) -> T:
+def _decode_bytes(asked: object, content: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=shape)
     except UNDECODABLE as error:
-        raise TryLater(f"{call}: GitHub's answer cannot be read: {error}.") from error
+        raise TryLater(f"{asked}: GitHub's answer cannot be read: {error}.") from error

@@ -19,8 +19,9 @@ class GitHub:
     """One GitHub (github.com or an Enterprise server) and one account on it.
 
     `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` bounds
-    connecting, sending, the wait for an answer, and the answer's body, each. No method sleeps or
-    repeats what it asked; all may be called from any thread.
+    connecting, sending, the wait for an answer, and the answer's body, each. Two changes of one
+    installation are `mutation_seconds` apart: the later one waits that long, no method waits longer
+    or repeats what it asked. All may be called from any thread.
     """
 
     def __init__(
@@ -29,9 +30,10 @@ class GitHub:
         credentials: Credentials,
         *,
         timeout_seconds: float = 30.0,
+        mutation_seconds: float = 0.0,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._calls = Calls(api_url, credentials, timeout_seconds, clock)
+        self._calls = Calls(api_url, credentials, timeout_seconds, clock, mutation_seconds)
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)
         self.hook = Hook(self._calls)

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+EVERYTHING = ""  #: The resource of a limit that is none of one alone.
+
 
 class GitHubFailure(Exception):
     """A call to GitHub failed; the message says what was asked, what came back and the remedy."""
@@ -16,6 +18,15 @@ class TryLater(GitHubFailure):
     def __init__(self, message: str, at: datetime | None = None) -> None:
         super().__init__(message)
         self.at = at  #: When GitHub said to come back, or None where it did not say.
+
+
+class Limited(TryLater):
+    """A rate limit is used up: nothing more is to be asked before `until`."""
+
+    def __init__(self, message: str, until: datetime, resource: str = EVERYTHING) -> None:
+        super().__init__(f"{message} The rate limit is used up until {until:%H:%M:%S} UTC.", until)
+        self.until = until
+        self.resource = resource  #: `core`, `graphql` or everything.
 
 
 class NotInstalled(TryLater):

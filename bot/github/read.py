@@ -1,23 +1,27 @@
 """All the bot reads of GitHub."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
 from bot.github.checks import OnBase, on_base, rollup_of, wants_base
+from bot.github.documents import glances
 from bot.github.errors import Refused, TryLater
 from bot.github.failures import report_of
+from bot.github.glances import glance_of
 from bot.github.issues import issue_of
 from bot.github.permissions import lacking
 from bot.github.pulls import reading_of
 from bot.github.readings import (
+    Budget,
     CheckReport,
     Edit,
+    Glance,
     IssueReading,
     Labeling,
     PullReading,
@@ -40,6 +44,9 @@ __all__ = ["Edit", "IssueReading", "Labeling", "PullReading", "Reads", "Reposito
 WRITERS = {"write", "maintain", "admin"}
 #: A pull request with more pages of anything is read as incomplete.
 PULL_PAGES = 10
+#: How many are glanced at in one request: as many as cost one point, and GitHub answers in time.
+GLANCES = 50
+NULL = Raw(b"null")
 
 
 class Rights(Struct, frozen=True):
@@ -230,6 +237,20 @@ class Reads:
         if not wants_base(reading.pull.checks):
             return reading
         return read(self._on_base(repo, reading.pull.base))
+
+    def glances(
+        self, repo: str, issues: Sequence[int], pulls: Sequence[int]
+    ) -> dict[int, Glance | None]:
+        """How at most `GLANCES` issues and pull requests stand; None: that one cannot be seen."""
+        found = self._calls.aliases(repo, "glances", glances(issues, pulls))
+        answers = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
+        return {
+            number: glance_of(answer, pull=number in pulls) for number, answer in answers.items()
+        }
+
+    def budget(self, repo: str) -> Budget | None:
+        """What is left of the hour's points there, as GitHub said last; None: it did not say."""
+        return self._calls.budget(repo)
 
     def report(self, repo: str, run_id: int) -> CheckReport:
         """What a check run printed, or the text it gave itself, and its notes at lines of files."""

@@ -1,12 +1,42 @@
 """What the client hands out beside lifecycle's own words."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from lifecycle.facts import Issue, Pull
 from lifecycle.policy import MergeMethod
+
+#: The share of the points of an hour that nobody takes but for what is known to have changed.
+_RESERVE = 0.25
+
+
+class Budget(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is left of an installation's points for GraphQL, as GitHub counts them."""
+
+    cost: int  #: What the last query was.
+    limit: int
+    remaining: int
+    reset_at: datetime
+
+    @property
+    def spare(self) -> int:
+        """The points that may go to looks nobody asked for."""
+        return max(0, self.remaining - int(self.limit * _RESERVE))
+
+    def apart(self, now: datetime) -> timedelta:
+        """How far apart such looks are, if what may be spared is to last until there is more."""
+        left = max(timedelta(), self.reset_at - now)
+        return left * self.cost / self.spare if self.spare else left
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """What tells at little cost whether an issue or a pull request has changed: compared whole."""
+
+    state: str
+    updated: datetime
+    more: tuple[object, ...] = ()  #: Of a pull request: its head, how it stands, its checks.
 
 
 class Repository(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,8 @@ _RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
 _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
     attempts = attempts + 1 WHERE seq = ? AND state = 'due' RETURNING session, key"""
 _TAKE_UP = "UPDATE outbox SET next_at = ?1 WHERE state = 'due' AND next_at < ?1"
-_HOLD = "UPDATE outbox SET next_at = ? WHERE seq = ? AND state = 'due'"
+_HOLD = """UPDATE outbox SET next_at = :until, error = coalesce(nullif(:why, ''), error)
+    WHERE seq = :seq AND state = 'due'"""
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
 _Data = Mapping[str, str]
@@ -108,9 +109,10 @@ class Outbox(Base):
         """Count what is due as due from now on: nothing was tried while no bot acted."""
         self.write(lambda connection: connection.execute(_TAKE_UP, (now.timestamp(),)))
 
-    def hold(self, seq: int, until: datetime) -> None:
+    def hold(self, seq: int, until: datetime, why: str = "") -> None:
         """Leave an action alone for a while; that is not a failed try."""
-        self.write(lambda connection: connection.execute(_HOLD, (until.timestamp(), seq)))
+        values = {"seq": seq, "until": until.timestamp(), "why": why}
+        self.write(lambda connection: connection.execute(_HOLD, values))
 
     def outbox(self, session: str, limit: int = 200) -> list[Ordered]:
         """The actions last written down for a session, newest first."""

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -218,6 +219,20 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
         bench.room.clock.passes(1)
     assert bench.drains() == 1
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
+
+
+def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
+    def limited(due: Due, check: Check) -> Outcome:
+        raise Later("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
+
+    bench.doing = limited
+    for _ in range(5):
+        assert bench.drains() == 1
+        bench.room.clock.passes(539)
+        assert bench.drains() == 0
+        bench.room.clock.passes(1)
+    (waiting,) = bench.room.store.outbox("widgets-12")
+    assert (waiting.state, waiting.tries, waiting.error) == ("due", 0, "the rate limit is used up")
 
 
 def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up_with_why(

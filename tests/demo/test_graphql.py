@@ -10,10 +10,11 @@ from graphql import build_schema, parse, validate
 from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
+from bot.github.documents import document, glances, names
 from tests.demo.outside import Client
 
 Ask = Callable[..., Client]
-QUERIES = {file.name: file.read_text() for file in files("bot.github.queries").iterdir()}
+QUERIES = {name: document(name) for name in names()} | {"glances": glances([1], [2])}
 _PULL = """
 query ($name: String!, $number: Int!) {
   repository(owner: "acme", name: $name) { pullRequest(number: $number) { %s } }

@@ -55,6 +55,7 @@ sweep-seconds = 0.1
 reconcile-seconds = {reconcile}
 poll-seconds = {reconcile}
 lease-seconds = 2
+mutation-seconds = 0.01
 action-retry-seconds = 0.1
 """
 

@@ -45,6 +45,7 @@ class _Window:
 class Traffic:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
+        self.limits = dict(LIMITS)  #: What everybody may use in an hour.
         self._faults: list[Fault] = []
         self._windows: dict[tuple[str, str], _Window] = {}
         self._lock = threading.Lock()
@@ -69,6 +70,10 @@ class Traffic:
         with self._lock:
             self.seen.append(seen)
 
+    def used_up(self, login: str, resource: str) -> bool:
+        """Whether an account has nothing left, so that nothing more is answered."""
+        return not self.spend(login, resource, 0)["remaining"]
+
     def spend(self, login: str, resource: str, cost: int = 1) -> dict[str, int]:
         """Take from an account's hour; answers limit, used, remaining and reset."""
         with self._lock:
@@ -77,7 +82,7 @@ class Traffic:
             if window is None or window.ends <= time():
                 window = self._windows[key] = _Window()
             window.used += cost
-            limit = LIMITS[resource] if login else _ANONYMOUS
+            limit = self.limits[resource] if login else _ANONYMOUS
             return {
                 "limit": limit,
                 "used": window.used,

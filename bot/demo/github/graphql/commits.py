@@ -1,9 +1,11 @@
 """Branches with their rules, commits with their checks, as GraphQL shows them."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.demo.github.checks import CheckRun, CheckSuite, CommitStatus
-from bot.demo.github.graphql.connections import Json
+from bot.demo.github.graphql.connections import Json, connection
 from bot.demo.github.graphql.conversations import lazy, pages, thing
 from bot.demo.github.http import Request
 from bot.demo.github.pulls import Pull
@@ -98,11 +100,28 @@ def rollup(repo: Repository, sha: str) -> Json | None:
         {
             "id": f"SCR_{sha}",
             "state": worst,
-            "contexts": pages(lambda: [*repo.checks.runs_of(sha), *repo.checks.statuses_of(sha)]),
+            "contexts": lambda info, **given: _contexts(repo, sha, given),
         }
         if (worst := _worst(set(repo.checks.outcomes(sha).values())))
         else None
     )
+
+
+def _contexts(repo: Repository, sha: str, given: Json) -> Json:
+    """A page of the checks and statuses of a commit, and how many of them are in which state."""
+    runs, statuses = repo.checks.runs_of(sha), repo.checks.statuses_of(sha)
+    return {
+        **connection([*runs, *statuses], given),
+        "checkRunCount": len(runs),
+        "checkRunCountsByState": _counts(run.conclusion or run.status for run in runs),
+        "statusContextCount": len(statuses),
+        "statusContextCountsByState": _counts(status.state for status in statuses),
+    }
+
+
+def _counts(states: Iterable[str]) -> list[Json]:
+    counted = Counter(state.upper() for state in states)
+    return [{"state": state, "count": count} for state, count in sorted(counted.items())]
 
 
 def _status(repo: Repository, sha: str) -> Json | None:

@@ -29,6 +29,7 @@ from bot.demo.github.world import World
 
 _DOCS = "https://docs.github.com/graphql"
 _NO_ONE = "This endpoint requires you to be authenticated."
+_LIMITED = {"type": "RATE_LIMITED", "message": "API rate limit already exceeded for user."}
 
 
 class GraphQL:
@@ -45,13 +46,18 @@ class GraphQL:
             "X-GitHub-Media-Type": "github.v4; format=json",
             "X-GitHub-Request-Id": self.world.identity("Q")["node_id"],
         }
+        body: Json
         operation, points = "", 1
         try:
             authenticate(request)
             if request.token is None:
                 raise Problem(401, _NO_ONE, docs=_DOCS)
-            with self.world.lock:
-                body, operation, points = self._run(request)
+            if self.traffic.used_up(request.login, "graphql"):
+                body = {"errors": [_LIMITED]}
+                points = 0
+            else:
+                with self.world.lock:
+                    body, operation, points = self._run(request)
             answer = Answer(body=body)
         except Problem as problem:
             answer = Answer(status=problem.status, body=problem.body)

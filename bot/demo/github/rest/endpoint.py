@@ -46,6 +46,9 @@ class Rest:
         try:
             headers["X-GitHub-Api-Version-Selected"] = _version(request)
             authenticate(request)
+            counted = request.token is not None and path != "/rate_limit"
+            if counted and self.traffic.used_up(request.login, "core"):
+                raise Problem(403, "API rate limit exceeded for user.")
             with self.world.lock:
                 answer = self._router.find(request, path)(request)
         except Problem as problem:

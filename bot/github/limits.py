@@ -1,0 +1,64 @@
+"""How much may be asked of GitHub, and from when on: counted for each installation.
+
+Rules: GitHub's "Rate limits and query limits for the GraphQL API" and "Best practices for using the
+REST API". What is asked while a limit holds is not sent: GitHub bars those who go on asking.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from threading import Lock
+
+from bot.github.errors import EVERYTHING, Limited, TryLater
+from bot.github.readings import Budget
+
+#: A change waits for its turn in the worker that makes it, but never for more than so many.
+_MOST_AHEAD = 2
+
+
+class Limits:
+    """What is left to each account that asks. May be used from any thread.
+
+    An account is an App's installation, or everything a token reaches.
+    """
+
+    def __init__(self, clock: Callable[[], datetime], mutation_seconds: float) -> None:
+        self._clock = clock
+        self._between = timedelta(seconds=mutation_seconds)
+        self._held: dict[tuple[str, str], Limited] = {}
+        self._budgets: dict[str, Budget] = {}
+        self._turns: dict[str, datetime] = {}
+        self._lock = Lock()
+
+    @contextmanager
+    def within(self, account: str, resource: str) -> Iterator[None]:
+        """Ask GitHub in here. Raises `Limited` while the account has to wait with this resource."""
+        for what in (resource, EVERYTHING):
+            held = self._held.get((account, what))
+            if held is not None and held.until > self._clock():
+                raise held
+        try:
+            yield
+        except Limited as limit:
+            self._held[account, limit.resource] = limit
+            raise
+
+    def turn(self, account: str) -> None:
+        """Wait until the account may change something. Raises `TryLater` where many wait."""
+        with self._lock:
+            now = self._clock()
+            turn = max(now, self._turns.get(account, now))
+            if turn - now > _MOST_AHEAD * self._between:
+                raise TryLater("Other changes at GitHub come first.", turn)
+            self._turns[account] = turn + self._between
+        time.sleep((turn - now).total_seconds())
+
+    def spent(self, account: str, budget: Budget) -> None:
+        """GitHub said what is left."""
+        self._budgets[account] = budget
+
+    def budget(self, account: str) -> Budget | None:
+        """What is left of the hour; None: GitHub did not say, or it has begun anew."""
+        budget = self._budgets.get(account)
+        return budget if budget and budget.reset_at > self._clock() else None

@@ -1,0 +1,109 @@
+"""Many issues and pull requests at a glance, against the stand-in."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+from bot.github.errors import Limited, TryLater
+from bot.github.readings import Glance
+from tests.github.contract.conftest import BRANCH
+
+
+def test_a_glance_is_the_same_until_something_changes(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    def glance() -> Glance | None:
+        return github.read.glances(repo.full_name, [], [pull.number])[pull.number]
+
+    def unprotect() -> None:
+        repo.protections.clear()
+        repo.git.refuse_pushes([])
+
+    repo.protect("main", required_reviews=1)
+    pull.check("unit", conclusion="failure")
+    pull.check("lint", status="in_progress")
+    seen = [glance()]
+    assert seen == [glance()]
+    changes: list[Callable[[], object]] = [
+        lambda: pull.check("lint", conclusion="failure"),
+        lambda: pull.check("unit", conclusion="success"),
+        lambda: pull.status("deploy", "pending"),
+        lambda: pull.mark_draft("wright"),
+        lambda: pull.review("ann", "APPROVED", threads=[("retry.py", 2, "Why?")]),
+        lambda: pull.threads[0].resolve("ann"),
+        lambda: repo.push(BRANCH, {"retry.py": "1\n2\n3\n"}, by="wright"),
+        unprotect,
+        lambda: repo.push("main", {"retry.py": "one\nzwei\nthree\n"}, by="ann"),
+        lambda: pull.close("ann"),
+    ]
+    for change in changes:
+        change()
+        seen.append(glance())
+        assert seen[-1] not in seen[:-1]
+
+
+def test_a_base_that_moves_is_news_only_where_something_rests_on_it(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    def changes() -> bool:
+        before = github.read.glances(repo.full_name, [], [pull.number])
+        repo.push("main", {f"{len(repo.moves)}.py": "1\n"}, by="ann")
+        return github.read.glances(repo.full_name, [], [pull.number]) != before
+
+    assert changes()
+    pull.check("unit", conclusion="success")
+    assert not changes()
+    pull.check("unit", conclusion="failure")
+    assert changes()
+
+
+def test_what_cannot_be_seen_costs_itself_alone(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    issue = repo.open_issue("Retry", by="ann")
+    seen = github.read.glances(repo.full_name, [issue.number, 4711], [pull.number, 4712])
+    assert {number for number, glance in seen.items() if glance} == {issue.number, pull.number}
+    assert seen.keys() == {issue.number, 4711, pull.number, 4712}
+
+
+def test_fifty_at_a_glance_cost_one_point(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+) -> None:
+    pull.check("unit")
+    github.read.me()
+    github.read.glances(repo.full_name, [], range(pull.number, pull.number + 50))
+    budget = github.read.budget(repo.full_name)
+    assert budget is not None
+    assert budget.cost == 1
+    github.read.pull(repo.full_name, pull.number)
+    after = github.read.budget(repo.full_name)
+    assert after is not None
+    assert after.remaining == budget.remaining - after.cost
+
+
+def test_a_limit_reached_between_two_batches_is_waited_for(
+    github: GitHub, server: GitHubServer, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = repo.open_issue("Retry", by="ann").number
+    github.read.glances(repo.full_name, [issue], [])
+    used = server.traffic.spend("wright", "graphql", 0)["used"]
+    monkeypatch.setitem(server.traffic.limits, "graphql", used + 1)
+    assert github.read.glances(repo.full_name, [issue], [])[issue]
+    before = len(server.requests)
+    for _ in range(3):
+        with pytest.raises(Limited):
+            github.read.glances(repo.full_name, [issue], [])
+    assert len(server.requests) == before + 1
+
+
+def test_a_glance_that_github_drops_is_no_news(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+) -> None:
+    server.fail_next("POST", "graphql", 502)
+    with pytest.raises(TryLater):
+        github.read.glances(repo.full_name, [], [pull.number])
+    assert github.read.glances(repo.full_name, [], [pull.number])[pull.number]

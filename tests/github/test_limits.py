@@ -1,0 +1,156 @@
+"""The limits of GitHub: what is used up is not asked for, and changes come one after the other."""
+
+import json
+import time
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+import respx
+
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.github.errors import Limited, TryLater
+from bot.github.limits import Limits
+from bot.github.readings import Budget
+from tests.github.conftest import API, GRAPHQL, NOW, REPO
+
+RESET = NOW + timedelta(minutes=9)
+USED_UP = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(RESET.timestamp()))}
+SECONDARY = {"message": "You have exceeded a secondary rate limit."}
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> Any:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def limits(clock: Clock) -> Limits:
+    return Limits(clock, 1.0)
+
+
+def test_nothing_is_sent_while_a_secondary_limit_holds(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    asked = respx_mock.get(REPO).respond(403, json=SECONDARY, headers={"retry-after": "30"})
+    queried = respx_mock.post(GRAPHQL)
+    for _ in range(2):
+        with pytest.raises(Limited) as limit:
+            github.read.repository("acme/widgets")
+        assert limit.value.at == NOW + timedelta(seconds=30)
+    with pytest.raises(Limited):
+        github.read.issue("acme/widgets", 1)
+    assert (asked.call_count, queried.call_count) == (1, 0)
+
+
+def test_what_is_used_up_of_rest_leaves_graphql_alone(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    used_up = {**USED_UP, "x-ratelimit-resource": "core"}
+    asked = respx_mock.get(REPO).respond(403, json={}, headers=used_up)
+    respx_mock.post(GRAPHQL).respond(json={"data": {"viewer": {"login": "wright"}}})
+    for _ in range(2):
+        with pytest.raises(Limited):
+            github.read.repository("acme/widgets")
+    assert github.read.me() == "wright"
+    assert asked.call_count == 1
+
+
+def test_the_points_of_graphql_that_are_used_up_are_waited_for(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    limited = {"errors": [{"type": "RATE_LIMITED", "message": "used up"}]}
+    asked = respx_mock.post(GRAPHQL).respond(json=limited, headers=USED_UP)
+    respx_mock.get(REPO).respond(json={"default_branch": "main", "private": False, "clone_url": ""})
+    for _ in range(2):
+        with pytest.raises(Limited) as limit:
+            github.read.issue("acme/widgets", 1)
+        assert limit.value.at == RESET
+    assert github.read.repository("acme/widgets").default_branch == "main"
+    assert asked.call_count == 1
+
+
+def test_a_limit_ends_and_is_one_accounts_alone(limits: Limits, clock: Clock) -> None:
+    def ask(account: str) -> str:
+        with limits.within(account, "graphql"):
+            return "answered"
+
+    with pytest.raises(Limited), limits.within("acme", "graphql"):
+        raise Limited("no more.", RESET)
+    with pytest.raises(Limited):
+        ask("acme")
+    assert ask("globex") == "answered"
+    clock.now = RESET
+    assert ask("acme") == "answered"
+
+
+def test_changes_of_one_account_keep_their_distance(
+    limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    for account in ("acme", "acme", "globex", "acme"):
+        limits.turn(account)
+    assert slept == [0, 1, 0, 2]
+    with pytest.raises(TryLater) as later:
+        limits.turn("acme")
+    assert later.value.at == NOW + timedelta(seconds=3)
+
+
+def test_only_changes_wait_for_their_turn(
+    respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[str] = []
+    monkeypatch.setattr(Limits, "turn", lambda _, account: turns.append(account))
+    respx_mock.get(REPO).respond(json={"default_branch": "main", "private": False, "clone_url": ""})
+    respx_mock.post(GRAPHQL).mock(side_effect=_graphql)
+    respx_mock.post(f"{REPO}/issues/comments/5/reactions").respond(201)
+    respx_mock.get(f"{REPO}/pulls/1/comments").respond(json=[])
+    github = GitHub(API, Credentials(token="s3cret"), clock=lambda: NOW)
+    github.read.repository("acme/widgets")
+    github.read.me()
+    assert turns == []
+    github.write.react("acme/widgets", 5, "eyes")
+    github.write.reply("acme/widgets", 1, "T_1", "Done.", "key")
+    assert turns == ["", ""]
+    github.close()
+
+
+def _graphql(request: httpx.Request) -> httpx.Response:
+    if json.loads(request.content)["query"].startswith("mutation"):
+        reply = {"addPullRequestReviewThreadReply": {"comment": {"id": "C_1"}}}
+        return httpx.Response(200, json={"data": reply})
+    return httpx.Response(200, json={"data": {"viewer": {"login": "wright"}}})
+
+
+def test_what_may_be_spared_is_spread_until_there_is_more() -> None:
+    budget = Budget(cost=1, limit=5000, remaining=5000, reset_at=NOW + timedelta(hours=1))
+    assert budget.spare == 3750
+    assert budget.apart(NOW) == timedelta(hours=1) / 3750
+    less = Budget(cost=2, limit=5000, remaining=1260, reset_at=NOW + timedelta(hours=1))
+    assert (less.spare, less.apart(NOW)) == (10, timedelta(minutes=12))
+    none = Budget(cost=1, limit=5000, remaining=1250, reset_at=NOW + timedelta(hours=1))
+    assert (none.spare, none.apart(NOW)) == (0, timedelta(hours=1))
+
+
+def test_what_is_left_is_what_github_said_last_until_it_begins_anew(
+    limits: Limits, clock: Clock
+) -> None:
+    assert limits.budget("acme") is None
+    left = Budget(cost=1, limit=5000, remaining=9, reset_at=RESET)
+    limits.spent("acme", left)
+    assert limits.budget("acme") == left
+    clock.now = RESET
+    assert limits.budget("acme") is None
