@@ -138,11 +138,14 @@ class View(Moment):
         """What the checks say that readiness depends on: the required ones, or all if none is."""
         checks: Sequence[Check] = self.pull.checks if self.pull else ()
         states = {check.state for check in checks}
+        required: list[Check] = []
         # Where all have passed it does not matter which of them are required.
         if states and states != _ALL_PASSED:
-            checks = [check for check in checks if check.required] or checks
+            required = [check for check in checks if check.required]
+            checks = required or checks
             states = {check.state for check in checks}
-        self.passes = _PASSED in states  #: Whether any of them does.
+        #: Whether any of them does; a required one that was skipped is no hindrance to GitHub.
+        self.passes = _PASSED in states or bool(required)
         self.failed_checks = _those(checks, _FAILED) if _FAILED in states else []
         self.pending_checks = _those(checks, _PENDING) if _PENDING in states else []
         #: Those that only people can move, or another run.

@@ -69,8 +69,9 @@ def rollup_of(page: PullRequest) -> Rollup | None:
 
 
 def wants_base(checks: Sequence[Check]) -> bool:
-    """Whether it matters what the base branch says: something failed, or nothing reported."""
-    return not checks or any(check.state is CheckState.FAILED for check in checks)
+    """Whether it matters what the base branch says: something failed, or nothing ran."""
+    states = {check.state for check in checks}
+    return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 
 
 def on_base(commits: Iterable[BaseCommit], me: str) -> OnBase:

@@ -175,3 +175,49 @@ def test_a_base_that_moves_asks_for_no_look_at_what_is_closed(bench: Bench) -> N
     bench.touches("branch:main")
     bench.pulls.read_touched()
     assert bench.waiting() == []
+
+
+def test_what_github_has_not_worked_out_is_asked_for_again_ever_later(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.UNKNOWN)
+    bench.touches("pull:34")
+    for pause in (2, 4, 8, 16, 32, 60, 60):
+        assert bench.pulls.read_touched() == 1
+        bench.room.clock.passes(pause - 1)
+        assert bench.pulls.read_touched() == 0
+        bench.room.clock.passes(1)
+    bench.pull(merge=Merge.CLEAN)
+    assert bench.pulls.read_touched() == 1
+    assert bench.waiting() == []
+
+
+def test_what_is_closed_and_not_worked_out_is_not_asked_for_again(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.UNKNOWN, state=PullState.CLOSED)
+    assert bench.reads() != ()
+    assert bench.waiting() == []
+
+
+@pytest.mark.parametrize(
+    ("states", "green"),
+    [
+        (("passed", "skipped"), True),
+        (("passed", "failed"), False),
+        (("passed", "pending"), False),
+        (("skipped",), False),
+        ((), False),
+    ],
+)
+def test_checks_are_green_since_all_that_ran_passed_and_one_did(
+    bench: Bench, states: tuple[str, ...], green: bool
+) -> None:
+    bench.pushed("a1")
+    checks = tuple(Check(id=state, name=state, state=CheckState(state)) for state in states)
+    bench.pull(checks=checks, merge=Merge.CLEAN)
+    (first,) = bench.reads()
+    assert (first.green_since == bench.room.clock()) is green
+    assert bench.reads()[0].green_since == first.green_since
+    bench.pull(checks=(Check(id="a", name="a", state=CheckState.FAILED),), merge=Merge.CLEAN)
+    assert bench.reads()[0].green_since == first.green_since
+    bench.pull(checks=(Check(id="a", name="a", state=CheckState.PASSED),), merge=Merge.CLEAN)
+    assert bench.reads()[0].green_since == bench.room.clock()

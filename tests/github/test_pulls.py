@@ -225,6 +225,25 @@ def test_a_review_speaks_once_in_its_verdict_or_among_the_comments() -> None:
     assert [each.id for each in reading.pull.comments] == ["review:1", "review:2", "review:4"]
 
 
+def test_a_review_tells_people_bots_and_ourselves_apart_too() -> None:
+    said = [
+        msgspec.structs.replace(review("", "COMMENTED", id=n, body="Look."), author=author)
+        for n, author in enumerate([user("ann"), bot("renovate"), bot(SLUG)])
+    ]
+    objects = msgspec.structs.replace(
+        review("", "CHANGES_REQUESTED", id=9, body="No."), author=bot("renovate")
+    )
+    reading = read(reviews=listed(*said), latest_opinionated_reviews=Nodes(nodes=(objects,)))
+    assert [(each.author, each.bot, each.own) for each in reading.pull.comments] == [
+        ("ann", False, False),
+        ("renovate[bot]", True, False),
+        (ME, True, True),
+    ]
+    (verdict,) = reading.pull.verdicts
+    assert verdict.remark is not None
+    assert (verdict.remark.bot, verdict.remark.own) == (True, False)
+
+
 def test_a_verdict_carries_the_commit_it_was_given_on() -> None:
     latest = Nodes(nodes=(review("ann", "APPROVED"),))
     (verdict,) = read(latest_opinionated_reviews=latest).pull.verdicts
@@ -282,8 +301,9 @@ def own(id: int, name: str, conclusion: str = "FAILURE") -> Context:
 
 def test_what_the_bot_says_itself_is_no_check() -> None:
     said = msgspec.structs.replace(status("ours", "FAILURE"), creator=bot(SLUG))
-    reading = read(commits=checks(own(1, "mergewright"), said, run(2, "unit")))
-    assert [check.name for check in reading.pull.checks] == ["unit"]
+    theirs = msgspec.structs.replace(status("theirs", "SUCCESS"), creator=bot("ci"))
+    reading = read(commits=checks(own(1, "mergewright"), said, theirs, run(2, "unit")))
+    assert [check.name for check in reading.pull.checks] == ["unit", "theirs"]
 
 
 def test_a_check_of_the_bots_own_that_is_required_is_not_waited_for() -> None:
@@ -336,3 +356,6 @@ def test_the_base_matters_only_where_something_failed_or_nothing_is_there() -> N
     assert wants_base(())
     assert wants_base(read(commits=checks(run(1, "unit", "FAILURE"), run(2, "b"))).pull.checks)
     assert not wants_base(read(commits=checks(run(1, "unit"), run(2, "b", None))).pull.checks)
+    assert not wants_base(read(commits=checks(run(1, "unit"), run(2, "b", "SKIPPED"))).pull.checks)
+    # Skipped checks alone are `none`, which is never ready where the base had some.
+    assert wants_base(read(commits=checks(run(1, "unit", "SKIPPED"))).pull.checks)

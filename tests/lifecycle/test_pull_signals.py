@@ -61,6 +61,22 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
         Ci.FAILING,
     ),
     "all skipped": ({"checks": (check(C.SKIPPED),)}, Ci.NONE),
+    "all skipped, though some are expected": (
+        {"checks": (check(C.SKIPPED),), "checks_expected": True},
+        Ci.PENDING,
+    ),
+    "what is required was skipped": (
+        {"checks": (check(C.SKIPPED, required=True),), "checks_expected": True},
+        Ci.PASSING,
+    ),
+    "what is required was skipped, the rest fails": (
+        {"checks": (check(C.SKIPPED, required=True), check(C.FAILED, "b"))},
+        Ci.PASSING,
+    ),
+    "what is required was skipped or never reported": (
+        {"checks": (check(C.SKIPPED, required=True), check(C.PENDING, "b", required=True))},
+        Ci.PENDING,
+    ),
     "none": ({"checks": ()}, Ci.NONE),
     "none, just pushed": ({"checks": (), "head_since": ago(59)}, Ci.UNSETTLED),
     "none, long enough after the push": ({"checks": (), "head_since": ago(60)}, Ci.NONE),

@@ -212,6 +212,12 @@ def test_checks_and_statuses_and_what_is_required(github: GitHub, pull: Pull) ->
     assert found.merge is Merge.PROTECTED
 
 
+def test_a_suite_without_runs_is_ignored(github: GitHub, pull: Pull) -> None:
+    pull.repo.checks.suite(pull.world.app("other-ci"), pull.head)
+    found = read(github, pull).pull
+    assert (found.checks, found.checks_complete) == ((), True)
+
+
 def test_a_check_that_ran_again_counts_once(github: GitHub, pull: Pull) -> None:
     pull.check("unit", conclusion="failure")
     pull.check("unit", conclusion="success")
