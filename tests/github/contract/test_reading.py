@@ -9,9 +9,8 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
-from bot.github.readings import CheckReport
 from lifecycle.policy import MergeMethod
-from lifecycle.status import CheckState, Merge, PullState, Review
+from lifecycle.status import Merge, PullState, Review
 from tests.github.contract.conftest import BRANCH, read
 
 
@@ -193,38 +192,6 @@ def test_the_base_is_where_the_base_branch_is_now(
     assert read(github, pull).pull.base == repo.heads["main"]
 
 
-def test_checks_and_statuses_and_what_is_required(github: GitHub, pull: Pull) -> None:
-    pull.check("unit", conclusion="failure", log="Expected 2.", required=True)
-    pull.check("lint", status="in_progress")
-    pull.check("unit", conclusion="success", app="other-ci")
-    pull.status("deploy", "pending", "https://deploy.example")
-    pull.repo.protect("main", required_checks=["unit", "never-reported"])
-    found = read(github, pull).pull
-    assert {(each.id, each.state, each.required) for each in found.checks} == {
-        ("github-actions / CI / pull_request / unit", CheckState.FAILED, True),
-        ("github-actions / CI / pull_request / lint", CheckState.PENDING, False),
-        ("other-ci / unit", CheckState.PASSED, True),
-        ("status / deploy", CheckState.PENDING, False),
-        ("required / never-reported", CheckState.PENDING, True),
-    }
-    assert found.checks_complete
-    assert found.checks_expected
-    assert found.merge is Merge.PROTECTED
-
-
-def test_a_suite_without_runs_is_ignored(github: GitHub, pull: Pull) -> None:
-    pull.repo.checks.suite(pull.world.app("other-ci"), pull.head)
-    found = read(github, pull).pull
-    assert (found.checks, found.checks_complete) == ((), True)
-
-
-def test_a_check_that_ran_again_counts_once(github: GitHub, pull: Pull) -> None:
-    pull.check("unit", conclusion="failure")
-    pull.check("unit", conclusion="success")
-    (found,) = read(github, pull).pull.checks
-    assert found.state is CheckState.PASSED
-
-
 def test_many_checks_comments_reviews_and_threads_are_read_to_the_last(
     github: GitHub, pull: Pull
 ) -> None:
@@ -333,73 +300,8 @@ def test_a_pull_request_of_a_fork_says_so(github: GitHub, repo: Repository) -> N
     assert read(github, pull).head_repository == fork.full_name
 
 
-def test_a_jobs_log_and_a_checks_own_text(github: GitHub, pull: Pull) -> None:
-    log = "\n".join([*(f"line {n}" for n in range(99)), "\x1b[31mexpected 2\x1b[0m"])
-    job = pull.check("unit", conclusion="failure", log=log)
-    other = pull.check("lint", conclusion="failure", log="retry.py:2: no", app="other-ci")
-    silent = pull.check("types", conclusion="failure")
-    lines = github.read.report(pull.repo.full_name, job.id).log.split("\n")
-    assert lines == [*(f"line {number}" for number in range(50, 99)), "expected 2"]
-    assert github.read.report(pull.repo.full_name, other.id).log == "retry.py:2: no"
-    assert github.read.report(pull.repo.full_name, silent.id) == CheckReport()
-
-
-def test_what_a_check_noted_at_lines_of_files(github: GitHub, pull: Pull) -> None:
-    run = pull.check("lint", conclusion="failure", log="2 problems", app="other-ci")
-    note = {"path": "retry.py", "end_line": 3, "title": None}
-    run.output["annotations"] = [
-        {**note, "start_line": 1, "annotation_level": "notice", "message": "of no interest"},
-        {**note, "start_line": 2, "annotation_level": "warning", "message": "long\nline"},
-        {**note, "start_line": 3, "annotation_level": "failure", "message": "no", "title": "E1"},
-    ]
-    report = github.read.report(pull.repo.full_name, run.id)
-    assert report.log == "2 problems"
-    assert report.notes.split("\n") == [
-        "retry.py:3: failure: E1: no",
-        "retry.py:2: warning: long line",
-    ]
-
-
-def test_a_failed_status_says_where_it_stands_and_what_it_is(github: GitHub, pull: Pull) -> None:
-    pull.status("deploy", "failure", "https://ci.example/1").description = "no \x1b[1mspace\x1b[0m"
-    (check,) = read(github, pull).pull.checks
-    assert (check.url, check.log) == ("https://ci.example/1", "no space")
-
-
 def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:
     pull.check("unit")
     with ThreadPoolExecutor(8) as pool:
         readings = list(pool.map(lambda _: read(github, pull).pull.checks, range(24)))
     assert len(set(readings)) == 1
-
-
-def test_what_the_base_says_of_checks_is_read_where_it_matters(
-    github: GitHub, server: GitHubServer, pull: Pull
-) -> None:
-    def asked() -> int:
-        return len(server.requests)
-
-    pull.check("unit", conclusion="success", suite="CI")
-    read(github, pull)
-    before = asked()
-    read(github, pull)
-    assert asked() - before == 1
-    checks, app = pull.repo.checks, server.world.app("github-actions")
-    checks.run(app, pull.repo.heads["main"], "unit", "CI").complete("failure")
-    pull.check("unit", conclusion="failure", suite="CI")
-    pull.check("lint", conclusion="failure", suite="CI")
-    before = asked()
-    found = {check.name: check.red_on_base for check in read(github, pull).pull.checks}
-    assert found == {"unit": True, "lint": False}
-    assert asked() - before == 2
-
-
-def test_where_the_base_had_checks_none_are_not_taken_for_all(
-    github: GitHub, server: GitHubServer, pull: Pull
-) -> None:
-    assert not read(github, pull).pull.checks_expected
-    app = server.world.app("github-actions")
-    pull.repo.checks.run(app, pull.repo.heads["main"], "unit", "CI")
-    assert not read(github, pull).pull.checks_expected
-    pull.repo.checks.runs_of(pull.repo.heads["main"])[0].complete("success")
-    assert read(github, pull).pull.checks_expected
