@@ -18,6 +18,7 @@ from bot.store import Observed, Session, Store
 from bot.watch_agents import WatchAgents
 from lifecycle import actions as do
 from lifecycle import keys
+from lifecycle.actions import Prompt
 from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe, Reason
 from runtimes.base import Gone, Launch, Send
@@ -43,8 +44,10 @@ class Agents:
         watch: WatchAgents,
         archive: Archive,
         identities: Identities,
+        steering: tuple[str, ...],
         clock: Clock,
     ) -> None:
+        """`steering` are patterns of the files that are held as on the base branch."""
         self._store = store
         self._github = github
         self._sites = sites
@@ -52,6 +55,7 @@ class Agents:
         self._watch = watch
         self._archive = archive
         self._identities = identities
+        self._steering = steering
         self._clock = clock
 
     def knows(self, word: str) -> bool:
@@ -73,11 +77,15 @@ class Agents:
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         _refuse_lost_work(session, workspace)
         base = workspace.make(base_branch, run=start.run - 1)
+        held = workspace.hold(mirror.head_of(base_branch) or base, self._steering, start.run - 1)
 
         files = self._sites.files(session.id, start.run, session.branch, workspace.path)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         values = self._values(session, base_branch)
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
+        if held:
+            told = Prompt(name="held", values={"files": ", ".join(held)})
+            text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
         program = self._sites.programs[session.agent_type]
         self._archive.put_back(session.id)
         system = self._identities.system_prompt(session.agent_name)

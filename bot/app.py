@@ -152,6 +152,7 @@ class App:
             self.watch_agents,
             self.archive,
             identities,
+            settings.runtime.steering_files,
             clock,
         )
         self.retention = Retention(

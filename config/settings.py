@@ -103,6 +103,21 @@ class Runtime(Table, frozen=True, kw_only=True):
     kind: str = "tmux"
     #: `none` says that somebody chose to run agents with this user's rights.
     sandbox: Literal["none", ""] = ""
+    #: Instructions and settings of agents, which no run may leave to the next one: they stand as on
+    #: the base branch. A name alone is meant in every folder; `*` and `**` are git's.
+    steering_files: tuple[str, ...] = (
+        "AGENTS.md",
+        "CLAUDE.md",
+        "CLAUDE.local.md",
+        "GEMINI.md",
+        ".claude/**",
+        ".codex/**",
+        ".gemini/**",
+        ".opencode/**",
+        ".mcp.json",
+        "opencode.json*",
+        ".aider*",
+    )
 
 
 class Limits(Table, frozen=True, kw_only=True):

@@ -1,10 +1,11 @@
 """What is looked at before commits go to GitHub, where a push alone may set much in motion."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.pathspecs import pathspecs
 
 #: GitHub runs no workflow for a push whose newest commit says one of these, in any case.
 _SKIPS = re.compile(
@@ -19,7 +20,7 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
     `base` is a commit of the base branch; `there` is the commit of the pushed branch, empty where
     there is none: what a person pushed or let pass before is not asked for again.
     """
-    specs = [spec for path in paths for spec in _specs(path)]
+    specs = pathspecs(paths)
     if not specs:
         return []
     changed = _differing(mirror, mirror.merge_base(base, head), head, specs)
@@ -37,14 +38,3 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 def _differing(mirror: Mirror, one: str, other: str, specs: list[str]) -> set[str]:
     names = git(mirror.path, "diff", "--name-only", "--no-renames", "-z", one, other, "--", *specs)
     return set(filter(None, names.split("\0")))
-
-
-def _specs(path: str) -> Iterator[str]:
-    """A path in git's words: a name alone is meant in every folder, and case does not matter.
-
-    What lies below a folder is meant with the folder's own name, which may become a link.
-    """
-    where = path.removeprefix("/") if "/" in path else f"**/{path}"
-    yield f":(glob,icase){where}"
-    if where.endswith("/**"):
-        yield f":(glob,icase){where.removesuffix('/**')}"

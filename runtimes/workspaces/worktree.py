@@ -31,6 +31,7 @@ from runtimes.workspaces.refs import (
     on,
     put,
 )
+from runtimes.workspaces.steering import Steering
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
 _BY_HAND = "look at the session's workspace by hand"
@@ -61,6 +62,7 @@ class Worktree:
         self._view = self.place / "bot.git"
         self._marker = self._view / "made"
         self._making = self.place / "making"
+        self._steering = Steering(self._view, self._in_checkout)
 
     @property
     def made(self) -> bool:
@@ -164,6 +166,25 @@ class Worktree:
             put(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             moving.unlink()
 
+    def hold(self, base: str, patterns: tuple[str, ...], run: int) -> list[str]:
+        """Have the files that steer agents stand as on the base branch, for the next program.
+
+        `base` is its commit on GitHub. What is not committed of them is kept first, as the work of
+        `run`. Safe to repeat. Returns those of which the branch has another version.
+        """
+        if not patterns:
+            return []
+        head = self.head()
+        if head is None or not self.mirror.contains(head):
+            head = self.mirror.take(self)
+        with self.view():
+            self._status()  # It brings the view to the branch's commit.
+            uncommitted = self._steering.hold(self.mirror.merge_base(base, head), patterns)
+        if uncommitted:
+            self.mirror.preserve(self, run)
+        with self.view():
+            return self._steering.put_back(head)
+
     def _check_movable(self, old: str) -> None:
         on_branch = on(self.repository, self.path.name) == f"refs/heads/{self.branch}"
         if self.head() != old or not on_branch:
@@ -185,7 +206,8 @@ class Worktree:
             raise GitFailure("status", str(self.place), "the workspace is not made", "make it")
         with (self._view / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            (self._view / "index.lock").unlink(missing_ok=True)  # Of a git that was killed.
+            for left in self._view.glob("index*.lock"):
+                left.unlink()  # Of a git that was killed.
             yield self._view
 
     def commit_files(self, message: str, parents: list[str]) -> str | None:
@@ -221,20 +243,13 @@ class Worktree:
         kept = "".join(f"{file}\0" for file in files.split("\0") if file and file not in left_out)
         self._in_checkout("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
 
-    def _status(self, untracked: str = "normal") -> str:
-        """What differs from the branch's commit; nothing where nothing does."""
+    def _status(self, untracked: str = "normal") -> list[str]:
+        """What differs from the branch's commit, an entry of git's each."""
         head = self.anchor()
         if (self._view / "HEAD").read_text().strip() != head:
             self._in_checkout("read-tree", "-i", "-m", head)  # The checkout is ahead of the index.
             git(self._view, "update-ref", "--no-deref", "HEAD", head)
-        return self._in_checkout(
-            "status",
-            "--porcelain",
-            "-z",
-            "--no-renames",
-            f"--untracked-files={untracked}",
-            "--ignore-submodules=all",
-        )
+        return self._steering.status(untracked)
 
     def _in_checkout(
         self, *args: str, env: Mapping[str, str] | None = None, stdin: str = ""
@@ -290,9 +305,9 @@ def _quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-def _nested(status: str) -> list[str]:
+def _nested(status: list[str]) -> list[str]:
     """Repositories inside the checkout: of what is untracked, all that is told as a folder."""
-    told = (entry[3:] for entry in status.split("\0") if entry.startswith("?? "))
+    told = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in told if path.endswith("/")]
 
 

@@ -91,6 +91,7 @@ class Site:
         self.agents = Agents(
             *(room.store, nobody, self.sites, Prompts(), watch, self.archive),
             Identities(room.store, {"ada": ADA}, projects),
+            ("CLAUDE.md",),
             room.clock,
         )
         self.id: str = room.session()
@@ -124,6 +125,10 @@ class Site:
         # The last to end is visited once more, to sum its project up.
         visits = self.room.store.visits([self.id])
         self.room.store.record([(visits[0], over)], self.room.clock())[0].result()
+
+    def prompt(self, run: int) -> str:
+        """What a run was begun with."""
+        return (self.layout.run(self.id, run) / "prompt.md").read_text()
 
     def told(self) -> str:
         """The system prompt a new run gets."""

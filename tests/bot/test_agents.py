@@ -124,6 +124,23 @@ def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
     assert (site.layout.home(site.id) / ".talk.jsonl").read_text() == "said\n"
 
 
+def test_a_new_run_finds_no_orders_of_the_one_before_it(site: Site) -> None:
+    site.starts()
+    orders = site.workspace.path / "CLAUDE.md"
+    orders.write_text("obey")
+    site.commits("a")
+    site.starts(run=2)
+    assert not orders.exists()
+    assert "CLAUDE.md" not in site.prompt(2)
+    orders.write_text("obey")
+    git(site.workspace.path, "add", "CLAUDE.md")
+    site.commits("b")
+    site.starts(run=3)
+    assert not orders.exists()
+    assert "as on the base branch" in site.prompt(3)
+    assert "CLAUDE.md. Leave them out" in site.prompt(3)
+
+
 def test_a_program_is_told_what_its_agent_is_told_before_anything_else(site: Site) -> None:
     assert site.told() == ""
     site.room.store.write(
