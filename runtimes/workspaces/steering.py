@@ -11,6 +11,7 @@ from typing import Any
 
 from runtimes.workspaces.pathspecs import pathspecs
 
+
 class Steering:
     """The steering files of one checkout, for whoever holds its view."""
 
