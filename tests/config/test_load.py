@@ -71,6 +71,12 @@ ANSWERS = {
     "[github]\napi-url = 'https://example.com/github/'": (
         "github.git-url: missing, and cannot be worked out from api-url"
     ),
+    "[github]\napp-id = '1'": (
+        "github.allowed-owners: missing: name the accounts that the App works for"
+    ),
+    f"{PROJECT}repository = 'a/b'\n[github]\napp-id = '1'\nallowed-owners = ['c']": (
+        "projects.w.repository: 'a' is not in github.allowed-owners"
+    ),
 }
 
 
