@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle import actions as do
-from lifecycle.budgets import BUDGETS, left
+from lifecycle.budgets import BUDGETS, left, raised
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Agent, Facts, Spending
 from lifecycle.policy import Policy
@@ -187,15 +187,15 @@ def test_a_raise_by_a_person_allows_so_much_more_and_in_proportion(name: str) ->
     most = RAISES[name][field]
     more = wish("budget", text="+2.5", comment=None)
     extra = {"session_usd": 5.0} if name in ("hours", "tokens") else {}
-    raised = facts(agent=agent(Activity.ACTIVE, 5), wishes=(more,), **spent)
-    assert decision(raised, **{**extra, **limit}).status is Status.WORKING
+    allowed = facts(agent=agent(Activity.ACTIVE, 5), wishes=(more,), **spent)
+    assert decision(allowed, **{**extra, **limit}).status is Status.WORKING
     whose = next(iter(spent))
     ((of, value),) = (
         (name, getattr(spent[whose], name))
         for name in ("cost_usd", "tokens", "active_seconds")
         if getattr(spent[whose], name)
     )
-    up_to = replace(raised, **{whose: Spending(**{of: type(value)(value * most / amount)})})
+    up_to = replace(allowed, **{whose: Spending(**{of: type(value)(value * most / amount)})})
     assert decision(up_to, **{**extra, **limit}).status is Status.PAUSED
 
 
@@ -222,11 +222,9 @@ def test_without_a_limit_in_dollars_a_raise_allows_the_hours_once_more() -> None
 
 @pytest.mark.parametrize("text", ["", "lots", "-3", "+0", "nan", "inf"])
 def test_what_is_no_amount_allows_nothing(text: str) -> None:
-    given = facts(
-        agent=agent(Activity.ACTIVE, 5),
-        wishes=(wish("budget", text=text),),
-        spent=Spending(cost_usd=5.0),
-    )
+    asked = wish("budget", text=text)
+    assert raised(asked) == 0
+    given = facts(agent=agent(Activity.ACTIVE, 5), wishes=(asked,), spent=Spending(cost_usd=5.0))
     assert decision(given, session_usd=5.0).status is Status.PAUSED
 
 

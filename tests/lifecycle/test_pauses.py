@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Facts, Frozen, Spending
+from lifecycle.facts import Agent, Facts, Frozen, Spending
 from lifecycle.pauses import PAUSES, frozen_by
 from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import ADVICE
@@ -254,10 +254,19 @@ def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_
     assert start.prompt.values == {"actor": "alice", "text": "Yes.", "question": "May I?"}
 
 
+def for_long(who: Agent) -> Facts:
+    """A pull request that waits for its review, where nothing has happened for over an hour."""
+    given = published(agent=who, created=ago(9000))
+    (pull,) = given.pulls
+    long_ago = {**given.done, **done(f"push:{HEAD}", seconds_ago=5000)}
+    return replace(given, pulls=(replace(pull, head_since=ago(5000)),), done=long_ago)
+
+
 @pytest.mark.parametrize("activity", [Activity.ACTIVE, Activity.BLOCKED, Activity.NONE])
 def test_an_agent_that_is_at_work_or_unseen_is_not_parked(activity: Activity) -> None:
-    given = published(agent=agent(activity, 5000))
-    assert [key for key in keys(given) if key.startswith("park:")] == []
+    found = decision(for_long(agent(activity, 5000, calling=True)), stuck_seconds=6000)
+    assert found.status is Status.REVIEW_PENDING, "as of one that rests, which is parked"
+    assert [action.key for action in found.actions if action.key.startswith("park:")] == []
 
 
 @pytest.mark.parametrize(
@@ -278,12 +287,8 @@ def test_a_session_that_waits_for_checks_does_not_wait_on_people(
 
 def test_it_waits_from_the_last_thing_that_happened() -> None:
     """The end of the turn, what it was told, a push, a new head, green checks."""
-    still = ago(5000)
-    given = published(agent=agent(seconds_ago=5000))
-    (pull,) = given.pulls
-    quiet = replace(pull, head_since=still)
-    long_ago = {**given.done, **done(f"push:{HEAD}", seconds_ago=5000)}
-    given = replace(given, pulls=(quiet,), done=long_ago, created=ago(9000))
+    given = for_long(agent(seconds_ago=5000))
+    (quiet,) = given.pulls
     assert "park:rest:r1" in keys(given)
     lately = ago(100)
     news = {
