@@ -161,19 +161,17 @@ class WatchIssues:
             self._journal(Step.OBSERVED, id)
 
     def _asked_again(self, session: Session, reading: IssueReading, put: Labeling) -> None:
-        """A label put on anew is the wish to bring an ended session back."""
-        if session.ended is None:
-            return
+        """A label put on anew: brings an ended session back, or is answered with what runs."""
         refusal = self._refusal(session.repository, reading, put)
         if refusal:
-            log.warning("%s: not restored: %s", session.id, refusal)
+            log.warning("%s: not asked for again: %s", session.id, refusal)
             return
         self._store.add_wish(
             NewWish(
                 key=f"label:{session.id}:{put.at.isoformat()}",
                 repository=session.repository,
                 number=session.issue.number,
-                kind="restore",
+                kind="restore" if session.ended else "start",
                 actor=put.actor,
                 at=self._clock(),
             )

@@ -10,6 +10,7 @@ from bot.github.errors import Refused, TryLater
 from bot.github.readings import Edit
 from bot.replay import Effect, Recording, effects
 from bot.store import NewSession, NewWish
+from lifecycle.actions import Comment
 from lifecycle.decide import decide
 from lifecycle.facts import Issue
 from lifecycle.policy import Policy
@@ -161,6 +162,29 @@ def test_a_wish_of_a_stranger_is_refused(bench: Bench) -> None:
     bench.wishes.settle()
     assert bench.store.session("widgets-12").wishes == ()
     assert bench.store.new_wishes() == []
+
+
+@pytest.mark.parametrize(("by", "wished"), [("rob", [("start", "rob")]), ("mallory", [])])
+def test_a_second_label_is_answered_with_the_session_that_runs(
+    bench: Bench, by: str, wished: list[tuple[str, str]]
+) -> None:
+    bench.labelled()
+    for _ in range(2):
+        bench.touches("issue:12")
+        bench.issues.read_touched()
+    assert bench.store.new_wishes() == []
+    bench.room.clock.passes(60)
+    bench.labelled(by=by)
+    for _ in range(2):
+        bench.touches("issue:12")
+        bench.issues.read_touched()
+    assert [(wish.kind, wish.actor) for wish in bench.store.new_wishes()] == wished
+    assert len(bench.store.sessions()) == 1
+    bench.wishes.settle()
+    decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
+    answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
+    told = "A session works on this already, `queued`: waits for a free slot."
+    assert answers == [told] * len(wished)
 
 
 def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:

@@ -177,6 +177,15 @@ def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Talk) ->
     assert talk(replace(ended(), exit=Exit(at=ago(60), **end))) is expected
 
 
+@pytest.mark.parametrize("runtime", Probe)
+@pytest.mark.parametrize("program", Probe)
+def test_the_record_of_an_exit_is_proof_whatever_the_probes_say(
+    runtime: Probe, program: Probe
+) -> None:
+    for code, expected in ((0, Talk.ENDED), (1, Talk.CRASHED)):
+        assert talk(replace(ended(code, 1), runtime=runtime, program=program)) is expected
+
+
 @pytest.mark.parametrize("key", ["stop:r1", "park:idle:x:r1", "release:r1"])
 @pytest.mark.parametrize("who", [ended(1), ended(None), agent(ACTIVE, 1, **DEAD)])
 def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None:
@@ -184,6 +193,12 @@ def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None
     assert talk(who, pending=frozenset({key})) is Talk.ENDED
     other = key.replace(":r1", ":r11")
     assert talk(who, done=done(other)) is not Talk.ENDED
+    assert talk(who, pending=frozenset({other, "tell:ci:x:r1"})) is not Talk.ENDED
+
+
+def test_a_run_that_we_ended_is_at_an_end_though_nobody_can_look() -> None:
+    unseen: dict[str, Any] = {"runtime": Probe.UNKNOWN, "program": Probe.UNKNOWN}
+    assert talk(agent(ACTIVE, 1, **unseen), done=done("stop:r1")) is Talk.ENDED
 
 
 def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
