@@ -7,12 +7,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import httpx
 import pytest
 from githubkit_schemas.latest import webhooks
 from pydantic import TypeAdapter
 
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
+from bot.demo.github.rest import manifests
 from tests.demo.outside import Ear, Heard, wait_for
 
 
@@ -198,3 +200,22 @@ def test_a_suite_is_complete_when_its_last_run_is(
         ("check_run", "completed", "success"),
         ("check_suite", "completed", "failure"),
     ]
+
+
+def test_an_app_hears_of_every_repository_of_its_owner_once_it_is_installed(
+    github: GitHubServer, repo: Repository, ear: Ear
+) -> None:
+    manifest = {
+        "name": "Ear",
+        "default_permissions": {},
+        "hook_attributes": {"url": ear.url},
+    }
+    manifests.register(github.world, manifest, "acme")
+    repo.open_issue("Broken", by="rob")
+    httpx.get(f"{github.url}apps/ear/installations/new", trust_env=False)
+    later = github.repository("acme/later")
+    for one in (repo, later, github.repository("umbrella/gears")):
+        one.open_issue("Broken", by="rob")
+    wait_for(lambda: len(ear.heard) == 2, "the App hears of both")
+    bodies = [json.loads(each.body) for each in ear.heard]
+    assert [body["repository"]["full_name"] for body in bodies] == [repo.full_name, "acme/later"]

@@ -29,6 +29,7 @@ class Rest:
     def __init__(self, world: World, traffic: Traffic, webhooks: Webhooks) -> None:
         self.world = world
         self.traffic = traffic
+        self._webhooks = webhooks
         own: list[Route] = [("GET", "/rate_limit", self._rate_limit)]
         tables = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
         routes = [route for table in tables for route in table.ROUTES]
@@ -62,7 +63,7 @@ class Rest:
 
     def page(self, request: Request) -> Answer:
         """Answer outside the API: what people press, and the logs of jobs."""
-        if pressed := manifests.page(request, "acme"):
+        if pressed := manifests.page(request, self._webhooks, "acme"):
             return pressed
         found = _LOG.fullmatch(request.path)
         if found is None or "sig" not in request.query:

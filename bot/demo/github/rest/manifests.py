@@ -10,13 +10,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.demo.github.http import Answer, Request, Route, not_found
 from bot.demo.github.shapes import base
+from bot.demo.github.webhooks import Webhooks
 from bot.demo.github.world import World
 
 _NEW = re.compile(r"(?:/organizations/(?P<organization>[^/]+))?/settings/apps/new")
 _INSTALL = re.compile(r"/apps/(?P<slug>[^/]+)/installations/new")
 
 
-def page(request: Request, owner: str) -> Answer | None:
+def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
     """The pages of people: each does what its button does, for `owner`. None: another page."""
     if (made := _NEW.fullmatch(request.path)) and request.method == "POST":
         text = parse_qs(request.body.decode()).get("manifest", ["{}"])[0]
@@ -25,7 +26,7 @@ def page(request: Request, owner: str) -> Answer | None:
         query = urlencode({"code": code, "state": request.query.get("state", "")})
         return Answer(status=302, headers={"Location": f"{manifest['redirect_url']}?{query}"})
     if found := _INSTALL.fullmatch(request.path):
-        return _install(request.world, found["slug"])
+        return _install(webhooks, found["slug"])
     return None
 
 
@@ -52,15 +53,16 @@ def register(world: World, manifest: base.Json, owner: str) -> str:
     return code
 
 
-def _install(world: World, slug: str) -> Answer:
-    """Install an App for its owner: it sees all repositories there are, and hears of them."""
+def _install(webhooks: Webhooks, slug: str) -> Answer:
+    """Install an App for its owner: it may write all repositories there are, and hears of each."""
+    world = webhooks.world
     with world.lock:
         app = world.apps[slug]
         app.owners = {app.owner.login.lower()}
         for repo in world.repositories.values():
             if app.serves(repo.owner.login):
                 repo.permission(app.bot.login, "write")
-                repo.webhook(*app.hook)
+        webhooks.add_app(app, *app.hook)
     return Answer(body=b"Installed.", headers={"Content-Type": "text/plain"})
 
 
