@@ -1,6 +1,8 @@
 """The page's buttons: they ask what the API asks, and no other page can press them."""
 
 import re
+import time
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -71,14 +73,18 @@ def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
     assert "Use &lt;b&gt; &amp;" in page(visitor)
 
 
-def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(visitor: Site) -> None:
+def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(
+    visitor: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     visitor.session(1)
     own = fields(page(visitor), "/sessions/widgets-1/ask")
     visitor.http.cookies.clear()
     visitor.http.cookies.set(COOKIE, "x")
     assert visitor.http.post("/sessions/widgets-1/ask", data={**own, "kind": "stop"}).is_redirect
+    later = time.time() + 1
+    monkeypatch.setattr("bot.web.access.time", SimpleNamespace(time=lambda: later))
     sign_in(visitor)
-    for word in ("", "guess", "é"):
+    for word in (own["word"], "", "guess", "é"):
         response = visitor.http.post(
             "/sessions/widgets-1/ask", data={**own, "word": word, "kind": "stop"}
         )
