@@ -16,7 +16,7 @@ from bot.outbox import Check, Impossible, Later, Outcome
 from bot.sites import Sites
 from bot.store import Due, Observed, Session, Store, Touch
 from lifecycle import actions
-from lifecycle.status import PullState, Reason
+from lifecycle.status import PullState, Reason, Status
 from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
@@ -28,12 +28,20 @@ class Act:
     """Carries actions out, and says of every failure whether trying again can help."""
 
     def __init__(
-        self, store: Store, github: GitHub, sites: Sites, agents: Agents, clock: Clock
+        self,
+        store: Store,
+        github: GitHub,
+        sites: Sites,
+        agents: Agents,
+        public_url: str,
+        clock: Clock,
     ) -> None:
+        """`public_url` is the page's address, with a slash at its end."""
         self._store = store
         self._github = github
         self._sites = sites
         self._agents = agents
+        self._public_url = public_url
         self._clock = clock
 
     def do(self, due: Due, check: Check) -> Outcome:
@@ -122,6 +130,18 @@ class Act:
                 body = words.say(topic, values)
                 self._github.write.reply(session.repository, number, thread, body, key)
                 return Outcome(touches=(_pull(session, number),))
+            case actions.Report(number=number, comment=comment, standing=standing):
+                body = words.report(standing, self._page(session))
+                place = f"{session.id}/report:{number}"
+                found = self._github.reports.comment(
+                    session.repository, number, body, place, comment
+                )
+                return Outcome(result=str(found))
+            case actions.ReportCheck() as report:
+                return self._report_check(session, report)
+            case actions.ShowStatus(number=number, status=status):
+                self._github.reports.show_status(session.repository, number, status)
+                return Outcome()
             case actions.Label(number=number, name=name, on=on):
                 self._github.write.label(session.repository, number, name, on=on)
                 return Outcome()
@@ -221,6 +241,25 @@ class Act:
             draft,
         )
         return Outcome(result=str(number), touches=(_pull(session, number),))
+
+    def _report_check(self, session: Session, report: actions.ReportCheck) -> Outcome:
+        """A check run that says how the session stands; a token's account cannot make one."""
+        if not self._github.reports.may_check:
+            return Outcome(result="only an App may make check runs")
+        standing, page = report.standing, self._page(session)
+        run = self._github.reports.check(
+            session.repository,
+            report.head,
+            report.check,
+            good=standing.status in (Status.MERGEABLE, Status.MERGED),
+            title=words.report_title(standing),
+            summary=words.report(standing, page),
+            url=page,
+        )
+        return Outcome(result=str(run))
+
+    def _page(self, session: Session) -> str:
+        return f"{self._public_url}sessions/{session.id}"
 
     def _merge(self, session: Session, merge: actions.MergePull, check: Check) -> Outcome:
         """Merge the judged commit. Where GitHub refuses it, look again before it is tried again."""

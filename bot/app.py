@@ -163,7 +163,7 @@ class App:
         self.outbox = Outbox(
             self.store,
             self.engine,
-            Act(self.store, self.github, self.sites, agents, clock),
+            Act(self.store, self.github, self.sites, agents, settings.public_url, clock),
             self._workers,
             Tries(
                 most=timing.action_tries,

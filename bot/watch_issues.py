@@ -139,6 +139,7 @@ class WatchIssues:
         label = self._projects[session.project].label
         issue = replace(
             session.issue,
+            private=reading.issue.private,
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
             # What was started by a word, and never labelled, needs no label to go on.

@@ -4,15 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lifecycle.actions import Standing
+from lifecycle.names import NAME
 from lifecycle.text import plain
 
 _ZERO_WIDTH = "\u200b"
 
 TOPICS: Final[Mapping[str, str]] = {
-    "started": (
-        "**{agent}** is at work on this, on the branch `{branch}` (session `{session}`). "
-        "Take the label off or write `/mergewright stop` to end it."
-    ),
     "ready": (
         "{sha} is green, reviewed and clean to merge. Write `/mergewright merge` to have it merged."
     ),
@@ -103,6 +101,45 @@ def cut(text: str, most: int) -> str:
 
 def _line(text: str) -> str:
     return cut(" ".join(harmless(text[: 2 * _MOST_OF_LINE]).split()), _MOST_OF_LINE)
+
+
+def report(standing: Standing, page: str) -> str:
+    """How a session stands, for whoever looks at its issue or pull request.
+
+    `page` is the session's address on the page; what it printed is there too.
+    """
+    said = [f"**{NAME}** `{standing.status}`: {_line(standing.because)}."]
+    if standing.question:
+        said.append(_quoted(standing.question))
+    if standing.blockers:
+        said.append(
+            "In the way:\n\n" + "\n".join(f"- {_blocker(one)}" for one in standing.blockers)
+        )
+    if standing.remedy:
+        said.append(standing.remedy)
+    facts = [f"agent `{standing.agent}`", f"branch `{standing.branch}`"]
+    facts += [f"pull request #{standing.pull}"] if standing.pull else []
+    facts += [standing.cost] if standing.cost else []
+    facts.append(f"[session `{standing.session}`, with its log]({page})")
+    said.append(" · ".join(facts))
+    commands = ", ".join(f"`{name}`" for name in (*standing.commands, "help"))
+    said.append(f"<sub>Write `/{NAME} COMMAND`, here with {commands}.</sub>")
+    return "\n\n".join(said)
+
+
+def report_title(standing: Standing) -> str:
+    """The same in one line."""
+    return _line(f"{standing.status}: {standing.because}")
+
+
+def _blocker(told: str) -> str:
+    name, _, why = told.partition(": ")
+    return f"`{name}`: {_line(why)}"
+
+
+def _quoted(text: str) -> str:
+    lines = harmless(cut(text, _MOST_OF_VALUE)).splitlines()
+    return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def pull_title(issue_title: str, subjects: list[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from lifecycle.policy import MergeMethod
+from lifecycle.status import Status
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
@@ -90,6 +91,48 @@ class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+class Standing(Struct, frozen=True, kw_only=True):
+    """How a session stands, as its reports tell it."""
+
+    session: str
+    agent: str
+    branch: str
+    status: Status
+    because: str
+    pull: int | None = None
+    blockers: tuple[str, ...] = ()  #: `name: sentence`.
+    question: str = ""  #: What the agent asks.
+    remedy: str = ""
+    cost: str = ""  #: Empty: nothing was spent, or it is nobody's business here.
+    commands: tuple[str, ...] = ()  #: Names of those that depend on the status and work in it.
+
+
+class Report(Struct, frozen=True, kw_only=True, tag="report"):
+    """Bring the one comment on an issue or a pull request up to date, or write it."""
+
+    key: str
+    number: int
+    comment: int | None  #: The comment, where it is known.
+    standing: Standing
+
+
+class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
+    """Bring our check run on a commit up to date, or make it. It is a report and bars nothing."""
+
+    key: str
+    head: str
+    check: int | None  #: The check run, where it is known.
+    standing: Standing
+
+
+class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
+    """Have the issue wear the label of a status, and of no other one."""
+
+    key: str
+    number: int
+    status: Status
+
+
 class Label(Struct, frozen=True, kw_only=True, tag="label"):
     """Put a label on the issue, or take it off."""
 
@@ -164,6 +207,9 @@ Action = (
     | Rerun
     | OpenPull
     | Comment
+    | Report
+    | ReportCheck
+    | ShowStatus
     | Label
     | React
     | Reply

@@ -26,6 +26,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     body: str = ""
     url: str = ""
     author: str = ""
+    private: bool = False  #: Whether only its members see the repository.
     open: bool = True
     #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
     state_reason: str = ""

@@ -10,6 +10,7 @@ from lifecycle.messages import Judged
 from lifecycle.policy import Policy
 from lifecycle.reading import foremost, read
 from lifecycle.rules import rule_for
+from lifecycle.signals import Signals
 from lifecycle.view import View
 
 
@@ -25,5 +26,10 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
         rule.reason or evidence.reason,
         sentence(rule.because, view, why=evidence.why, blockers=in_the_way(signals)),
         evidence.cause,
-        tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)]),
+        blocking(signals, view),
     )
+
+
+def blocking(signals: Signals, view: View) -> tuple[str, ...]:
+    """All that stands between a view's pull request and its merge, as `name: sentence`."""
+    return tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)])

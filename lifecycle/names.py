@@ -8,6 +8,8 @@ from msgspec import Struct
 NAME = "mergewright"
 #: The label that calls people to an issue.
 CALLS_PEOPLE = f"{NAME}:needs-input"
+#: How the labels begin that show a status.
+SHOWS_STATUS = f"{NAME}/"
 
 # What a reader does not take for speech: code in fences or tags, hidden comments, code spans. The
 # length of a span's ticks is capped so that a hostile text costs linear time.

@@ -75,6 +75,11 @@ class Past:
         """How often the label that calls people was put on or taken off."""
         return len(self._keys.get("label", ()))
 
+    def shown(self, place: str) -> list[tuple[str, datetime]]:
+        """Each time that what is kept up to date at a place was: its key, with when."""
+        kind = place.partition(":")[0]
+        return [(key, at) for key, at in self._of(kind) if key.startswith(f"{place}:")]
+
     @cached_property
     def pushes(self) -> dict[str, datetime]:
         """Every commit pushed, with when."""

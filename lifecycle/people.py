@@ -10,17 +10,6 @@ from lifecycle.reasons import ADVICE, Priority
 from lifecycle.status import Status
 
 
-def announce(judged: Judged) -> Iterator[do.Action]:
-    """The issue says who is at work on it."""
-    facts = judged.view.facts
-    yield do.Comment(
-        key="comment:started",
-        number=facts.issue.number,
-        topic="started",
-        values={"session": facts.session, "agent": facts.agent_type, "branch": facts.branch},
-    )
-
-
 def reply(judged: Judged) -> Iterator[do.Action]:
     """A thread is answered with the commit that was pushed after the agent heard it."""
     view, pull = judged.view, judged.view.pull
@@ -73,7 +62,7 @@ def _conversation(judged: Judged) -> int:
     return pull.number if pull else judged.view.facts.issue.number
 
 
-def report(judged: Judged) -> Iterator[do.Action]:
+def tell_findings(judged: Judged) -> Iterator[do.Action]:
     """What an agent says that has read its pull request over is told where people talk."""
     view, agent, wish = judged.view, judged.view.facts.agent, judged.view.wish("review")
     told = view.past.heard(f"tell:wish:{wish.key}") if wish else None

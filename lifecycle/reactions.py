@@ -22,13 +22,12 @@ from lifecycle.landing import (
 from lifecycle.messages import Judged, address_review, pass_on, remind, repair, resolve_conflict
 from lifecycle.people import (
     acknowledge,
-    announce,
     call,
     let_go,
     reply,
-    report,
     stand_back,
     sum_up,
+    tell_findings,
     tell_people,
     tell_the_end,
     warn,
@@ -45,6 +44,7 @@ from lifecycle.programs import (
     start,
     stop,
 )
+from lifecycle.reports import report, report_pull
 from lifecycle.rules import has_pull, ready
 from lifecycle.signals import (
     REMEMBERED,
@@ -85,6 +85,8 @@ ON_PULL: Final = frozenset(
 UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
+#: The outcome was told before anything is released, and nothing about it changes.
+REPORTED: Final = EVERY - {S.CLEANUP}
 #: People have to look.
 CALLING: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
@@ -113,7 +115,6 @@ merged = stage(Stage.MERGED)
 
 REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
-    Reaction("announce", frozenset({S.SPAWNING}) | UNDER_WAY, always, announce),
     Reaction("acknowledge", EVERY, always, acknowledge, people=True),
     Reaction("hand_over", UNDER_WAY, always, hand_over, people=True),
     Reaction("begin_again", UNDER_WAY, always, begin_again, people=True),
@@ -130,7 +131,7 @@ REACTIONS: Final = (
     Reaction("update", UNDER_WAY, both(can_hear, merge(Merge.BEHIND)), update, each=True),
     Reaction("update_asked", UNDER_WAY, can_hear, update_asked, each=True, people=True),
     Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
-    Reaction("report", UNDER_WAY, at_rest, report, people=True),
+    Reaction("tell_findings", UNDER_WAY, at_rest, tell_findings, people=True),
     Reaction("reply", UNDER_WAY, has_pull, reply, each=True, people=True),
     Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True, people=True),
     Reaction("tell_people", CALLING | {S.PAUSED}, always, tell_people),
@@ -146,6 +147,8 @@ REACTIONS: Final = (
     Reaction("give_back", STOPPED, always, give_back),
     Reaction("tell_the_end", STOPPED, always, tell_the_end),
     Reaction("sum_up", TERMINAL, always, sum_up),
+    Reaction("report", REPORTED, always, report),
+    Reaction("report_pull", REPORTED, always, report_pull, each=True),
 )
 
 #: The rows of each status, in their order.
@@ -163,5 +166,5 @@ def answers_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, 
     return tuple(row for row in ANSWERS[status] if row.when(signals) and (said or not row.people))
 
 
-#: Statuses in which nothing follows by itself: somebody else has to move.
+#: Statuses in which nothing follows but that they are told: somebody else has to move.
 QUIET: Final = frozenset({S.QUEUED})

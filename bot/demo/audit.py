@@ -29,8 +29,8 @@ def problems(scene: Scene, issue: Issue, agent_log: Path) -> Iterator[str]:
     for (_, place), times in Counter(said).items():
         if times > 1:
             yield f"a comment stands {times} times on {place}"
-    if len(said) != 2:
-        yield f"the bot commented {len(said)} times, not 2 (its start, and in the thread)"
+    if len(said) != 3:
+        yield f"the bot commented {len(said)} times, not 3 (two reports, and in the thread)"
     heads = [m.after for m in scene.repo.moves if m.branch == pull.head_branch and m.after]
     if len(heads) != 3 or len(set(heads)) != 3:
         yield f"{len(heads)} commits were pushed, not 3"

@@ -7,6 +7,7 @@ from bot.github.auth import Credentials
 from bot.github.calls import Calls
 from bot.github.hook import Hook
 from bot.github.read import Reads
+from bot.github.reports import Reports
 from bot.github.write import Writes
 
 
@@ -36,6 +37,7 @@ class GitHub:
         self._calls = Calls(api_url, credentials, timeout_seconds, clock, mutation_seconds)
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)
+        self.reports = Reports(self._calls, self.read.me, self.write)
         self.hook = Hook(self._calls)
 
     def git_header(self, repository: str) -> str:

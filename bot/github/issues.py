@@ -2,14 +2,15 @@
 
 from bot.github.pulls import login_of
 from bot.github.readings import Edit, IssueReading, Labeling, Reopening
-from bot.github.shapes import IssueOrPull
+from bot.github.shapes import IssueRepository
 from lifecycle.facts import Issue
 
 LABELINGS = {"LabeledEvent": True, "UnlabeledEvent": False}
 
 
-def issue_of(said: IssueOrPull) -> IssueReading:
+def issue_of(repository: IssueRepository) -> IssueReading:
     """One reading of an issue, with who labelled and who changed it."""
+    said = repository.issue_or_pull_request
     events = said.timeline_items.nodes
     renamed = [
         Edit(actor=login_of(event.actor), at=event.created_at)
@@ -31,6 +32,7 @@ def issue_of(said: IssueOrPull) -> IssueReading:
             body=said.body,
             url=said.url,
             author=login_of(said.author),
+            private=repository.is_private,
             open=not said.closed,
             state_reason=(said.state_reason or "").lower() if said.closed else "",
         ),

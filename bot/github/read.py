@@ -179,7 +179,7 @@ class Reads:
     def issue(self, repo: str, number: int) -> IssueReading | None:
         """An issue, or the pull request that has the number; None where neither exists."""
         data = self._calls.graphql(repo, "issue", IssueData, {"number": number})
-        return issue_of(data.repository.issue_or_pull_request) if data else None
+        return issue_of(data.repository) if data else None
 
     def labelled(self, repo: str, label: str) -> list[int]:
         """The numbers of all open issues with the label, in order."""

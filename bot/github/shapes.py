@@ -99,6 +99,7 @@ class IssueOrPull(Shape, frozen=True):
 class IssueRepository(Shape, frozen=True):
     """The repository around it."""
 
+    is_private: bool
     issue_or_pull_request: IssueOrPull
 
 

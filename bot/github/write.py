@@ -1,28 +1,19 @@
 """All the bot writes to GitHub. Every writer may be repeated: what is done already is found."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import App, Login, ReplyData
+from bot.github.shapes import App, ReplyData
+from bot.github.signed import Signed, neutral, signed
 from lifecycle.policy import MergeMethod
 
-KEY = "mergewright:key="
 ACTIONS = "github-actions"
 #: What merging answers when the pull request is not (any more) what was judged.
 NOT_MERGEABLE = {405, 409}
-
-
-class Written(Struct, frozen=True):
-    """A comment as REST lists it."""
-
-    id: int
-    node_id: str
-    user: Login | None
-    body: str | None = None
 
 
 class Repo(Struct, frozen=True):
@@ -107,14 +98,14 @@ class Writes:
 
     def __init__(self, calls: Calls, me: Callable[[], str]) -> None:
         self._calls = calls
-        self._me = me
+        self._signed = Signed(calls, me)
 
     def comment(self, repo: str, number: int, body: str, key: str) -> int:
         """Comment on an issue or pull request, once for a key; the comment's number."""
         path = f"issues/{number}/comments"
-        for mine in self._mine(repo, path, key):
+        for mine in self._signed.mine(repo, path, key):
             return mine.id
-        made = self._calls.send(repo, "POST", path, {"body": _signed(body, key)}, NewComment)
+        made = self._calls.send(repo, "POST", path, {"body": signed(body, key)}, NewComment)
         return made.id
 
     def label(self, repo: str, number: int, name: str, *, on: bool) -> None:
@@ -124,7 +115,7 @@ class Writes:
             self._calls.do(repo, "POST", path, {"labels": [name]})
             return
         try:
-            self._calls.do(repo, "DELETE", f"{path}/{quote(name)}")
+            self._calls.do(repo, "DELETE", f"{path}/{quote(name, safe='')}")
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -136,9 +127,9 @@ class Writes:
 
     def reply(self, repo: str, number: int, thread: str, body: str, key: str) -> str:
         """Answer in a review thread, once for a key; the answer's node id."""
-        for mine in self._mine(repo, f"pulls/{number}/comments", key):
+        for mine in self._signed.mine(repo, f"pulls/{number}/comments", key):
             return mine.node_id
-        variables = {"thread": thread, "body": _signed(body, key)}
+        variables = {"thread": thread, "body": signed(body, key)}
         data = self._calls.graphql(repo, "reply", ReplyData, variables)
         if data is None:
             raise Refused(f"The review thread {thread} in {repo} is gone.", 404)
@@ -149,10 +140,10 @@ class Writes:
         if found := self._pull_of(repo, head):
             return found
         request = {
-            "title": _neutral(title),
+            "title": neutral(title),
             "head": head,
             "base": base,
-            "body": _neutral(body),
+            "body": neutral(body),
             "draft": draft,
         }
         try:
@@ -239,17 +230,6 @@ class Writes:
             if refusal.status != 404 and "Reference does not exist" not in str(refusal):
                 raise
 
-    def _mine(self, repo: str, path: str, key: str) -> Iterator[Written]:
-        """The bot's own comments that carry the key. What others write counts for nothing."""
-        me, mark = self._me(), _mark(key)
-        for written in self._calls.pages(repo, path, Written):
-            if (
-                written.user
-                and written.user.login == me
-                and (written.body or "").rstrip().endswith(mark)
-            ):
-                yield written
-
     def _pull_of(self, repo: str, head: str) -> int | None:
         owner = repo.partition("/")[0]
         params = {"head": f"{owner}:{head}", "state": "all"}
@@ -260,18 +240,3 @@ class Writes:
         ]
         found.sort(key=lambda pull: (pull.state == "open", pull.number))
         return found[-1].number if found else None
-
-
-def _mark(key: str) -> str:
-    # A key's `-->` would end the comment it is hidden in.
-    return f"<!-- {KEY}{quote(key, safe=':/#@=,+.')} -->"
-
-
-def _signed(body: str, key: str) -> str:
-    return f"{_neutral(body)}\n\n{_mark(key)}"
-
-
-def _neutral(text: str) -> str:
-    """The text without anything that reads as a key of ours, and without what UTF-8 cannot hold."""
-    harmless = text.replace(KEY, KEY.replace(":", "&#58;"))
-    return harmless.encode("utf-8", "replace").decode()

@@ -16,7 +16,6 @@ _NOW = datetime(2030, 1, 1, tzinfo=UTC)
 _EARLIER = _NOW - timedelta(hours=1)
 _HEAD, _BASE = "a" * 40, "b" * 40
 _DONE = (
-    "comment:started",
     "start:first:r1",
     f"push:{'c' * 40}",
     "pull:mergewright/12-it-breaks",

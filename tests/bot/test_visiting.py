@@ -179,10 +179,11 @@ def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     taken = visiting.room.store.take_slots(Caps(sessions=1))
     assert taken == ["widgets-1"]
     visiting.engine.visit_due()
-    (told,) = visiting.told
-    assert told[0] is Step.RECORDED
-    assert told[1].startswith("widgets-1 start:first:r1")
-    assert visiting.kicks == 1
+    (waits, starts) = visiting.told
+    assert {waits[0], starts[0]} == {Step.RECORDED}
+    assert waits[1].startswith("widgets-1 report:1:0:")
+    assert starts[1].startswith("widgets-1 start:first:r1")
+    assert visiting.kicks == 2
 
 
 def test_after_a_restart_everything_that_is_not_over_is_visited(

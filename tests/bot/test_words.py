@@ -1,11 +1,16 @@
 """What is posted where people read it has no effect but the one we mean."""
 
+import re
 import time
+from typing import Any
 
 import pytest
 
 from bot import words
 from bot.store import Kind
+from lifecycle.actions import Standing
+from lifecycle.names import said_to_the_bot
+from lifecycle.status import Status
 
 ZERO_WIDTH = "\u200b"
 
@@ -70,6 +75,57 @@ def test_a_hostile_text_is_done_with_soon(text: str) -> None:
     assert time.process_time() - began < 2
 
 
+def standing(**given: Any) -> Standing:
+    """A session that works, or what is given of it."""
+    given = {"status": Status.WORKING, "because": "it reads the code", **given}
+    return Standing(session="widgets-12", agent="ada", branch="mergewright/12-x", **given)
+
+
+def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
+    said = words.report(
+        standing(
+            status=Status.NEEDS_INPUT,
+            because="the agent asks",
+            pull=34,
+            blockers=("review_required: a review is needed",),
+            question="Blue\nor green?",
+            remedy="Answer it.",
+            cost="1.50 USD",
+            commands=("stop", "answer"),
+        ),
+        "https://bot/sessions/widgets-12",
+    )
+    assert said.split("\n\n") == [
+        "**mergewright** `needs_input`: the agent asks.",
+        "> Blue\n> or green?",
+        "In the way:",
+        "- `review_required`: a review is needed",
+        "Answer it.",
+        "agent `ada` · branch `mergewright/12-x` · pull request #34 · 1.50 USD"
+        " · [session `widgets-12`, with its log](https://bot/sessions/widgets-12)",
+        "<sub>Write `/mergewright COMMAND`, here with `stop`, `answer`, `help`.</sub>",
+    ]
+
+
+def test_what_there_is_nothing_to_say_of_is_left_out_of_a_report() -> None:
+    said = words.report(standing(), "https://bot/")
+    assert len(said.split("\n\n")) == 3
+    assert "pull request" not in said
+
+
+def test_what_others_wrote_has_no_effect_in_a_report() -> None:
+    said = words.report(
+        standing(
+            because="fixes #1 by @alice",
+            question="/mergewright merge\n```\n<!-- @bob",
+            blockers=("ci_failing: checks fail: @carl\n\n/mergewright stop",),
+        ),
+        "https://bot/",
+    )
+    assert not re.search(r"@(alice|bob|carl)|fixes #1", said)
+    assert [one.line for one in said_to_the_bot(said)] == []
+
+
 def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
     body = words.pull_body(12, "claude", "alice", "Done. <!-- ```", [])
     assert body.index("Closes #12") < body.index("Written by") < body.index("<!--")
@@ -88,6 +144,9 @@ def test_nothing_is_longer_than_github_takes() -> None:
     assert words.merge_title("x", 34) == "x (#34)"
     told = {"session": "s", "because": long, "remedy": "", "priority": "action"}
     assert len(words.say("attention", told)) < 5_000
+    blocked = standing(because=long, question=long, blockers=(f"ci_failing: {long}",))
+    assert len(words.report(blocked, "https://bot/")) < 6_000
+    assert len(words.report_title(blocked)) <= 200
 
 
 def test_braces_in_a_value_are_not_filled_in() -> None:

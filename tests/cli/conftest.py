@@ -151,7 +151,7 @@ class House:
         self, store: Store, session: str, status: str, reason: Reason, because: str
     ) -> None:
         (visit,) = store.visits([session])
-        action = Comment(key=f"comment:{status}", number=12, topic="started")
+        action = Comment(key=f"comment:{status}", number=12, topic="ready")
         decision = Recorded(status=status, reason=reason, because=because, run=1, actions=(action,))
         store.record([(visit, decision)], self.now)[0].result()
 

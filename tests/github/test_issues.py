@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from bot.github.issues import issue_of
-from bot.github.shapes import Event, IssueOrPull, Nodes
+from bot.github.shapes import Event, IssueOrPull, IssueRepository, Nodes
 from tests.github.pages import START, user
 
 
@@ -12,19 +12,19 @@ def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
         Event(typename="RenamedTitleEvent", created_at=START, actor=user("zoe")),
         Event(typename="RenamedTitleEvent", created_at=START + timedelta(minutes=2), actor=None),
     )
-    reading = issue_of(
-        IssueOrPull(
-            typename="Issue",
-            number=12,
-            title="Retry",
-            body="Please.",
-            url="https://github.example/acme/widgets/issues/12",
-            closed=False,
-            last_edited_at=START + timedelta(minutes=1),
-            author=user("zoe"),
-            editor=user("ann"),
-            labels=Nodes(nodes=()),
-            timeline_items=Nodes(nodes=renamed),
-        )
+    issue = IssueOrPull(
+        typename="Issue",
+        number=12,
+        title="Retry",
+        body="Please.",
+        url="https://github.example/acme/widgets/issues/12",
+        closed=False,
+        last_edited_at=START + timedelta(minutes=1),
+        author=user("zoe"),
+        editor=user("ann"),
+        labels=Nodes(nodes=()),
+        timeline_items=Nodes(nodes=renamed),
     )
+    reading = issue_of(IssueRepository(is_private=True, issue_or_pull_request=issue))
+    assert reading.issue.private
     assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]

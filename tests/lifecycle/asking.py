@@ -23,11 +23,16 @@ def decision(given: Facts, **policy: Any) -> Decision:
     return decide(given, Policy(**policy), NOW)
 
 
+def deeds(found: Decision) -> list[do.Action]:
+    """What follows from a decision, but for the reports that say how things stand."""
+    return [a for a in found.actions if not isinstance(a, do.Report | do.ReportCheck)]
+
+
 def asked(given: Facts, **policy: Any) -> list[do.Action]:
-    """What follows from the facts, but for the label that calls people and answers to wishes."""
+    """What follows from the facts, but for reports, the label that calls, answers to wishes."""
     return [
         action
-        for action in decision(given, **policy).actions
+        for action in deeds(decision(given, **policy))
         if not isinstance(action, do.Label)
         and not (isinstance(action, do.Comment) and action.topic == "answer")
     ]

@@ -50,6 +50,8 @@ class Life:
         self.now = NOW
         #: What went out, in order: `(key, action)`.
         self.out: list[tuple[str, do.Action]] = []
+        #: What was kept up to date, in order.
+        self.reports: list[do.Report | do.ReportCheck] = []
         #: The statuses it was in, in order, without repetitions.
         self.went: list[str] = []
         self.refused: set[str] = set()  #: Beginnings of keys that cannot be carried out.
@@ -79,8 +81,13 @@ class Life:
         return pull
 
     def sent(self, beginning: str = "") -> list[str]:
-        """The keys that went out."""
+        """The keys that went out, without those of reports."""
         return [key for key, _ in self.out if key.startswith(beginning)]
+
+    def reported(self, number: int) -> list[str]:
+        """The statuses that the report on an issue or pull request went through."""
+        said = [a.standing for a in self.reports if isinstance(a, do.Report) and a.number == number]
+        return [standing.status.value for standing in said]
 
     def heard(self) -> list[str]:
         """The prompts that reached the agent."""
@@ -124,7 +131,7 @@ class Life:
                 return
             for action in self.decision.actions:
                 self._carry_out(action)
-        raise AssertionError(f"there is no end of it: {self.out[-6:]}")
+        raise AssertionError(f"there is no end of it: {self.decision.actions}")
 
     def _record(self, decision: Decision) -> None:
         if not self.went or self.went[-1] != decision.status:
@@ -144,7 +151,10 @@ class Life:
             failure = Failure(at=self.now, reason=Reason.ACTION_FAILED, detail="it was refused")
             self.facts = replace(self.facts, failures={**self.facts.failures, action.key: failure})
             return
-        self.out.append((action.key, action))
+        if isinstance(action, do.Report | do.ReportCheck):
+            self.reports.append(action)
+        else:
+            self.out.append((action.key, action))
         keys = (action.key, *getattr(action, "covers", ()))
         done = {**self.facts.done, **dict.fromkeys(keys, Done(at=self.now))}
         self.facts = replace(self.facts, done=done)

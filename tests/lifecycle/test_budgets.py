@@ -243,10 +243,10 @@ def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     life.reads(Status.PAUSED)
     assert life.sent("park:") == ["park:work:r1"]
     assert not life.facts.slot
-    assert life.comments() == ["started", "paused"]
+    assert life.comments() == ["paused"]
     life.person_wishes("resume").reads(Status.PAUSED)
     assert life.answers()[-1].startswith("It stays paused: the 5.00 USD of this session")
     life.person_wishes("budget", "+5").reads(Status.WORKING)
     assert life.heard() == ["start", "resume"]
     life.waits(60)
-    assert life.comments() == ["started", "paused"]
+    assert life.comments() == ["paused"]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import fields, replace
 
+from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Doubt, Ended, Facts, Spending, Work
 from lifecycle.policy import PROTECTED_PATHS, MergeMethod, Mode, NothingToShow, Policy
@@ -80,6 +81,16 @@ def of_action(kind: str, field: str) -> Look:
     return lambda decision: next(
         getattr(a, field) for a in decision.actions if a.key.startswith(kind)
     )
+
+
+def told_cost(decision: Decision) -> str:
+    """What the report on the issue says was spent."""
+    return next(a.standing.cost for a in decision.actions if isinstance(a, do.Report))
+
+
+def reported(seconds: float) -> Facts:
+    """A report went out so long ago and said something else."""
+    return facts(done=done("report:12:0:before", seconds_ago=seconds))
 
 
 def told(cause: str, times: float, **given: Any) -> Facts:
@@ -257,6 +268,7 @@ THRESHOLDS = {
     "workspace_days": Threshold(
         14, lambda days: over(86_400 * days), asks("release:"), below=False, at=True
     ),
+    "report_seconds": Threshold(60, reported, asks("report:12:1:"), below=False, at=True),
     "pushes_per_hour": Threshold(10, pushed, asks("push:"), below=True, at=False),
 }
 
@@ -278,6 +290,16 @@ CHOICES = {
         of_action("pull:", "draft"),
         says=False,
         otherwise=True,
+    ),
+    "check_run": Choice(True, False, published(), asks("check:"), says=True, otherwise=False),
+    "state_labels": Choice(False, True, facts(), asks("state:"), says=False, otherwise=True),
+    "public_cost": Choice(
+        False,
+        True,
+        facts(spent_ever=Spending(cost_usd=1)),
+        told_cost,
+        says="",
+        otherwise="1.00 USD",
     ),
     "delete_branch": Choice(True, False, MERGED, asks("branch:"), says=True, otherwise=False),
     "close_issue": Choice(True, False, MERGED, asks("issue:close"), says=True, otherwise=False),

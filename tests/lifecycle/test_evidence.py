@@ -12,7 +12,7 @@ from lifecycle.policy import Policy
 from lifecycle.signals import Talk
 from lifecycle.status import Activity, Probe, Reason, Status
 from lifecycle.view import View
-from tests.lifecycle.asking import decision
+from tests.lifecycle.asking import asked, decision, deeds
 from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, published
 
 DEAD: Any = {"runtime": Probe.DEAD, "program": Probe.DEAD}
@@ -128,7 +128,7 @@ def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None
         who = agent(seconds_ago=3600, doubt=Doubt(since=ago(10), evidence="?", looks=2), **given)
         judged = decision(published(agent=who))
         assert judged.status is Status.REVIEW_PENDING
-        assert not judged.actions
+        assert not deeds(judged)
 
 
 @pytest.mark.parametrize(
@@ -216,19 +216,19 @@ def lost(times: int, **given: Any) -> Facts:
 
 
 def test_a_run_lost_with_its_machine_is_started_again_and_uses_up_no_try_of_the_agent() -> None:
-    (start,) = decision(lost(0)).actions
+    (start,) = asked(lost(0))
     assert start.key == "start:lost:r2"
-    (start,) = decision(lost(3)).actions
+    (start,) = asked(lost(3))
     assert start.key == "start:lost:r5"
     crashed = replace(lost(3), agent=replace(ended(1), run=4))
-    (start,) = decision(crashed).actions
+    (start,) = asked(crashed)
     assert start.key == "start:crash:r5"
 
 
 def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
     given = lost(4)
     due = decide(given, Policy(restart_seconds=60), NOW)
-    assert not due.actions
+    assert not deeds(due)
     assert due.recheck_at == LOST.at + timedelta(seconds=300)
     given = lost(10)
     judged = decision(given)

@@ -10,7 +10,7 @@ from tests.lifecycle.life import Life, until_reviewed
 
 def test_a_label_becomes_a_merged_pull_request() -> None:
     life = Life(mode=Mode.MERGE)
-    assert life.sent() == ["start:first:r1", "comment:started"]
+    assert life.sent() == ["start:first:r1"]
     life.agent_works().agent_commits().agent_rests()
     life.reads(Status.PR_OPEN)
 
@@ -22,14 +22,14 @@ def test_a_label_becomes_a_merged_pull_request() -> None:
     life.reviewer_asks().waits(61)
     assert life.heard() == ["start", "fix_ci", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes()
-    assert life.comments() == ["started", "done_in"]
+    assert life.comments() == ["done_in"]
 
     life.reviewer_approves()
     assert life.went == [
         *("spawning", "working", "pr_open", "ci_failed", "pr_open", "review_pending"),
         *("changes_requested", "mergeable", "merged"),
     ]
-    assert life.comments() == ["started", "done_in"]
+    assert life.comments() == ["done_in"]
     assert [key.split(":")[0] for key in life.sent()][-4:] == [
         "merge",
         "branch",
@@ -43,7 +43,7 @@ def test_by_itself_a_ready_pull_request_is_only_announced_and_once_for_each_head
     life = until_reviewed().reviewer_approves().waits(86400)
     life.reads(Status.MERGEABLE)
     assert life.sent("merge:") == []
-    assert life.comments() == ["started", "ready"]
+    assert life.comments() == ["ready"]
 
 
 def test_a_person_has_it_merged_at_the_head_they_saw() -> None:
@@ -96,9 +96,9 @@ def test_an_agent_that_works_hears_of_red_checks_when_its_turn_is_over() -> None
 def test_people_are_told_when_the_agent_gives_up_on_red_checks() -> None:
     life = until_reviewed().ci_fails().agent_works().agent_rests()
     life.reads(Status.NEEDS_INPUT)
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
     life.agent_works().agent_rests().waits(86400)
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
     life.ci_passes()
     life.reads(Status.REVIEW_PENDING)
 
@@ -151,7 +151,7 @@ def test_people_are_told_half_an_hour_after_a_review_that_came_to_nothing() -> N
     life.waits(120)
     life.reads(Status.NEEDS_INPUT)
     life.waits(86400)
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
 
     life.person_comments("Do it like this.").waits(61)
     assert life.heard()[-1] == "address_review"
@@ -177,11 +177,11 @@ def test_a_question_is_told_at_once_and_every_question_once() -> None:
     life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
     life.reads(Status.NEEDS_INPUT)
     life.waits(86400)
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
     life.agent_works()
     life.reads(Status.WORKING)
     life.agent_is(Activity.WAITING_INPUT, question="May I?")
-    assert life.comments() == ["started", "attention", "attention"]
+    assert life.comments() == ["attention", "attention"]
 
 
 def test_nothing_is_said_to_an_agent_that_asks() -> None:
@@ -195,7 +195,7 @@ def test_a_blocked_agent_is_stuck_after_ten_minutes_and_told_once() -> None:
     life.waits(20)
     life.reads(Status.STUCK)
     life.waits(86400)
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
     life.agent_works()
     life.reads(Status.WORKING)
 

@@ -20,6 +20,7 @@ from tests.lifecycle.asking import (
     asked,
     ci_cause,
     decision,
+    deeds,
     keys,
     of,
     review_cause,
@@ -212,7 +213,7 @@ def test_what_was_said_a_moment_ago_is_looked_at_again_in_time() -> None:
     given = of(UNHEARD["said a moment ago"])
     assert decision(given).recheck_at == NOW + timedelta(seconds=1)
     later = decide(given, Policy(), NOW + timedelta(seconds=1))
-    assert [action.key for action in later.actions] == [f"{review_cause('c1', 'c2')}:r1"]
+    assert [action.key for action in deeds(later)] == [f"{review_cause('c1', 'c2')}:r1"]
 
 
 @pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])

@@ -20,6 +20,7 @@ from tests.lifecycle.asking import (
     READY,
     asked,
     decision,
+    deeds,
     keys,
     of,
 )
@@ -45,31 +46,26 @@ from tests.lifecycle.universe import (
 
 def test_what_follows_goes_out_in_this_order() -> None:
     assert [row.name for row in REACTIONS] == [
-        *("start", "announce", "acknowledge", "hand_over", "begin_again", "restart"),
+        *("start", "acknowledge", "hand_over", "begin_again", "restart"),
         *("pass_on", "resume", "publish", "open_pull", "remind", "take_in", "rerun", "repair"),
-        *("address_review", "update", "update_asked", "resolve_conflict", "report", "reply"),
-        *("stand_back", "tell_people", "call", "let_go", "warn", "park", "pause", "land", "tidy"),
-        *("release", "stop", "give_back", "tell_the_end", "sum_up"),
+        *("address_review", "update", "update_asked", "resolve_conflict", "tell_findings"),
+        *("reply", "stand_back", "tell_people", "call", "let_go", "warn", "park", "pause", "land"),
+        *("tidy", "release", "stop", "give_back", "tell_the_end", "sum_up"),
+        *("report", "report_pull"),
     ]
 
 
 # -- the program -----------------------------------------------------------------------------------
 
 
-def test_the_first_run_starts_with_the_issue_and_says_so() -> None:
-    start, comment = asked(replace(facts(run=0, agent=Agent()), done={}))
+def test_the_first_run_starts_with_the_issue() -> None:
+    (start,) = asked(replace(facts(run=0, agent=Agent()), done={}))
     assert start == do.Start(key="start:first:r1", run=1, prompt=do.Prompt(name="start"))
-    assert comment == do.Comment(
-        key="comment:started",
-        number=12,
-        topic="started",
-        values={"session": "widgets-12", "agent": "shell", "branch": BRANCH},
-    )
 
 
 def test_a_run_that_is_being_started_is_not_started_again() -> None:
     given = facts(run=0, agent=Agent(), pending=frozenset({"start:first:r1"}))
-    assert keys(replace(given, done=done("comment:started"))) == []
+    assert keys(replace(given, done={})) == []
     assert keys(facts(run=2, agent=ended(0), pending=frozenset({"start:message:r2"}))) == []
 
 
@@ -276,7 +272,7 @@ def test_a_thread_at_somebody_elses_commit_is_not_answered() -> None:
 
 def test_a_command_is_acknowledged_and_help_is_given() -> None:
     asks_help = wish("help", text="the list")
-    react, comment = decision(facts(agent=AT_WORK, wishes=(asks_help,))).actions
+    react, comment = deeds(decision(facts(agent=AT_WORK, wishes=(asks_help,))))
     assert react == do.React(key="react:comment:help", comment=77, content="eyes")
     assert comment == do.Comment(
         key="comment:heeded:comment:help", number=12, topic="answer", values={"text": "the list"}

@@ -24,9 +24,9 @@ def test_a_run_that_breaks_off_is_tried_again_three_times_ever_later_then_given_
     assert life.heard() == ["start", "resume", "resume", "resume"]
     assert life.facts.run == 4
     assert not life.facts.slot
-    assert life.comments() == ["started", "ended"]
+    assert life.comments() == ["ended"]
     life.waits(86400)
-    assert life.comments() == ["started", "ended"]
+    assert life.comments() == ["ended"]
 
 
 def test_commits_between_do_not_make_a_row_of_failures_endless() -> None:
@@ -54,9 +54,9 @@ def test_what_went_down_with_a_run_is_told_again(code: int | None) -> None:
     assert life.heard() == ["start", "address_review", "resume"]
     life.agent_works().agent_commits().agent_rests()
     assert life.heard() == ["start", "address_review", "resume", "address_review"]
-    assert life.comments() == ["started"]
+    assert life.comments() == []
     life.agent_works().agent_commits().agent_rests()
-    assert life.comments() == ["started", "done_in"]
+    assert life.comments() == ["done_in"]
     assert len(life.heard()) == 4
 
 
@@ -98,7 +98,7 @@ def test_an_agent_that_ends_well_with_nothing_to_show_is_shown_to_people_once() 
     life = Life().agent_works().agent_exits().waits(86400)
     life.reads(Status.NEEDS_INPUT)
     assert life.heard() == ["start"]
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
 
 
 def test_an_agent_that_rests_with_nothing_to_show_may_still_be_at_it_for_a_while() -> None:
@@ -122,11 +122,11 @@ def test_uncommitted_work_earns_one_reminder_then_people_are_told() -> None:
     life = Life().agent_works().agent_rests(dirty=True)
     assert life.heard() == ["start", "uncommitted"]
     assert life.sent("pull:") == []
-    assert life.comments() == ["started"]
+    assert life.comments() == []
     life.agent_works().agent_rests(dirty=True)
     life.reads(Status.NEEDS_INPUT)
     life.waits(86400)
-    assert life.comments() == ["started", "attention"]
+    assert life.comments() == ["attention"]
     life.agent_commits().agent_rests()
     life.reads(Status.PR_OPEN)
 
@@ -172,7 +172,7 @@ def test_it_ends_once_stops_its_program_and_touches_nothing_of_the_work(
     life = end(until_reviewed().agent_works())
     life.reads(status)
     assert life.sent("stop:") == ["stop:r1"]
-    assert life.comments() == ["started", "ended"]
+    assert life.comments() == ["ended"]
     assert not life.facts.slot
     life.issue_is(open=True, labelled=True, state_reason="").waits(86400)
     life.reads(status)
@@ -231,7 +231,7 @@ def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_agai
     assert life.heard() == ["start", "address_review", "resume", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
     life.person_wishes("merge", head=life.pull.head).reads(Status.MERGED)
-    assert life.comments() == ["started", "ended", "done_in", "ready"]
+    assert life.comments() == ["ended", "done_in", "ready"]
     assert life.sent("release:") == ["release:r2"]
 
 
@@ -243,6 +243,6 @@ def test_a_restored_session_may_break_off_as_often_as_a_new_one_and_ends_as_well
     for _ in range(3):
         life.agent_exits(1).waits(30).reads(Status.WORKING)
     life.agent_exits(1).reads(Status.ERRORED)
-    assert life.comments() == ["started", "ended", "ended"]
+    assert life.comments() == ["ended", "ended"]
     assert life.facts.run == 8
     assert not life.facts.slot

@@ -14,7 +14,7 @@ from lifecycle.facts import Agent, Ended, Facts, Failure, Issue, Spending
 from lifecycle.policy import Mode, Policy
 from lifecycle.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
 from lifecycle.wishes import WISHES
-from tests.lifecycle.asking import AT_WORK, FAILED, of
+from tests.lifecycle.asking import AT_WORK, FAILED, deeds, of
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import (
     HEAD,
@@ -110,7 +110,7 @@ def test_every_wish_in_every_status_works_or_is_explained_and_once(
     found = asking(kind, IN[status])
     said = answers(found)
     if kind == "freeze":
-        assert not found.actions
+        assert not deeds(found)
         return
     works = status in WISHES[kind].works
     if kind == "stop" and works:
@@ -140,7 +140,7 @@ def test_what_is_explained_changes_nothing_now_or_later(kind: str, status: Statu
 
 def _effects(found: Decision) -> list[do.Action]:
     told = (do.React, do.Comment)
-    return [action for action in found.actions if not isinstance(action, told)]
+    return [action for action in deeds(found) if not isinstance(action, told)]
 
 
 #: The statuses in which each works, in the words of the documentation.
@@ -353,7 +353,7 @@ def test_wishes_are_judged_in_the_order_they_were_made() -> None:
 def test_a_wish_nobody_knows_is_left_alone() -> None:
     found = decision(facts(agent=AT_WORK, wishes=(wish("dance"),)))
     assert answers(found) == {}
-    assert [a.key for a in found.actions] == ["react:comment:dance"]
+    assert [a.key for a in deeds(found)] == ["react:comment:dance"]
 
 
 def test_before_its_time_the_same_wish_has_the_same_answer() -> None:

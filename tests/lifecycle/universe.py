@@ -151,7 +151,7 @@ def facts(**given: Any) -> Facts:
         "done": {},
         **given,
     }
-    given["done"] = {**done("start:first:r1", "comment:started", seconds_ago=1800), **given["done"]}
+    given["done"] = {**done("start:first:r1", seconds_ago=1800), **given["done"]}
     return Facts(**given)
 
 

@@ -73,10 +73,10 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
     for step in (Step.TAKEN, Step.DONE, Step.MARKED):
         killed_at = {line.split(" ", 1)[1] for line in boundaries if line.startswith(f"{step} ")}
         assert {about.split()[1].partition(":")[0] for about in killed_at} == {
-            *("start", "comment", "push", "pull", "tell", "reply"),
+            *("start", "report", "push", "pull", "tell", "reply"),
             *("merge", "branch", "issue", "release"),
         }, step
-        assert len(killed_at) == 11, (step, killed_at)
+        assert len(killed_at) == 12, (step, killed_at)
 
     assert len(world.repo.pulls) == 1
     heads = [move.after for move in world.repo.moves if move.branch == branch and move.after]
@@ -84,7 +84,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
     merges = [m for m in world.repo.moves if m.branch == "main" and m.user == BOT]
     assert len(merges) == 1
     assert len(issue.said()) == 1
-    assert len(pull.said()) == 1
+    assert len(pull.said()) == 2
     assert [entry["kind"] for entry in agent.heard] == ["prompt", "message", "message"]
 
 

@@ -35,6 +35,7 @@ def test_a_labelled_issue_becomes_a_merged_pull_request(world: World) -> None:
     eventually(lambda: not workspace.exists(), "the worktree is removed")
     assert pull.pull.merged
     assert len(issue.said()) == 1
-    assert len(pull.said()) == 1
-    assert "Done in" in pull.said()[0]
+    report, answer = pull.said()
+    assert "session `widgets-1`" in report
+    assert "Done in" in answer
     assert [entry["kind"] for entry in issue.agent.heard] == ["prompt", "message", "message"]

@@ -61,6 +61,7 @@ action-retry-seconds = 0.1
 
 _POLICY: Mapping[str, object] = {
     "mode": "merge",
+    "check_run": False,
     "settle_seconds": 0.2,
     "review_debounce_seconds": 0.2,
     "merged_grace_seconds": 1,

@@ -11,6 +11,7 @@ from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.readings import PullReading
+from tests.world.app_key import PRIVATE, PUBLIC
 
 BRANCH = "mergewright/12-retry"
 names = count(1)
@@ -38,6 +39,21 @@ def repo(server: GitHubServer) -> Repository:
 @pytest.fixture
 def github(server: GitHubServer) -> Iterator[GitHub]:
     client = GitHub(f"{server.url}api/v3", Credentials(token="wrights-token"))
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def key(server: GitHubServer) -> str:
+    """The private key of an App that is installed everywhere."""
+    server.app("mergewright", PUBLIC)
+    return PRIVATE
+
+
+@pytest.fixture
+def app(server: GitHubServer, key: str) -> Iterator[GitHub]:
+    number = server.world.apps["mergewright"].id
+    client = GitHub(f"{server.url}api/v3", Credentials(app_id=str(number), private_key=key))
     yield client
     client.close()
 

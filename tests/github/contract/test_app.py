@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -15,22 +14,6 @@ from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused
 from bot.github.permissions import PERMISSIONS, Permission
 from tests.github.contract.conftest import names, read
-from tests.world.app_key import PRIVATE, PUBLIC
-
-
-@pytest.fixture(scope="session")
-def key(server: GitHubServer) -> str:
-    """The private key of an App that is installed everywhere."""
-    server.app("mergewright", PUBLIC)
-    return PRIVATE
-
-
-@pytest.fixture
-def app(server: GitHubServer, key: str) -> Iterator[GitHub]:
-    number = server.world.apps["mergewright"].id
-    client = GitHub(f"{server.url}api/v3", Credentials(app_id=str(number), private_key=key))
-    yield client
-    client.close()
 
 
 def test_an_app_knows_its_own_words_again(app: GitHub, repo: Repository, pull: Pull) -> None:

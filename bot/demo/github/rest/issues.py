@@ -195,7 +195,7 @@ ROUTES: list[Route] = [
     ("GET", f"{_ISSUE}/timeline", _timeline),
     ("GET", f"{_ISSUE}/labels", _labels),
     ("POST", f"{_ISSUE}/labels", _add_labels),
-    ("DELETE", f"{_ISSUE}/labels/{{name}}", _remove_label),
+    ("DELETE", f"{_ISSUE}/labels/{{name:path}}", _remove_label),
     ("GET", f"{_ISSUE}/comments", _comments),
     ("GET", f"{_REPO}/issues/comments", _comments_of_all),
     ("POST", f"{_ISSUE}/comments", _create_comment),

@@ -1,0 +1,115 @@
+"""What the bot keeps up to date on GitHub: a comment, a check run, the label of a status."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from bot.github.calls import Calls
+from bot.github.errors import Refused
+from bot.github.shapes import App, Named
+from bot.github.signed import Signed, neutral, signed
+from bot.github.write import Writes
+from lifecycle.names import NAME, SHOWS_STATUS
+
+
+class New(Struct, frozen=True):
+    """A comment or check run just made or changed."""
+
+    id: int
+
+
+class OwnRun(Struct, frozen=True):
+    """A check run of a commit, and whose it is."""
+
+    id: int
+    app: App | None
+
+
+class OwnRuns(Struct, frozen=True):
+    """The newest check runs of a commit that have one name."""
+
+    check_runs: tuple[OwnRun, ...]
+
+
+class Reports:
+    """Writing what stands until it is written anew. May be used from any thread.
+
+    Every method may be repeated, and raises `TryLater` or `Refused`.
+    """
+
+    def __init__(self, calls: Calls, me: Callable[[], str], write: Writes) -> None:
+        self._calls = calls
+        self._me = me
+        self._signed = Signed(calls, me)
+        self._write = write
+
+    def comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
+        """Bring our comment with this key up to date, or write it; the comment's number.
+
+        `known` is the number it had; where somebody deleted that one, it is looked for.
+        """
+        path, said = f"issues/{number}/comments", {"body": signed(body, key)}
+        if known is not None and self._edited(repo, known, said):
+            return known
+        for mine in self._signed.mine(repo, path, key):
+            if self._edited(repo, mine.id, said):
+                return mine.id
+        return self._calls.send(repo, "POST", path, said, New).id
+
+    def _edited(self, repo: str, comment: int, said: Mapping[str, str]) -> bool:
+        """Change a comment of ours; whether it is still there."""
+        try:
+            self._calls.do(repo, "PATCH", f"issues/comments/{comment}", said)
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            return False
+        return True
+
+    @property
+    def may_check(self) -> bool:
+        """Whether GitHub lets us make check runs: it does so for Apps alone."""
+        return self._calls.tokens.is_app
+
+    def check(
+        self,
+        repo: str,
+        head: str,
+        known: int | None,
+        *,
+        good: bool,
+        title: str,
+        summary: str,
+        url: str,
+    ) -> int:
+        """Bring our check run on a commit up to date, or make it; its number.
+
+        It has always ended, and never as a failure: nothing may wait for what only reports.
+        """
+        told = {
+            "name": NAME,
+            "status": "completed",
+            "conclusion": "success" if good else "neutral",
+            "details_url": url,
+            "output": {"title": title, "summary": neutral(summary)},
+        }
+        run = known or self._own_run(repo, head)
+        if run is not None:
+            return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, New).id
+        return self._calls.send(repo, "POST", "check-runs", {**told, "head_sha": head}, New).id
+
+    def _own_run(self, repo: str, head: str) -> int | None:
+        params = {"check_name": NAME}
+        runs = self._calls.get(repo, f"commits/{head}/check-runs", OwnRuns, params).check_runs
+        mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._me())
+        return next(mine, None)
+
+    def show_status(self, repo: str, number: int, status: str) -> None:
+        """Have an issue wear the label of a status and of no other one."""
+        path, wanted = f"issues/{number}/labels", f"{SHOWS_STATUS}{status}"
+        worn = {label.name for label in self._calls.pages(repo, path, Named)}
+        for name in sorted(worn - {wanted}):
+            if name.startswith(SHOWS_STATUS):
+                self._write.label(repo, number, name, on=False)
+        if wanted not in worn:
+            self._write.label(repo, number, wanted, on=True)

@@ -1,0 +1,56 @@
+"""Comments of ours that are found again: each ends with a key that people do not see."""
+
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from bot.github.calls import Calls
+from bot.github.shapes import Login
+
+KEY = "mergewright:key="
+
+
+class Written(Struct, frozen=True):
+    """A comment as REST lists it."""
+
+    id: int
+    node_id: str
+    user: Login | None
+    body: str | None = None
+
+
+class Signed:
+    """Finds our comments by their keys. May be used from any thread."""
+
+    def __init__(self, calls: Calls, me: Callable[[], str]) -> None:
+        self._calls = calls
+        self._me = me
+
+    def mine(self, repo: str, path: str, key: str) -> Iterator[Written]:
+        """The bot's own comments that carry the key. What others write counts for nothing."""
+        me, signature = self._me(), mark(key)
+        for written in self._calls.pages(repo, path, Written):
+            if (
+                written.user
+                and written.user.login == me
+                and (written.body or "").rstrip().endswith(signature)
+            ):
+                yield written
+
+
+def mark(key: str) -> str:
+    """What a comment with this key ends with."""
+    # A key's `-->` would end the comment it is hidden in.
+    return f"<!-- {KEY}{quote(key, safe=':/#@=,+.')} -->"
+
+
+def signed(body: str, key: str) -> str:
+    """A body with its key."""
+    return f"{neutral(body)}\n\n{mark(key)}"
+
+
+def neutral(text: str) -> str:
+    """The text without anything that reads as a key of ours, and without what UTF-8 cannot hold."""
+    harmless = text.replace(KEY, KEY.replace(":", "&#58;"))
+    return harmless.encode("utf-8", "replace").decode()

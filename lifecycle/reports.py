@@ -1,0 +1,99 @@
+"""What is kept up to date where people look: a comment on the issue and on each pull request.
+
+An edit tells nobody: what calls people is said in comments of its own, by `lifecycle.people`.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from lifecycle import actions as do
+from lifecycle.judging import blocking
+from lifecycle.keys import fingerprint
+from lifecycle.messages import Judged
+from lifecycle.reasons import ADVICE
+from lifecycle.status import Activity, PullState, Status
+from lifecycle.view import View
+from lifecycle.wishes import WISHES
+
+#: Commands a report names: those that depend on the status. `help` tells of all the others.
+TOLD: Final = {
+    status: tuple(
+        kind
+        for kind, row in WISHES.items()
+        if status in row.works and row.works != frozenset(Status) and kind != "restore"
+    )
+    for status in Status
+}
+
+
+class _Edit(NamedTuple):
+    """That a place is to be brought up to date: under which key, and what is there already."""
+
+    key: str
+    there: int | None
+
+
+def report(judged: Judged) -> Iterator[do.Action]:
+    """The issue says how its session stands."""
+    view, number = judged.view, judged.view.facts.issue.number
+    if edit := _edit(judged, f"report:{number}", ()):
+        standing = _standing(judged, ())
+        yield do.Report(key=edit.key, number=number, comment=edit.there, standing=standing)
+    if view.policy.state_labels and (edit := _outdated(view, f"state:{number}", judged.status)):
+        yield do.ShowStatus(key=edit.key, number=number, status=judged.status)
+
+
+def report_pull(judged: Judged) -> Iterator[do.Action]:
+    """A pull request says the same, with what stands in its way; so does a check on its head."""
+    pull = judged.view.pull
+    if pull is None or pull.state is PullState.CLOSED:
+        return
+    view, blockers = judged.view, blocking(judged.signals, judged.view)
+    if edit := _edit(judged, f"report:{pull.number}", blockers):
+        standing = _standing(judged, blockers)
+        yield do.Report(key=edit.key, number=pull.number, comment=edit.there, standing=standing)
+    if view.policy.check_run and (edit := _edit(judged, f"check:{pull.head}", blockers)):
+        standing = _standing(judged, blockers)
+        yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, standing=standing)
+
+
+def _edit(judged: Judged, place: str, blockers: tuple[str, ...]) -> _Edit | None:
+    # What happens meanwhile is told with it, and is no reason to tell it.
+    return _outdated(judged.view, place, judged.status, judged.reason, judged.cause, *blockers)
+
+
+def _outdated(view: View, place: str, *says: str) -> _Edit | None:
+    """Whether a place says something else, and was not brought up to date a moment ago."""
+    shown, cause = view.past.shown(place), fingerprint(says)
+    if not shown:
+        return _Edit(f"{place}:0:{cause}", None)
+    key, at = max(shown, key=lambda each: each[1])
+    if key.endswith(f":{cause}") or not view.passed(at, view.policy.report_seconds):
+        return None
+    there = view.facts.done[key].result
+    return _Edit(f"{place}:{len(shown)}:{cause}", int(there) if there.isdecimal() else None)
+
+
+def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:
+    facts, advice = judged.view.facts, ADVICE.get(judged.reason)
+    asks = judged.status is Status.NEEDS_INPUT and facts.agent.activity is Activity.WAITING_INPUT
+    return do.Standing(
+        session=facts.session,
+        agent=facts.agent_name or facts.agent_type,
+        branch=facts.branch,
+        status=judged.status,
+        because=judged.because,
+        pull=judged.view.pull.number if judged.view.pull else None,
+        blockers=blockers,
+        question=facts.agent.question if asks else "",
+        remedy=advice.remedy if advice else "",
+        cost=_cost(judged.view),
+        commands=TOLD[judged.status],
+    )
+
+
+def _cost(view: View) -> str:
+    spent, told = view.facts.spent_ever, view.facts.issue.private or view.policy.public_cost
+    if not told or not (spent.cost_usd or spent.tokens):
+        return ""
+    return f"{spent.cost_usd:.2f} USD" if spent.cost_usd else f"{spent.tokens} tokens"

@@ -1,0 +1,126 @@
+"""What is kept up to date on GitHub, against the stand-in: made once, edited, found again."""
+
+import pytest
+
+from bot.demo.github.issues import Issue
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+from bot.github.errors import Refused, TryLater
+from lifecycle.names import NAME
+from tests.github.contract.conftest import read
+
+KEY = "widgets-1/report:1"
+
+
+@pytest.fixture
+def issue(repo: Repository) -> Issue:
+    return repo.open_issue("Retry", by="ann")
+
+
+def report(github: GitHub, issue: Issue, body: str, known: int | None = None) -> int:
+    return github.reports.comment(issue.repo.full_name, issue.number, body, KEY, known)
+
+
+def test_a_report_is_edited_where_it_stands(github: GitHub, issue: Issue) -> None:
+    first = report(github, issue, "It works.")
+    assert report(github, issue, "It is stuck.", first) == first
+    (comment,) = issue.comments
+    assert comment.body == f"It is stuck.\n\n<!-- mergewright:key={KEY} -->"
+
+
+def test_a_report_that_went_out_unheard_is_found(
+    github: GitHub, server: GitHubServer, issue: Issue
+) -> None:
+    server.fail_next("POST", "/comments", 502, after=True)
+    with pytest.raises(TryLater):
+        report(github, issue, "It works.")
+    report(github, issue, "It is stuck.")
+    assert [comment.body.partition("\n")[0] for comment in issue.comments] == ["It is stuck."]
+
+
+def test_a_report_with_our_key_that_somebody_else_wrote_is_left_alone(
+    github: GitHub, issue: Issue
+) -> None:
+    theirs = f"Ha.\n\n<!-- mergewright:key={KEY} -->"
+    issue.comment(theirs, by="eve")
+    report(github, issue, "It works.")
+    report(github, issue, "It is stuck.")
+    assert [(one.user.login, one.body) for one in issue.comments] == [
+        ("eve", theirs),
+        ("wright", f"It is stuck.\n\n<!-- mergewright:key={KEY} -->"),
+    ]
+
+
+def test_a_report_that_was_deleted_is_written_anew_and_only_once(
+    github: GitHub, server: GitHubServer, issue: Issue
+) -> None:
+    first = report(github, issue, "It works.")
+    issue.comments[0].delete("ann")
+    server.fail_next("POST", "/comments", 502, after=True)
+    with pytest.raises(TryLater):
+        report(github, issue, "It is stuck.", first)
+    second = report(github, issue, "It is stuck.", first)
+    assert [comment.id for comment in issue.comments] == [second]
+    assert second != first
+
+
+def test_a_report_that_may_not_be_edited_is_not_written_a_second_time(
+    github: GitHub, server: GitHubServer, issue: Issue
+) -> None:
+    first = report(github, issue, "It works.")
+    server.fail_next("PATCH", "/comments", 403)
+    with pytest.raises((Refused, TryLater)):
+        report(github, issue, "It is stuck.", first)
+    assert len(issue.comments) == 1
+
+
+def check(app: GitHub, pull: Pull, says: str, known: int | None = None, good: bool = False) -> int:
+    return app.reports.check(
+        pull.repo.full_name,
+        pull.head,
+        known,
+        good=good,
+        title=says,
+        summary=f"{says}!",
+        url="https://bot/",
+    )
+
+
+def test_a_check_run_on_the_head_is_made_once_and_edited(app: GitHub, pull: Pull) -> None:
+    first = check(app, pull, "pr_open")
+    assert check(app, pull, "mergeable", first, good=True) == first
+    assert check(app, pull, "merged", good=True) == first
+    (run,) = pull.repo.checks.runs_of(pull.head)
+    assert (run.name, run.status, run.conclusion) == (NAME, "completed", "success")
+    assert run.output["title"] == "merged"
+    assert run.output["summary"] == "merged!"
+    assert run.details_url == "https://bot/"
+
+
+def test_our_own_check_bars_nothing_and_is_no_check(app: GitHub, pull: Pull) -> None:
+    check(app, pull, "ci_failed")
+    (run,) = pull.repo.checks.runs_of(pull.head)
+    assert run.conclusion == "neutral"
+    assert read(app, pull).pull.checks == ()
+
+
+def test_a_check_of_the_same_name_by_another_app_is_left_alone(app: GitHub, pull: Pull) -> None:
+    theirs = pull.check(NAME, conclusion="failure", suite="ci")
+    assert check(app, pull, "pr_open") != theirs.id
+    assert theirs.conclusion == "failure"
+
+
+def test_only_an_app_may_make_check_runs(app: GitHub, github: GitHub, pull: Pull) -> None:
+    assert app.reports.may_check
+    assert not github.reports.may_check
+    with pytest.raises(Refused):
+        check(github, pull, "pr_open")
+
+
+def test_an_issue_wears_the_label_of_one_status(github: GitHub, issue: Issue) -> None:
+    issue.label("bug", by="ann")
+    for status in ("working", "ci_failed", "ci_failed"):
+        github.reports.show_status(issue.repo.full_name, issue.number, status)
+    assert issue.labels == ["bug", "mergewright/ci_failed"]

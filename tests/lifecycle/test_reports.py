@@ -1,0 +1,216 @@
+"""What is kept up to date on issue and pull request: when it is edited, and what it says."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.facts import Agent, Done, Facts, Spending
+from lifecycle.keys import fingerprint
+from lifecycle.reports import TOLD
+from lifecycle.status import CheckState, Merge, PullState, Status
+from lifecycle.wishes import WISHES
+from tests.lifecycle.asking import ASKING, AT_WORK, FAILED, decision, of
+from tests.lifecycle.life import Life, until_reviewed
+from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, facts, pull, wish
+
+
+def reports(given: Facts, **policy: Any) -> list[do.Report]:
+    return [a for a in decision(given, **policy).actions if isinstance(a, do.Report)]
+
+
+def checks(given: Facts, **policy: Any) -> list[do.ReportCheck]:
+    return [a for a in decision(given, **policy).actions if isinstance(a, do.ReportCheck)]
+
+
+def told(given: Facts, seconds_ago: float, result: str = "77") -> Facts:
+    """The same session, whose reports as they are now went out then."""
+    keys = [a.key for a in reports(given)] + [a.key for a in checks(given)]
+    then = Done(at=ago(seconds_ago), result=result)
+    return replace(given, done={**given.done, **dict.fromkeys(keys, then)})
+
+
+def red(given: Facts) -> Facts:
+    return replace(given, pulls=(replace(given.pulls[0], checks=FAILED),))
+
+
+# -- where and when --------------------------------------------------------------------------------
+
+
+def test_an_issue_is_told_of_its_session_as_soon_as_there_is_one() -> None:
+    waiting = replace(facts(run=0, slot=False, agent=Agent()), done={})
+    (report,) = reports(waiting)
+    assert report.number == 12
+    assert report.comment is None
+    assert report.standing.status is Status.QUEUED
+
+
+def test_issue_and_pull_request_have_one_report_each_and_the_head_a_check() -> None:
+    given = of({})
+    assert [report.number for report in reports(given)] == [12, 34]
+    assert [check.head for check in checks(given)] == [HEAD]
+
+
+def test_of_several_pull_requests_each_is_told_what_stands_in_its_own_way() -> None:
+    given = of({})
+    other = pull(number=35, branch="other", head=NEXT, merge=Merge.CONFLICT)
+    given = replace(given, pulls=(*given.pulls, other))
+    ways = {one.number: one.standing.blockers for one in reports(given)}
+    assert ways[12] == ()
+    assert [line.partition(":")[0] for line in ways[34]] == ["review_required"]
+    assert [line.partition(":")[0] for line in ways[35]] == ["review_required", "conflict"]
+
+
+def test_a_pull_request_that_was_closed_is_left_alone() -> None:
+    given = of({"state": PullState.CLOSED})
+    assert [report.number for report in reports(given)] == [12]
+    assert not checks(given)
+
+
+def test_what_was_told_is_edited_where_it_stands() -> None:
+    given = red(told(of({}), 61))
+    assert [(one.number, one.comment) for one in reports(given)] == [(12, 77), (34, 77)]
+    assert [check.check for check in checks(given)] == [77]
+    lost = red(told(of({}), 61, result="only an App may make check runs"))
+    assert [check.check for check in checks(lost)] == [None]
+
+
+def test_a_report_is_edited_only_when_status_or_blockers_have_changed() -> None:
+    given = told(of({}), 3600)
+    assert not reports(given)
+    assert not reports(replace(given, agent=AT_WORK)), "what the agent does is told with the rest"
+    pending = pull(checks=(check(CheckState.PENDING),), merge=Merge.BEHIND)
+    assert [one.number for one in reports(replace(given, pulls=(pending,)))] == [12, 34]
+    behind = told(of({"checks": (check(CheckState.PENDING),)}), 3600)
+    behind = replace(behind, pulls=(pending,))
+    assert [one.number for one in reports(behind)] == [34], "the issue is not told what blocks"
+
+
+def test_another_question_of_the_agent_is_told_too() -> None:
+    given = told(facts(agent=ASKING), 3600)
+    asks = replace(given, agent=replace(ASKING, question="May I delete it?", since=ago(1)))
+    (report,) = reports(asks)
+    assert report.standing.question == "May I delete it?"
+    assert not reports(given)
+
+
+def test_a_report_is_edited_at_most_once_in_so_many_seconds() -> None:
+    given = red(told(of({}), 59))
+    assert not reports(given)
+    assert not checks(given)
+    assert decision(given).recheck_at == ago(-1)
+    assert reports(red(told(of({}), 60)))
+    assert not reports(red(told(of({}), 60)), report_seconds=90.0)
+
+
+def test_a_new_head_has_its_check_at_once() -> None:
+    given = told(of({}), 5)
+    moved = replace(given, pulls=(replace(given.pulls[0], head=NEXT),))
+    assert [one.head for one in checks(moved)] == [NEXT]
+
+
+def test_what_is_as_it_was_told_waits_for_nothing() -> None:
+    assert decision(told(of({}), 5)).recheck_at == decision(told(of({}), 500)).recheck_at
+
+
+def test_what_is_back_as_it_was_once_is_told_again() -> None:
+    was = told(of({}), 600)
+    (before,) = [key for key in was.done if key.startswith("report:34:")]
+    between = {"report:34:1:x": Done(at=ago(300), result="77")}
+    again = replace(was, done={**was.done, **between})
+    (report,) = [one for one in reports(again) if one.number == 34]
+    assert report.key == f"report:34:2:{before.rpartition(':')[2]}"
+
+
+def test_while_anything_is_released_nothing_is_told() -> None:
+    given = facts(wishes=(wish("stop"),), pending=frozenset({"stop:r1"}))
+    assert decision(given).status is Status.CLEANUP
+    assert not reports(given)
+
+
+# -- what it says ----------------------------------------------------------------------------------
+
+
+def test_the_report_says_how_things_stand() -> None:
+    (report,) = [one for one in reports(of({"checks": FAILED})) if one.number == 34]
+    standing = report.standing
+    assert (standing.status, standing.pull) == (Status.CI_FAILED, 34)
+    assert standing.because == decision(of({"checks": FAILED})).because
+    assert standing.blockers[0] == "ci_failing: checks fail: unit"
+    assert (standing.session, standing.agent) == ("widgets-12", "shell")
+
+
+@pytest.mark.parametrize("status", Status)
+def test_commands_that_depend_on_the_status_are_told_where_they_work(status: Status) -> None:
+    for kind in TOLD[status]:
+        assert status in WISHES[kind].works
+    assert "help" not in TOLD[status]
+    assert "restore" not in TOLD[status]
+
+
+def test_only_what_a_comment_can_ask_for_is_told() -> None:
+    (report,) = reports(facts(agent=AT_WORK))
+    assert {"stop", "pause", "tell", "budget"} <= set(report.standing.commands)
+    assert "start" not in report.standing.commands
+
+
+def costs(given: Facts, **policy: Any) -> str:
+    return reports(given, **policy)[0].standing.cost
+
+
+def test_the_cost_is_told_where_only_members_see_it_or_where_it_is_asked_for() -> None:
+    spent = Spending(cost_usd=1.5, tokens=9)
+    public = facts(agent=AT_WORK, spent_ever=spent)
+    private = replace(public, issue=replace(public.issue, private=True))
+    assert costs(public) == ""
+    assert costs(private) == "1.50 USD"
+    assert costs(public, public_cost=True) == "1.50 USD"
+    assert costs(replace(private, spent_ever=Spending(tokens=9))) == "9 tokens"
+    assert costs(replace(private, spent_ever=Spending())) == ""
+
+
+def test_the_issue_wears_the_label_of_its_status_where_that_is_wanted() -> None:
+    given = of({})
+    assert not [a for a in decision(given).actions if isinstance(a, do.ShowStatus)]
+    (label,) = [
+        a for a in decision(given, state_labels=True).actions if isinstance(a, do.ShowStatus)
+    ]
+    said = fingerprint([Status.REVIEW_PENDING])
+    assert label == do.ShowStatus(key=f"state:12:0:{said}", number=12, status=Status.REVIEW_PENDING)
+    worn = replace(given, done={**given.done, label.key: Done(at=NOW)})
+    again = decision(worn, state_labels=True).actions
+    assert not [a for a in again if isinstance(a, do.ShowStatus)]
+
+
+# -- over a life -----------------------------------------------------------------------------------
+
+
+def test_over_a_whole_life_every_status_that_lasts_is_told_once() -> None:
+    life = Life(report_seconds=60)
+    life.agent_works().waits(120)
+    life.agent_commits().agent_rests().waits(120)
+    life.ci_passes().waits(120)
+    assert life.reported(12) == ["spawning", "working", "pr_open", "review_pending"]
+    assert life.reported(34) == ["pr_open", "review_pending"]
+    life.reviewer_approves().waits(120)
+    life.pull_is(PullState.MERGED).waits(600)
+    assert life.reported(34)[-2:] == ["mergeable", "merged"]
+    assert life.reported(12)[-1] == "merged"
+
+
+def test_what_changes_and_changes_back_within_the_minute_is_not_told() -> None:
+    life = until_reviewed().waits(120)
+    life.ci_fails().agent_works()
+    told = list(life.reports)
+    assert life.reported(34)[-1] == "ci_failed"
+    life.ci_passes().ci_fails().waits(120)
+    assert life.reports == told
+
+
+def test_a_report_that_was_given_up_stands_in_the_way_of_nothing() -> None:
+    life = Life().agent_works()
+    life.refused.add("report:")
+    life.agent_commits().agent_rests().ci_passes().waits(120)
+    life.reads(Status.REVIEW_PENDING)
+    assert life.reported(12) == ["spawning"]
