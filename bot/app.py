@@ -101,6 +101,7 @@ class App:
             self.github.git_header,
             runtime,
             programs(settings),
+            self.github.places.now,
         )
         timing, policy = settings.timing, settings.policy
         self._over = Event()
@@ -287,7 +288,8 @@ class App:
         """Everything read from GitHub, one after the other, so that no older answer comes last."""
         # A wish may follow on the heels of the label; and it is about the head that stood before
         # the pull request is read again.
-        done = self.watch_issues.read_touched()
+        done = self.watch_access.look_if_asked()
+        done += self.watch_issues.read_touched()
         done += self.wishes.settle()
         done += self.watch_pulls.read_touched()
         if done:

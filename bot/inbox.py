@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from bot.commands import parse
 from bot.events import EVENTS
 from bot.events.base import Outcome, RawComment
-from bot.store import Accepted, Delivery, NewWish, Store, Touch
+from bot.store import RIGHTS, Accepted, Delivery, NewWish, Store, Touch
 
 
 class Inbox:
@@ -55,17 +55,19 @@ class Inbox:
         return self._touches(outcome), self._wishes(outcome.command)
 
     def _touches(self, outcome: Outcome) -> tuple[Touch, ...]:
-        return tuple(
+        touches = tuple(
             Touch(repository=repository, subject=touch.subject)
             for touch in outcome.touches
-            if (repository := self._known(touch.repository))
+            if (repository := self._known(touch.repository, touch.repository_id))
         )
+        ours = self._repositories.values() if outcome.rights else ()
+        return (*(Touch(repository=name, subject=RIGHTS) for name in ours), *touches)
 
     def _wishes(self, comment: RawComment | None) -> tuple[NewWish, ...]:
         # Only people ask for things: two bots that answer each other would never end.
         if comment is None or comment.author_type != "User":
             return ()
-        repository = self._known(comment.repository)
+        repository = self._known(comment.repository, comment.repository_id)
         if not repository:
             return ()
         return tuple(
@@ -82,9 +84,16 @@ class Inbox:
             for line, parsed in enumerate(parse(comment.body))
         )
 
-    def _known(self, repository: str) -> str:
-        """A repository as it is configured; empty for one that is none of ours."""
-        return self._repositories.get(repository.casefold(), "")
+    def _known(self, repository: str, id: int) -> str:
+        """A repository as it is configured; empty for one that is none of ours.
+
+        Its number counts, whatever it is called by now, and whoever has taken its name since.
+        """
+        place = self._store.place(id)
+        if place is not None and place.name.casefold() in self._repositories:
+            return self._repositories[place.name.casefold()]
+        name = self._repositories.get(repository.casefold(), "")
+        return "" if name and id and self._store.place_named(name) else name
 
 
 def _wish_key(comment: RawComment, line: int) -> str:

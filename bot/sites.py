@@ -25,26 +25,28 @@ class Sites:
         header: Callable[[str], str],
         runtime: Runtime,
         programs: Mapping[str, Program],
+        called: Callable[[str], str] = str,
     ) -> None:
+        """`called`: what a configured repository is called today."""
         self.layout = layout
         self.projects = projects
         self.runtime = runtime
         self.programs = programs
         self._git_base = git_base
         self._header = header
+        self._called = called
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, project: str) -> Mirror:
         """The project's mirror; one object, because it keeps fetches apart."""
+        repository = self.projects[project].repository
+        url = f"{self._git_base}{self._called(repository)}.git"
         if project not in self._mirrors:
-            repository = self.projects[project].repository
-            made = Mirror(
-                self.layout.mirror(project),
-                f"{self._git_base}{repository}.git",
-                lambda: self._header(repository),
-            )
+            made = Mirror(self.layout.mirror(project), url, lambda: self._header(repository))
             self._mirrors.setdefault(project, made)
-        return self._mirrors[project]
+        mirror = self._mirrors[project]
+        mirror.url = url
+        return mirror
 
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
         """The session's workspace, made or not."""

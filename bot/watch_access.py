@@ -1,21 +1,23 @@
-"""The observer of our own rights: whether GitHub still lets us do what is needed."""
+"""The observer of our own rights: whether GitHub still lets us do what is needed, and where."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
-from bot.store import Store
+from bot.github.places import Place
+from bot.store import RIGHTS, KnownPlace, Store
 from config.settings import Project
 
 log = logging.getLogger(__name__)
 
 
 class WatchAccess:
-    """Tells people of a permission that is missing, or an installation that is gone, while it is.
+    """Tells people of what is missing while it is: a permission, an installation, a repository.
 
-    Nothing is stopped by it: what GitHub refuses is refused where it is asked for.
+    What GitHub refuses is refused where it is asked for. A repository that is called otherwise is
+    the same one; to one that is archived nothing is written.
     """
 
     def __init__(
@@ -25,18 +27,47 @@ class WatchAccess:
         self._github = github
         self._projects = projects
         self._clock = clock
+        for known in store.places():
+            place = Place(id=known.id, now=known.now, archived=known.archived)
+            github.places.learn(known.name, place)
+
+    def look_if_asked(self) -> int:
+        """Look at once where GitHub said that something changed. Returns how often it did."""
+        due = self._store.due_touches(self._clock(), (RIGHTS,))
+        asked = {touch.repository for touch in due}
+        for project in self._projects:
+            if project.repository in asked:
+                self._look(project.repository)
+        for touch in due:
+            self._store.settle_touch(touch)
+        return len(due)
 
     def look(self) -> None:
-        """Look at every project's repository. An outage says nothing about rights."""
+        """Look at every project's repository."""
         for project in self._projects:
-            try:
-                lacking = self._github.read.lacking(project.repository)
-            except (NotInstalled, Refused) as failure:
-                lacking = (str(failure),)
-            except GitHubFailure as failure:
-                log.warning("%s: rights not read: %s", project.repository, failure)
-                continue
-            self._tell(project.repository, lacking)
+            self._look(project.repository)
+
+    def _look(self, repository: str) -> None:
+        """Look at one. An outage says nothing about rights."""
+        try:
+            lacking = tuple(self._lacking(repository))
+        except (NotInstalled, Refused) as failure:
+            lacking = (str(failure),)
+        except GitHubFailure as failure:
+            log.warning("%s: rights not read: %s", repository, failure)
+            return
+        self._tell(repository, lacking)
+
+    def _lacking(self, repository: str) -> Iterator[str]:
+        before, place = self._github.places.of(repository), self._github.read.place(repository)
+        if before is not None and before != place:
+            log.warning("%s: it was %s and is %s now", repository, before, place)
+        self._github.places.learn(repository, place)
+        known = KnownPlace(id=place.id, name=repository, now=place.now, archived=place.archived)
+        self._store.learn_place(known, self._clock())
+        yield from self._github.read.lacking(repository)
+        if place.archived:
+            yield "it is archived, so that nothing starts there"
 
     def _tell(self, repository: str, lacking: Collection[str]) -> None:
         key, now = f"access:{repository}", self._clock()

@@ -149,7 +149,7 @@ class WatchPulls:
         Somebody else's counts at a head that we pushed, where they may write. One of ours that is
         over at a head we did not push is left from an earlier life of the database.
         """
-        if reading.head_repository.lower() != repository.lower():
+        if reading.head_repository.lower() != self._github.places.now(repository).lower():
             return None
         session = self._store.session_of_branch(repository, reading.head_branch)
         if session is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.actions import Action, Start
+from lifecycle.actions import Action, Release, Start, Stop
 from lifecycle.evidence import clock
 from lifecycle.facts import Ended, Facts, Frozen
 from lifecycle.judging import judge
@@ -22,6 +22,8 @@ from lifecycle.wishes import heed
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
+#: What keeps a session from wanting a slot.
+_WAITS_LONGER = (Reason.BUDGET_EXHAUSTED, Reason.ISSUE_BLOCKED)
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     view, frozen = judged.view, frozen_by(heeded.facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
     actions = () if quiet else wanted(judged)
+    if facts.archived:
+        actions = tuple(action for action in actions if isinstance(action, Stop | Release))
     starts = bool(actions) and any(isinstance(action, Start) for action in actions)
     if starts and not facts.slot:
         actions = tuple(action for action in actions if not isinstance(action, Start))
@@ -75,7 +79,7 @@ def _sooner(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def _waits_for_slot(judged: Judged) -> bool:
-    return judged.signals.stage is _QUEUED and judged.reason is not Reason.BUDGET_EXHAUSTED
+    return judged.signals.stage is _QUEUED and judged.reason not in _WAITS_LONGER
 
 
 def _holds_slot(judged: Judged) -> bool:

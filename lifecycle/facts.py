@@ -32,6 +32,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     state_reason: str = ""
     labelled: bool = True  #: Whether the label that asked for an agent is still on it.
     labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
+    blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -261,6 +262,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
     spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.
     frozen: Frozen | None = None
+    archived: bool = False  #: Whether its repository is archived: nothing can be written there.
     restored_at: datetime | None = None
     agent: Agent = Agent()
     work: Work = Work()

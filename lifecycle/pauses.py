@@ -22,6 +22,14 @@ def by_person(view: View) -> Escalation | None:
     return Escalation("", Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
 
 
+def by_archive(view: View) -> Escalation | None:
+    """Its repository is archived, so that nothing can be written there until it is so no more."""
+    if not view.facts.archived:
+        return None
+    # Without a key: GitHub takes no comment in which anybody could be told.
+    return Escalation("", Reason.REPOSITORY_ARCHIVED, "the repository is archived")
+
+
 def by_budget(view: View) -> Escalation | None:
     """A budget is used up; before the first run the session waits in the queue for it."""
     return exhausted(view) if view.past.begun else None
@@ -43,6 +51,7 @@ def by_usage_limit(view: View) -> Escalation | None:
 
 
 PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
+    by_archive,
     by_person,
     by_budget,
     by_usage_limit,

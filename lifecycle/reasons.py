@@ -46,6 +46,12 @@ ADVICE: Final = {
     Reason.RUNTIME_LOST: Advice(
         "Put the label on again; its branch and commits are kept.", True, Priority.WARNING
     ),
+    Reason.REPOSITORY_ARCHIVED: Advice(
+        "Unarchive the repository; it goes on by itself.", False, Priority.INFO
+    ),
+    Reason.ISSUE_BLOCKED: Advice(
+        "Close the issues it waits for, or take them off its dependencies.", False, Priority.INFO
+    ),
     Reason.MANUALLY_KILLED: Advice("Put the label on again to go on.", False, Priority.INFO),
     Reason.PR_CLOSED: Advice("Its branch is kept; reopen it to go on.", False, Priority.INFO),
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to go on.", False, Priority.INFO),

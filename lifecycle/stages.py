@@ -51,6 +51,8 @@ def stage_of(view: View) -> tuple[Stage, Evidence]:
     if view.given is not None:
         # Also without a slot: one whose program was ended gets a slot when it has work for it.
         return _RUNNING, AT_WORK
+    if not view.past.begun and (issues := view.facts.issue.blocked_by):
+        return Stage.QUEUED, Evidence(Reason.ISSUE_BLOCKED, f"waits for {', '.join(issues)}")
     if not view.past.begun and (over_budget := exhausted(view)):
         return Stage.QUEUED, replace(_shown(over_budget), cause="")
     if not view.facts.slot:

@@ -150,6 +150,8 @@ class Reason(StrEnum):
     STARTING = "starting"
     RELEASING = "releasing"
     PAUSED_BY_PERSON = "paused_by_person"
+    REPOSITORY_ARCHIVED = "repository_archived"
+    ISSUE_BLOCKED = "issue_blocked"
     PERSON_PUSHED = "person_pushed"
     COMPLETED = "completed"
     NO_MEMORY = "no_memory"

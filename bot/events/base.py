@@ -14,6 +14,7 @@ class Touch(Struct, frozen=True, kw_only=True):
     """Something about this subject of a repository may have changed."""
 
     repository: str  #: `owner/name`, spelled as GitHub spells it.
+    repository_id: int  #: GitHub's number of it, which stays when it is renamed.
     subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` is all.
 
 
@@ -22,6 +23,7 @@ class RawComment(Struct, frozen=True, kw_only=True):
 
     id: int
     repository: str
+    repository_id: int
     number: int  #: The issue or pull request it stands on.
     author: str
     author_type: str  #: GitHub's word for the account: `User`, `Bot`, ...
@@ -34,6 +36,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     touches: tuple[Touch, ...] = ()
     command: RawComment | None = None
+    rights: bool = False  #: Whether something may have changed in what we may do, or where.
 
 
 class Repository(Struct, frozen=True):
@@ -44,7 +47,8 @@ class Repository(Struct, frozen=True):
 
     def touch(self, kind: str, name: int | str) -> Touch:
         """The touch of a subject of this repository."""
-        return Touch(repository=self.full_name, subject=f"{kind}:{name}")
+        subject = f"{kind}:{name}"
+        return Touch(repository=self.full_name, repository_id=self.id, subject=subject)
 
     def touch_whole(self) -> Touch:
         """The touch of everything in this repository."""

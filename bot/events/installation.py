@@ -16,8 +16,8 @@ class _Payload(Struct, frozen=True):
 
 
 def read(body: bytes) -> Outcome:
-    """Look over the repositories that can be read now."""
+    """Look at our rights, and over the repositories that can be read now."""
     payload = msgspec.json.decode(body, type=_Payload)
     if payload.action in _GONE:
-        return Outcome()
-    return Outcome(touches=tuple(one.touch_whole() for one in payload.repositories))
+        return Outcome(rights=True)
+    return Outcome(touches=tuple(one.touch_whole() for one in payload.repositories), rights=True)

@@ -11,6 +11,7 @@ class _Payload(Struct, frozen=True):
 
 
 def read(body: bytes) -> Outcome:
-    """Look over the repositories that were added; those taken away cannot be read any more."""
+    """Look at our rights, and over what was added; what was taken away cannot be read any more."""
     payload = msgspec.json.decode(body, type=_Payload)
-    return Outcome(touches=tuple(one.touch_whole() for one in payload.repositories_added))
+    added = tuple(one.touch_whole() for one in payload.repositories_added)
+    return Outcome(touches=added, rights=True)

@@ -45,6 +45,7 @@ def read(body: bytes) -> Outcome:
         command = RawComment(
             id=comment.id,
             repository=payload.repository.full_name,
+            repository_id=payload.repository.id,
             number=issue.number,
             author=comment.user.login,
             author_type=comment.user.type,

@@ -15,8 +15,8 @@ class _Payload(Struct, frozen=True):
 
 
 def read(body: bytes) -> Outcome:
-    """Look over the whole repository."""
+    """Look where it is and whether it can be written to, and over all of it."""
     payload = msgspec.json.decode(body, type=_Payload)
     if payload.action in _EMPTY:
-        return Outcome()
-    return Outcome(touches=(payload.repository.touch_whole(),))
+        return Outcome(rights=True)
+    return Outcome(touches=(payload.repository.touch_whole(),), rights=True)

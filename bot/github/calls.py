@@ -21,11 +21,14 @@ from bot.github.documents import document
 from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.github.kit import Kit
 from bot.github.limits import Limits
+from bot.github.places import Places
 from bot.github.readings import Budget
 from bot.github.shapes import Login
 
 T = TypeVar("T")
 REDIRECTS = 3
+#: What was answered so was not done, and is to be asked as it is at another address.
+SAME_METHOD = (307, 308)
 PAGES = 100
 LOG_BYTES = 256 * 1024
 GRAPHQL = "graphql"
@@ -109,6 +112,7 @@ class Calls:
         self._kit = Kit(api_url, timeout_seconds)
         self.clock = clock
         self._limits = Limits(clock, mutation_seconds)
+        self.places = Places()
         self.tokens = Tokens(credentials, self._kit, self._installation_token, clock)
         base = self._kit.config.base_url
         # Enterprise servers answer REST at /api/v3/ and GraphQL beside it, not below it.
@@ -119,7 +123,12 @@ class Calls:
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> T:
         """Read one thing."""
-        call = Call(method="GET", url=_url(repository, path), params=params)
+        call = Call(method="GET", url=self._url(repository, path), params=params)
+        return _decode(call, self._ask(repository, call), shape)
+
+    def get_place(self, repository: str, id: int, shape: type[T]) -> T:
+        """What a repository is today, whatever it is called: by its number."""
+        call = Call(method="GET", url=f"repositories/{id}")
         return _decode(call, self._ask(repository, call), shape)
 
     def pages(
@@ -128,7 +137,7 @@ class Calls:
         """Read a list, page after page."""
         for page in range(1, PAGES + 1):
             query = {**(params or {}), "per_page": "100", "page": str(page)}
-            call = Call(method="GET", url=_url(repository, path), params=query)
+            call = Call(method="GET", url=self._url(repository, path), params=query)
             answer = self._ask(repository, call)
             yield from _decode(call, answer, list[shape])  # type: ignore[valid-type]
             if "next" not in answer.links:
@@ -137,16 +146,16 @@ class Calls:
 
     def send(self, repository: str, method: str, path: str, body: object, shape: type[T]) -> T:
         """Change something, and read what GitHub made of it."""
-        call = Call(method=method, url=_url(repository, path), body=body)
+        call = Call(method=method, url=self._url(repository, path), body=body)
         return _decode(call, self._ask(repository, call), shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
         """Change something whose answer does not matter."""
-        self._ask(repository, Call(method=method, url=_url(repository, path), body=body))
+        self._ask(repository, Call(method=method, url=self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
         """The end of a text that may be very long and lie on another host."""
-        call = Call(method="GET", url=_url(repository, path), stream=True)
+        call = Call(method="GET", url=self._url(repository, path), stream=True)
         answer = self._ask(repository, call)
         kept = b""
         try:
@@ -233,16 +242,22 @@ class Calls:
         """Close every connection."""
         self._kit.close()
 
+    def _url(self, repository: str, path: str) -> str:
+        return f"repos/{quote(self.places.now(repository))}/{path}".rstrip("/")
+
     def _installation_token(self, repository: str, app_token: str) -> InstallationToken:
         """A token for this one repository, so that it is of no use anywhere else."""
         found = self._installation(repository, app_token)
-        body = {"repositories": [repository.partition("/")[2]]}
+        place = self.places.of(repository)
+        # By its number, where it is known: it may be called otherwise since it was last looked at.
+        name = {"repositories": [repository.partition("/")[2]]}
+        body = {"repository_ids": [place.id]} if place else name
         make = Call(method="POST", url=f"app/installations/{found.id}/access_tokens", body=body)
         return _decode(make, self._exchange(make, app_token), InstallationToken)
 
     def _installation(self, repository: str, app_token: str) -> Installation:
         """Where the App is installed for this repository, if it is to be used there."""
-        find = Call(method="GET", url=_url(repository, "installation"))
+        find = Call(method="GET", url=self._url(repository, "installation"))
         again = self.clock() + REINSTALL
         try:
             found = _decode(find, self._exchange(find, app_token), Installation)
@@ -268,7 +283,7 @@ class Calls:
     def _query(
         self, repository: str, asked: str, query: str, variables: Mapping[str, object]
     ) -> Said:
-        owner, _, short = repository.partition("/")
+        owner, _, short = self.places.now(repository).partition("/")
         places = {"owner": owner, "name": short} if repository else {}
         body = {"query": query, "variables": {**places, **variables}}
         call = Call(method="POST", url=self._graphql, body=body, name=asked)
@@ -303,7 +318,7 @@ class Calls:
         return self._exchange(call, self.tokens.of(repository))
 
     def _exchange(self, call: Call, token: str) -> httpx.Response:
-        """Send, and follow where a GET is sent on; the token goes to GitHub's own host only."""
+        """Send, and follow where it is sent on; the token goes to GitHub's own host only."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         url, params = call.url, call.params
         for _ in range(REDIRECTS + 1):
@@ -311,10 +326,12 @@ class Calls:
             if answer.is_success:
                 return answer
             answer.close()
-            if call.method != "GET" or not answer.has_redirect_location:
+            target = answer.url.join(answer.headers.get("Location", ""))
+            away = _origin(target) != _origin(answer.url)
+            follows = call.method == "GET" or (answer.status_code in SAME_METHOD and not away)
+            if not follows or not answer.has_redirect_location:
                 raise failure(str(call), answer.status_code, answer.headers, b"", self.clock())
-            target = answer.url.join(answer.headers["Location"])
-            if _origin(target) != _origin(answer.url):
+            if away:
                 headers = {}
             url, params = str(target), None
         raise TryLater(f"{call}: redirected more than {REDIRECTS} times.")
@@ -343,10 +360,6 @@ class Calls:
                 raise
             why = f"{type(error.exc).__name__}: {error.exc}"
             raise TryLater(f"{call}: GitHub cannot be reached ({why}).") from error
-
-
-def _url(repository: str, path: str) -> str:
-    return f"repos/{quote(repository)}/{path}".rstrip("/")
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

@@ -35,6 +35,7 @@ class GitHub:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._calls = Calls(api_url, credentials, timeout_seconds, clock, mutation_seconds)
+        self.places = self._calls.places
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)
         self.reports = Reports(self._calls, self.read.me, self.write)

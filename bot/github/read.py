@@ -16,6 +16,7 @@ from bot.github.failures import report_of
 from bot.github.glances import glance_of
 from bot.github.issues import issue_of
 from bot.github.permissions import lacking
+from bot.github.places import Place
 from bot.github.pulls import reading_of
 from bot.github.readings import (
     Budget,
@@ -66,6 +67,14 @@ class RepositoryAnswer(Struct, frozen=True):
     allow_squash_merge: bool = True
     allow_rebase_merge: bool = True
     permissions: Rights | None = None
+
+
+class PlaceAnswer(Struct, frozen=True):
+    """The part of the same that says which repository it is."""
+
+    id: int
+    full_name: str
+    archived: bool = False
 
 
 class Permission(Struct, frozen=True):
@@ -144,6 +153,17 @@ class Reads:
             return lacking(self._calls.installation(repo).permissions)
         rights = self._calls.get(repo, "", RepositoryAnswer).permissions
         return ("its account may not write",) if rights and not rights.push else ()
+
+    def place(self, repo: str) -> Place:
+        """Where a repository is today. Its number counts; where that is gone, its name does."""
+        known = self._calls.places.of(repo)
+        if known is not None:
+            try:
+                return _place(self._calls.get_place(repo, known.id, PlaceAnswer))
+            except Refused as refusal:
+                if refusal.status != 404:
+                    raise
+        return _place(self._calls.get(repo, "", PlaceAnswer))
 
     def repository(self, repo: str) -> Repository:
         """A repository's settings."""
@@ -268,6 +288,10 @@ class Reads:
         if data is None:
             raise TryLater("GitHub does not say whose token this is.")
         return data.viewer.login
+
+
+def _place(said: PlaceAnswer) -> Place:
+    return Place(id=said.id, now=said.full_name, archived=said.archived)
 
 
 def _more(page: PullRequest) -> bool:

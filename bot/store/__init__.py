@@ -14,9 +14,11 @@ from bot.store.history import BOT
 from bot.store.incidents import Incident
 from bot.store.judgements import Kept
 from bot.store.lease import this_process
+from bot.store.places import KnownPlace
 from bot.store.retention import Tenant
 from bot.store.store import Store
 from bot.store.values import (
+    RIGHTS,
     Accepted,
     Delivery,
     Due,
@@ -39,6 +41,7 @@ from bot.store.values import (
 
 __all__ = [
     "BOT",
+    "RIGHTS",
     "Accepted",
     "BadRow",
     "Delivery",
@@ -51,6 +54,7 @@ __all__ = [
     "Judgement",
     "Kept",
     "Kind",
+    "KnownPlace",
     "Ledger",
     "Live",
     "NewSession",

@@ -18,6 +18,7 @@ from bot.store.decode import (
 from bot.store.errors import BadRow
 from bot.store.finishing import finished_of
 from bot.store.freezes import frozen, standing
+from bot.store.places import archived
 from bot.store.rows import Row, bad_row, by_session, decoded, encoded, moment, moment_or_none
 from bot.store.sessions import WISHES
 from bot.store.usage import OF_SESSIONS as USAGE
@@ -52,6 +53,7 @@ class _Around:
         self.wishes = by_session(connection.execute(WISHES, among))
         self.usage = by_session(connection.execute(USAGE, among))
         self.freezes: dict[str, Frozen] = standing(connection)
+        self.archived = archived(connection)
 
     def today(self, repository: str) -> Spending:
         if repository not in self._today:
@@ -106,6 +108,7 @@ def _facts(row: Row, around: _Around) -> Facts:
         spent_ever=spending(used),
         spent_today=around.today(row["repository"]),
         frozen=frozen(around.freezes, row["project"], session),
+        archived=row["repository"] in around.archived,
         restored_at=moment_or_none(row["restored_at"]),
         agent=agent_of(row),
         work=work_of(row),

@@ -233,6 +233,13 @@ WHOLE_LIFECYCLE = (
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due'""",
+    # Configured repositories: GitHub's number of each, and what it is called today.
+    """CREATE TABLE repositories (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        now TEXT NOT NULL,
+        archived INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1))
+    ) STRICT""",
     # How far something that grows elsewhere was looked at.
     """CREATE TABLE marks (
         name TEXT PRIMARY KEY,

@@ -16,6 +16,7 @@ from bot.store.metadata import Metadata
 from bot.store.observe import Observing
 from bot.store.opening import check_version, open_guest, open_writer
 from bot.store.outbox import Outbox
+from bot.store.places import Places
 from bot.store.retention import Retaining
 from bot.store.rows import utc_now
 from bot.store.sessions import Sessions
@@ -41,6 +42,7 @@ class Store(
     Freezes,
     Metadata,
     Incidents,
+    Places,
     Retaining,
     Lease,
 ):

@@ -33,6 +33,10 @@ class Accepted(StrEnum):
     AGAIN = "again"  #: It failed here before and waits once more.
 
 
+#: The subject of a touch that says: look whether, and where, we may do what is needed.
+RIGHTS = "rights:"
+
+
 class Touch(Struct, frozen=True, kw_only=True):
     """Something changed: look again at this."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
+from bot.github.places import Places
 from bot.github.readings import CheckReport, IssueReading, Labeling, PullReading
 from bot.identities import Identities
 from bot.journal import log_step
@@ -33,6 +34,7 @@ class GitHub:
 
     def __init__(self) -> None:
         self.read = self
+        self.places = Places()
         self.writers = {"ada", "rob"}
         self.issues: dict[int, Any] = {}
         self.pulls: dict[int, Any] = {}

@@ -10,7 +10,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.store import Store
+from bot.store import RIGHTS, KnownPlace, Store, Touch
 from bot.watch_access import WatchAccess
 from config.settings import Project
 
@@ -62,3 +62,56 @@ def test_a_refusal_is_told(house: House) -> None:
     house.github.fail_next("GET", "/repos/acme/widgets", 404)
     (said,) = house.looks()
     assert "404" in said
+
+
+def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
+    house: House,
+) -> None:
+    house.repo.permission("wright", "write")
+    house.looks()
+    house.repo.rename("gadgets", by="acme")
+    squatter = house.github.repository("acme/widgets")
+    assert house.looks() == []
+    (place,) = house.store.places()
+    assert (place.id, place.name, place.now) == (house.repo.id, "acme/widgets", "acme/gadgets")
+    issue = house.repo.open_issue("It breaks", by="acme")
+    house.client.write.comment("acme/widgets", issue.number, "Hello", "key")
+    assert [len(issue.comments), len(squatter.issues)] == [1, 0]
+    assert house.client.read.issue("acme/widgets", issue.number)
+
+
+def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -> None:
+    house.repo.permission("wright", "write")
+    house.looks()
+    house.repo.rename("gadgets", by="acme")
+    house.looks()
+    again = GitHub(f"{house.github.url}api/v3", Credentials(token="wrights"))
+    WatchAccess(house.store, again, [], lambda: NOW)
+    assert again.places.now("acme/widgets") == "acme/gadgets"
+    again.close()
+
+
+def test_a_repository_that_is_gone_gives_its_name_to_another(house: House) -> None:
+    house.repo.permission("wright", "write")
+    place = KnownPlace(id=5, name="acme/widgets", now="acme/widgets")
+    house.store.learn_place(place, NOW)
+    house.watch = WatchAccess(house.store, house.client, house.watch._projects, lambda: NOW)
+    assert house.looks() == []
+    assert [one.id for one in house.store.places()] == [house.repo.id]
+
+
+def test_an_archived_repository_is_told_of_while_it_is(house: House) -> None:
+    house.repo.permission("wright", "write")
+    house.repo.archive(by="acme")
+    assert house.looks() == ["acme/widgets: it is archived, so that nothing starts there"]
+    assert [one.archived for one in house.store.places()] == [True]
+    house.repo.archive(by="acme", archived=False)
+    assert house.looks() == []
+
+
+def test_what_github_says_of_our_rights_is_looked_at_at_once_and_once(house: House) -> None:
+    asked = [Touch(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")]
+    house.store.touch(asked, NOW)
+    assert house.watch.look_if_asked() == 2
+    assert len(house.store.incidents()) == 1
+    assert house.watch.look_if_asked() == 0

@@ -193,3 +193,14 @@ def test_what_is_not_the_event_is_refused(event: str, body: bytes) -> None:
 def test_endless_nesting_is_refused() -> None:
     with pytest.raises(RecursionError):
         EVENTS["issues"](b'{"x":' + b"[" * 100_000)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_our_rights_are_looked_at_where_they_may_have_changed(event: str) -> None:
+    asks = {"installation", "installation_repositories", "repository"}
+    assert read(event, payload(event)).rights is (event in asks)
+
+
+@pytest.mark.parametrize("action", ["deleted", "suspend", "unsuspend", "new_permissions_accepted"])
+def test_whatever_happens_to_an_installation_our_rights_are_looked_at(action: str) -> None:
+    assert read("installation", payload("installation") | {"action": action}).rights

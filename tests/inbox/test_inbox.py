@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot.inbox import Inbox
-from bot.store import Accepted, Delivery, NewWish, Store, StoreClosed
+from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SUBJECTS = ("issue:", "pull:", "branch:", "sha:")
@@ -208,3 +208,45 @@ def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store:
     assert inbox.process() == 2
     assert touched(store) == [("acme/widgets", "issue:12")]
     assert "ValidationError" in failure(store, "a")
+
+
+def place(store: Store, id: int, name: str, now: str) -> None:
+    store.learn_place(KnownPlace(id=id, name=name, now=now), NOW)
+
+
+def in_repository(id: int, name: str) -> dict[str, Any]:
+    return labelled() | {"repository": {"id": id, "full_name": name}}
+
+
+def test_a_repository_is_known_by_its_number_whatever_it_is_called(
+    store: Store, inbox: Inbox
+) -> None:
+    place(store, 1, "acme/widgets", "acme/widgets")
+    inbox.accept([delivery("a", "issues", in_repository(1, "acme/gadgets"))]).result(5)
+    inbox.process()
+    assert touched(store) == [("acme/widgets", "issue:12")]
+
+
+def test_another_repository_that_has_taken_the_name_is_none_of_ours(
+    store: Store, inbox: Inbox
+) -> None:
+    place(store, 1, "acme/widgets", "acme/gadgets")
+    inbox.accept([delivery("a", "issues", in_repository(2, "acme/widgets"))]).result(5)
+    inbox.process()
+    assert touched(store) == []
+
+
+def test_a_repository_that_is_configured_by_its_new_name_is_heard_before_it_is_looked_at(
+    store: Store, inbox: Inbox
+) -> None:
+    place(store, 1, "acme/gears", "acme/widgets")
+    inbox.accept([delivery("a", "issues", in_repository(1, "acme/widgets"))]).result(5)
+    inbox.process()
+    assert touched(store) == [("acme/widgets", "issue:12")]
+
+
+def test_a_change_of_our_rights_is_one_of_every_repository(store: Store, inbox: Inbox) -> None:
+    inbox.accept([delivery("a", "installation", {"action": "suspend"})]).result(5)
+    inbox.process()
+    due = store.due_touches(datetime.now(UTC), (RIGHTS,))
+    assert [touch.repository for touch in due] == ["acme/widgets"]

@@ -12,13 +12,19 @@ from lifecycle.pauses import PAUSES, frozen_by
 from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import ADVICE
 from lifecycle.signals import Talk
-from lifecycle.status import Activity, CheckState, Reason, Status
+from lifecycle.status import Activity, CheckState, PullState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, decision, keys
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import HEAD, NOW, agent, ago, done, facts, published, wish
+from tests.lifecycle.universe import HEAD, NOW, agent, ago, done, facts, published, pull, wish
 
 LIMITED = agent(Activity.BLOCKED, 60, error="429", limit_until=ago(-3600))
 PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
+    "by an archive": (
+        facts(agent=AT_WORK, archived=True, wishes=(wish("pause"),)),
+        Reason.REPOSITORY_ARCHIVED,
+        "the repository is archived",
+        "",
+    ),
     "by a person": (
         facts(agent=AT_WORK, wishes=(wish("pause"),)),
         Reason.PAUSED_BY_PERSON,
@@ -64,10 +70,27 @@ def test_its_program_is_ended_and_its_slot_is_free_once_that_is_done(
 
 
 def test_people_come_before_budgets_and_budgets_before_limits() -> None:
-    assert [row.__name__ for row in PAUSES] == ["by_person", "by_budget", "by_usage_limit"]
+    names = [row.__name__ for row in PAUSES]
+    assert names == ["by_archive", "by_person", "by_budget", "by_usage_limit"]
     all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), wishes=(wish("pause"),))
     assert decision(all_of_them).reason is Reason.PAUSED_BY_PERSON
     assert decision(replace(all_of_them, wishes=())).reason is Reason.BUDGET_EXHAUSTED
+
+
+# -- an archive ------------------------------------------------------------------------------------
+
+
+def test_nothing_starts_in_an_archived_repository_and_nothing_is_written_there() -> None:
+    queued = replace(facts(run=0, slot=True, agent=Agent(), archived=True), done={})
+    assert (decision(queued).status, keys(queued)) == (Status.PAUSED, [])
+    called = facts(archived=True, done=done("label:0"), wishes=(wish("status"),))
+    assert keys(called) == ["park:rest:r1"]
+    assert keys(replace(called, archived=False)) != keys(called)
+
+
+def test_what_has_ended_in_an_archived_repository_gives_back_what_it_holds() -> None:
+    merged = published(pulls=(pull(state=PullState.MERGED),), archived=True)
+    assert keys(merged) == ["release:r1"]
 
 
 # -- a person --------------------------------------------------------------------------------------

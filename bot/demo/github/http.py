@@ -21,10 +21,16 @@ class Problem(Exception):
     """An answer that says no, in GitHub's words."""
 
     def __init__(
-        self, status: int, message: str, errors: Sequence[Any] = (), docs: str = _DOCS
+        self,
+        status: int,
+        message: str,
+        errors: Sequence[Any] = (),
+        docs: str = _DOCS,
+        location: str = "",
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.errors, self.docs = status, message, errors, docs
+        self.headers = {"Location": location} if location else {}
 
     @property
     def body(self) -> Json:
@@ -113,8 +119,16 @@ class Request:
         """The path's repository, if the asker may do that much in it."""
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)
+        if repo is None and name in self.world.moved:
+            rest = self.path.split("/repos/", 1)[1].split("/", 2)[2:]
+            there = "/".join((f"repositories/{self.world.moved[name].id}", *rest))
+            location = f"{self.world.url}api/v3/{there}"
+            status = 301 if self.method == "GET" else 307
+            raise Problem(status, "Moved Permanently", location=location)
         if repo is None or not repo.allows(self.login, "read"):
             raise not_found()
+        if repo.archived and self.method != "GET":
+            raise Problem(403, "Repository was archived so is read-only.")
         if not repo.allows(self.login, level):
             if self.token is None:
                 raise Problem(401, "Requires authentication")

@@ -239,6 +239,23 @@ class Repository(Thing):
         self.world.repositories[fork.full_name.lower()] = self.world.add(fork)
         return fork
 
+    @locked
+    def rename(self, name: str, by: str) -> None:
+        """Call it otherwise; what is asked by its old name is sent on, until another takes it."""
+        before, known = self.full_name, self.world.repositories
+        changes = {"repository": {"name": {"from": self.name}}}
+        self.world.moved[before.lower()] = known.pop(before.lower())
+        self.name = name
+        self.git.path = self.git.path.rename(self.git.path.with_name(f"{name}.git"))
+        known[self.full_name.lower()] = self
+        self.publish("repository", "renamed", by, changes=changes)
+
+    @locked
+    def archive(self, by: str, *, archived: bool = True) -> None:
+        """Have it read-only, or writable again."""
+        self.archived = archived
+        self.publish("repository", "archived" if archived else "unarchived", by)
+
     def refs_moved(self, by: str) -> None:
         """Compare the branches with what was known; everything that follows, happens here."""
         before, self.heads = self.heads, self.git.heads()

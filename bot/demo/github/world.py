@@ -135,6 +135,7 @@ class World:
         self.apps: dict[str, App] = {}
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
+        self.moved: dict[str, Repository] = {}  #: By the names they had before.
         self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
         self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
         self.publish: Callable[[Event], None] = lambda event: None

@@ -106,7 +106,8 @@ class GraphQL:
         assert request.token is not None
 
         def repository(info: GraphQLResolveInfo, owner: str, name: str, **_: Any) -> Repository:
-            repo = self.world.repositories.get(f"{owner}/{name}".lower())
+            asked = f"{owner}/{name}".lower()
+            repo = self.world.repositories.get(asked) or self.world.moved.get(asked)
             if repo is None or not repo.allows(request.login, "read"):
                 told = f"Could not resolve to a Repository with the name '{owner}/{name}'."
                 raise Told("NOT_FOUND", told)

@@ -51,15 +51,22 @@ class Rest:
             if counted and self.traffic.used_up(request.login, "core"):
                 raise Problem(403, "API rate limit exceeded for user.")
             with self.world.lock:
-                answer = self._router.find(request, path)(request)
+                answer = self._router.find(request, self._named(path))(request)
         except Problem as problem:
-            answer = Answer(status=problem.status, body=problem.body)
+            answer = Answer(status=problem.status, body=problem.body, headers=problem.headers)
         answer.headers = {**headers, **answer.headers}
         if request.method == "GET" and answer.status == 200:
             _revalidate(request, answer)
         free = answer.status == 304 or path == "/rate_limit"
         answer.headers |= self._limits(request, "core", 0 if free else 1)
         return answer
+
+    def _named(self, path: str) -> str:
+        """The path with the repository's name where its number stands."""
+        for repo in self.world.repositories.values():
+            if path == (there := f"/repositories/{repo.id}") or path.startswith(f"{there}/"):
+                return f"/repos/{repo.full_name}{path.removeprefix(there)}"
+        return path
 
     def page(self, request: Request) -> Answer:
         """Answer outside the API: what people press, and the logs of jobs."""
