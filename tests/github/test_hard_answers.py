@@ -328,28 +328,6 @@ def test_a_renamed_repository_is_read_where_it_is_now(
     assert github.read.repository("acme/widgets").clone_url == "there"
 
 
-def test_a_change_goes_where_a_renamed_repository_is_now(
-    github: GitHub, respx_mock: respx.MockRouter
-) -> None:
-    there = f"{API}/repositories/7/issues/comments/5/reactions"
-    route = respx_mock.post(f"{REPO}/issues/comments/5/reactions")
-    route.respond(307, headers={"Location": there})
-    moved = respx_mock.post(there).respond(201)
-    github.write.react("acme/widgets", 5, "eyes")
-    assert moved.calls.last.request.content == route.calls.last.request.content
-
-
-@pytest.mark.parametrize(("status", "where"), [(301, API), (307, "https://other.example")])
-def test_a_change_follows_no_other_redirect(
-    github: GitHub, respx_mock: respx.MockRouter, status: int, where: str
-) -> None:
-    route = respx_mock.post(f"{REPO}/issues/comments/5/reactions")
-    route.respond(status, headers={"Location": f"{where}/repositories/7/reactions"})
-    with pytest.raises(Refused, match="renamed"):
-        github.write.react("acme/widgets", 5, "eyes")
-    assert len(respx_mock.calls) == 1
-
-
 def test_a_circle_of_redirects_ends(github: GitHub, respx_mock: respx.MockRouter) -> None:
     respx_mock.get(REPO).respond(302, headers={"Location": REPO})
     with pytest.raises(TryLater, match="redirected"):
