@@ -74,8 +74,9 @@ class Leading:
         if self._epoch is None and epoch is None:
             self._stand_by()
         elif self._epoch is None and epoch is not None:
-            self._epoch, self._until = epoch, until
+            self._until = until
             self._begin(epoch)
+            self._epoch = epoch  # Only now: a beginning that fails is made again.
         elif epoch == self._epoch:
             self._until = until
         else:

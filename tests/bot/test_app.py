@@ -6,6 +6,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,27 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
     assert not app.leading.lost
     app.stop()
     assert not app.leading.may_act()
+
+
+def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
+    app = App(settings, SECRETS)
+    take_up, failed = app.store.take_up, list[datetime]()
+
+    def full_once(now: datetime) -> None:
+        if not failed:
+            failed.append(now)
+            raise StoreFull("no space is left")
+        take_up(now)
+
+    monkeypatch.setattr(app.store, "take_up", full_once)
+    app.start()
+    eventually(lambda: acts(app) and app.health().scheduler, "the bot begins")
+    assert failed
+    app.stop()
 
 
 def test_a_bot_that_stands_by_reads_and_judges_nothing(
