@@ -359,7 +359,9 @@ def test_a_wish_nobody_knows_is_left_alone() -> None:
 def test_before_its_time_the_same_wish_has_the_same_answer() -> None:
     """What was not written down is judged again, and its answer may change with the status."""
     blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
-    status = asking("status", blocked)
+    asked = (wish("status", at=ago(30)), wish("pause", at=ago(20)))
+    found = decision(replace(blocked, wishes=asked))
+    assert found.status is S.PAUSED, "which waits for nothing by itself"
     stuck_at = ago(550).timestamp() + 600
-    assert status.recheck_at is not None
-    assert status.recheck_at.timestamp() <= stuck_at
+    assert found.recheck_at is not None
+    assert found.recheck_at.timestamp() <= stuck_at
