@@ -23,13 +23,18 @@ class House:
         self.github, self.repo, self.store = github, repo, store
         self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
         self.inbox = Inbox(store, frozenset([repo.full_name]), lambda: None)
+        self.later = timedelta()
         self.watch = self.new_watch()
         self.issue = repo.open_issue("Broken", by="alice")
 
     def new_watch(self) -> WatchComments:
         """What looks after the bot was started anew."""
         project = Project(repository=self.repo.full_name)
-        return WatchComments(self.client, self.inbox, [project], lambda: datetime.now(UTC))
+        return WatchComments(self.client, self.inbox, [project], self.clock)
+
+    def clock(self) -> datetime:
+        """The time, as much later as it was told to be."""
+        return datetime.now(UTC) + self.later
 
     def hears(self) -> int:
         """How many comments are new."""
@@ -82,5 +87,6 @@ def test_an_edited_comment_asks_for_nothing(house: House) -> None:
 
 def test_what_cannot_be_listed_now_is_heard_later(house: House) -> None:
     house.issue.comment("/mergewright stop", by="alice")
+    house.later = timedelta(minutes=5)
     house.github.fail_next("GET", "/issues/comments", 502)
     assert (house.hears(), house.hears()) == (0, 1)
