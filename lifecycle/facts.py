@@ -98,6 +98,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     question: str = ""  #: What it asks, while `waiting_input`.
     error: str = ""  #: What it says, while `blocked`.
     limit_until: datetime | None = None  #: When the usage limit that blocks it resets, if it says.
+    unauthorised: bool = False  #: Whether what blocks it is its key or login, as it says.
     calling: bool = False  #: Whether a tool it called has not returned: no silence, however long.
     usage: Usage = Usage()  #: Of this run so far.
     summary: str = ""  #: What it says it did.

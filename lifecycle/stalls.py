@@ -34,8 +34,8 @@ def blocked(view: View) -> Escalation | None:
     if not view.passed(began, view.policy.stuck_seconds):
         return None
     error = agent.error or "it does not say by what"
-    key = moment(f"stuck:{Reason.AGENT_BLOCKED}", view)
-    return Escalation(key, Reason.AGENT_BLOCKED, f"the agent is blocked: {error}")
+    reason = Reason.AUTH_FAILED if agent.unauthorised else Reason.AGENT_BLOCKED
+    return Escalation(moment(f"stuck:{reason}", view), reason, f"the agent is blocked: {error}")
 
 
 def no_progress(view: View) -> Escalation | None:

@@ -71,15 +71,6 @@ class CheckState(StrEnum):
     STALE = "stale"
 
 
-class Checks(StrEnum):
-    """What all checks of a head say together."""
-
-    FAILING = "failing"
-    PENDING = "pending"
-    PASSING = "passing"
-    NONE = "none"
-
-
 class Review(StrEnum):
     """What the reviewers say together."""
 

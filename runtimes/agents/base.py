@@ -141,6 +141,7 @@ def ended(seen: Seen, agent: Agent) -> Agent | None:
         question="",
         error="",
         limit_until=None,
+        unauthorised=False,
         calling=False,
         exit=end,
     )

@@ -20,8 +20,9 @@ _TEXT = 2000  #: No more characters of a question, an error or a summary are kep
 _SETTLE = timedelta(seconds=0.5)
 #: From so many percent on a limit is used up: it rounds.
 _FULL = 99.0
-#: Its word for a usage limit among its errors.
+#: Its words among its errors: for a usage limit, and for a key or a login that is not accepted.
 _LIMITED = "rate_limit"
+_UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_hold")
 
 
 class ClaudeReader:
@@ -41,7 +42,7 @@ class ClaudeReader:
         self._spent = Usage()  #: What all of them used together.
         self._question = ""
         self._error = ""
-        self._limited = False  #: Whether the error is a usage limit.
+        self._word: object = ""  #: What kind of error it is, in one word.
         self._summary = ""
         self._last = Agent(run=files.run)
 
@@ -92,6 +93,7 @@ class ClaudeReader:
             question="",
             error="",
             limit_until=None,
+            unauthorised=False,
             calling=False,
         )
         match status.status:
@@ -105,9 +107,13 @@ class ClaudeReader:
             case "idle" if self._begun and now - since >= _SETTLE:
                 if not self._error:
                     return replace(agent, activity=Activity.READY)
-                until = self._limit() if self._limited else None
-                blocked = Activity.BLOCKED
-                return replace(agent, activity=blocked, error=self._error, limit_until=until)
+                return replace(
+                    agent,
+                    activity=Activity.BLOCKED,
+                    error=self._error,
+                    limit_until=self._limit() if self._word == _LIMITED else None,
+                    unauthorised=self._word in _UNAUTHORISED,
+                )
         return self._last
 
     def _read_hooks(self) -> None:
@@ -165,10 +171,10 @@ class ClaudeReader:
 
     def _goes_on(self) -> None:
         """A turn began or ended well: no error stands any more."""
-        self._error, self._limited = "", False
+        self._error, self._word = "", ""
 
     def _fails(self, text: str, word: object) -> None:
-        self._error, self._limited = text[:_TEXT], word == _LIMITED
+        self._error, self._word = text[:_TEXT], word
 
     def _spend(self, answer: str, now: its.Tokens) -> None:
         """An answer is written down part by part, each time with all it has used."""

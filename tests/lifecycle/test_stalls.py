@@ -28,6 +28,11 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         f"stuck:agent_blocked:{ago(9000).isoformat()}:r1",
         Reason.AGENT_BLOCKED,
     ),
+    "blocked by a key that is not accepted": (
+        agent(Activity.BLOCKED, 600, error="401", unauthorised=True),
+        f"stuck:auth_failed:{ago(600).isoformat()}:r1",
+        Reason.AUTH_FAILED,
+    ),
     "blocked, nobody knows since when": (
         agent(Activity.BLOCKED, since=None, seen=ago(600)),
         "stuck:agent_blocked::r1",

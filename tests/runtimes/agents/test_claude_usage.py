@@ -96,6 +96,35 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
 
 
 @pytest.mark.parametrize(
+    ("word", "unauthorised"),
+    [
+        ("authentication_failed", True),
+        ("oauth_org_not_allowed", True),
+        ("account_on_hold", True),
+        ("server_error", False),
+        (["odd"], False),
+    ],
+)
+def test_an_error_of_its_key_or_login_is_told_apart(
+    files: RunFiles,
+    command: Command,
+    reader: Reader,
+    alive: Seen,
+    word: object,
+    unauthorised: bool,
+) -> None:
+    error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": "401"}}
+    transcript(files, command, {"type": "user", "message": {"content": "go"}})
+    transcript(files, command, {**error, "error": word})
+    path = status(files, command, "idle")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
+    path.unlink()
+    status(files, command, "busy")
+    assert not reader.read(alive, None, NOW).unauthorised
+
+
+@pytest.mark.parametrize(
     ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("idle", Activity.BLOCKED)]
 )
 def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
