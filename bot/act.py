@@ -3,6 +3,8 @@
 Every arm is safe to repeat, because a crash between doing and marking repeats it.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -12,11 +14,13 @@ from bot.agents import Agents
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
+from bot.github.merging import QUEUED
 from bot.outbox import Check, Impossible, Later, Outcome
 from bot.sites import Sites
 from bot.store import Due, Observed, Session, Store, Touch
 from lifecycle import actions
-from lifecycle.status import PullState, Reason, Status
+from lifecycle.policy import MergeMethod
+from lifecycle.status import Merge, PullState, Reason, Status
 from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
@@ -83,6 +87,10 @@ class Act:
                 pull.head == sha and pull.state is PullState.MERGED for pull in session.pulls
             ):
                 return Outcome(result="merged")
+            case actions.Enqueue(sha=sha) if session and any(
+                pull.head == sha and pull.merge is Merge.QUEUED for pull in session.pulls
+            ):
+                return Outcome(result=QUEUED)
             case _:
                 return None
 
@@ -122,6 +130,9 @@ class Act:
                 return self._open_pull(session, head, draft, check)
             case actions.MergePull() as merge:
                 return self._merge(session, merge, check)
+            case actions.Enqueue(number=number, sha=sha):
+                queue = partial(self._github.merges.enqueue, session.repository, number, sha)
+                return self._landing(session, number, queue)
             case actions.Comment(number=number, topic=topic, values=values):
                 body = words.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
@@ -262,7 +273,7 @@ class Act:
         return f"{self._public_url}sessions/{session.id}"
 
     def _merge(self, session: Session, merge: actions.MergePull, check: Check) -> Outcome:
-        """Merge the judged commit. Where GitHub refuses it, look again before it is tried again."""
+        """Merge the judged commit, with what its commits say."""
         mirror = self._sites.mirror(session.project)
         if not mirror.contains(merge.sha):
             mirror.refresh()  # Somebody else pushed it, or GitHub brought the branch up to date.
@@ -270,16 +281,34 @@ class Act:
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
         title = words.merge_title(pull.title if pull else session.issue.title, merge.number)
         message = words.merge_message(session.issue.number, [c.subject for c in commits])
-        look = (_pull(session, merge.number), _issue(session))
+        method = self._method(session, merge)
         check()
+        return self._landing(
+            session,
+            merge.number,
+            lambda: self._github.merges.merge(
+                session.repository, merge.number, merge.sha, method, title, message
+            ),
+        )
+
+    def _method(self, session: Session, merge: actions.MergePull) -> MergeMethod:
+        """How to merge: as it was asked for, or in another way where the repository forbids it."""
+        allowed = self._github.read.repository(session.repository).merge_methods
+        if merge.method in allowed or not allowed:
+            return merge.method
+        if merge.asked:
+            others = ", ".join(allowed)
+            raise Impossible(f"{session.repository} forbids {merge.method}; it allows {others}")
+        return allowed[0]
+
+    def _landing(self, session: Session, number: int, land: Callable[[], str]) -> Outcome:
+        """Have something landed. Where GitHub refuses it, look again before it is tried again."""
+        look = (_pull(session, number), _issue(session))
         try:
-            sha = self._github.write.merge(
-                session.repository, merge.number, merge.sha, merge.method, title, message
-            )
+            return Outcome(result=land(), touches=look)
         except Conflicted:
             self._store.touch(look, self._clock())
             raise
-        return Outcome(result=sha, touches=look)
 
 
 def _pull(session: Session, number: int) -> Touch:

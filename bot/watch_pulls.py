@@ -207,7 +207,8 @@ class WatchPulls:
         repository, pull, now = session.repository, reading.pull, self._clock()
         project = self._projects.get(session.project)
         flaky = project.flaky_checks if project else ()
-        told = {check.run_id: check for check in before.checks} if before else {}
+        known = (*before.checks, *_put_out(before)) if before else ()
+        told = {check.run_id: check for check in known}
         green = _green(pull)
         was_green = before is not None and _green(before)
         return replace(
@@ -217,6 +218,11 @@ class WatchPulls:
                     self._with_report(repository, check, told), flaky=_matches(check.name, flaky)
                 )
                 for check in pull.checks
+            ),
+            dequeued=pull.dequeued
+            and replace(
+                pull.dequeued,
+                checks=tuple(self._with_report(repository, one, told) for one in _put_out(pull)),
             ),
             verdicts=tuple(self._judged(repository, reading, v) for v in pull.verdicts),
             threads=tuple(self._heard(repository, reading, thread) for thread in pull.threads),
@@ -302,6 +308,11 @@ class WatchPulls:
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _put_out(pull: Pull) -> tuple[Check, ...]:
+    """The checks that failed in the merge queue."""
+    return pull.dequeued.checks if pull.dequeued else ()
 
 
 def _green(pull: Pull) -> bool:

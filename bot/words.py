@@ -14,6 +14,7 @@ TOPICS: Final[Mapping[str, str]] = {
     "ready": (
         "{sha} is green, reviewed and clean to merge. Write `/mergewright merge` to have it merged."
     ),
+    "ready_by_hand": "{sha} is green, reviewed and clean to merge: merge it on GitHub.",
     "attention": "[{priority}] Session `{session}` needs a person: {because}.\n\n{remedy}",
     "paused": "[{priority}] Session `{session}` is paused: {because}.\n\n{remedy}",
     "warning": "[warning] Session `{session}`: {because}.",

@@ -167,6 +167,15 @@ class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
     number: int
     sha: str
     method: MergeMethod
+    asked: bool = False  #: Whether a person named the method, so that no other will do.
+
+
+class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
+    """Have GitHub's merge queue land a pull request, but only at the commit that was judged."""
+
+    key: str
+    number: int
+    sha: str
 
 
 class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
@@ -214,6 +223,7 @@ Action = (
     | React
     | Reply
     | MergePull
+    | Enqueue
     | CloseIssue
     | DeleteBranch
     | Stop

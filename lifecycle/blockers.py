@@ -39,6 +39,7 @@ BLOCKERS: Final = (
     Blocker("review_required", review(Review.PENDING), "a review is needed"),
     Blocker("conflict", merge(Merge.CONFLICT), "it conflicts with its base"),
     Blocker("behind", merge(Merge.BEHIND), "its base has moved on"),
+    Blocker("queued", merge(Merge.QUEUED), "it is in GitHub's merge queue"),
     Blocker("draft", pull(PullStage.DRAFT), "it is a draft"),
     Blocker("stacked", stacked, "it stands on #{parent}, which is not merged"),
     Blocker("protected", merge(Merge.PROTECTED), "a rule of the branch holds it"),

@@ -5,6 +5,7 @@ from typing import Final
 
 from lifecycle import keys
 from lifecycle.evidence import clock, names, short
+from lifecycle.queueing import landing_key
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Merge, Reason
@@ -12,6 +13,7 @@ from lifecycle.view import View, spent
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _WAITING, _QUIET, _ENDED = Talk.WAITING, Talk.QUIET, Talk.ENDED
+_CLEAN = Merge.CLEAN
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
@@ -57,7 +59,16 @@ def pull_refused(view: View) -> Escalation | None:
 
 def merge_refused(view: View) -> Escalation | None:
     """GitHub refused to merge this very head."""
-    return _given_up(view, f"merge:{view.pull.head}") if view.pull else None
+    return _given_up(view, landing_key(view.pull)) if view.pull else None
+
+
+def put_out_of_queue(view: View) -> Escalation | None:
+    """The merge queue put it out for a reason that nothing else here tells."""
+    out, pull = view.dequeued, view.pull
+    if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
+        return None
+    why = f"GitHub's merge queue put it out: {out.reason or 'it does not say why'}"
+    return Escalation(f"dequeued:{pull.head}:{out.at.isoformat()}", Reason.DEQUEUED, why)
 
 
 def update_refused(view: View) -> Escalation | None:
@@ -232,6 +243,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     pull_refused,
     branch_refused,
     merge_refused,
+    put_out_of_queue,
     update_refused,
     message_lost,
     repairs_exhausted,

@@ -176,6 +176,14 @@ class Push(Struct, frozen=True, kw_only=True):
     at: datetime  #: When it was first seen there.
 
 
+class Dequeued(Struct, frozen=True, kw_only=True):
+    """That GitHub's merge queue put a pull request out without merging it."""
+
+    at: datetime
+    reason: str = ""  #: GitHub's word for it.
+    checks: tuple[Check, ...] = ()  #: What failed on the commit it was tried with.
+
+
 class Pull(Struct, frozen=True, kw_only=True):
     """A pull request of this session, as last read whole."""
 
@@ -201,6 +209,8 @@ class Pull(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     threads: tuple[Thread, ...] = ()
     comments: tuple[Remark, ...] = ()
+    queue: bool = False  #: Whether its base is reached through GitHub's merge queue alone.
+    dequeued: Dequeued | None = None  #: The last time that the queue put it out, at any head.
     merged_at: datetime | None = None
     head_since: datetime | None = None  #: When this head was first seen.
     green_since: datetime | None = None  #: When its checks last turned all green, any head.

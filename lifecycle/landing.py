@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from lifecycle import actions as do
 from lifecycle.lives import allowed
 from lifecycle.messages import Judged, message
-from lifecycle.policy import MergeMethod, Mode
+from lifecycle.policy import AutoMerge, MergeMethod, Mode
+from lifecycle.queueing import landing_key
 from lifecycle.status import Merge
 
 
@@ -68,22 +69,28 @@ def land(judged: Judged) -> Iterator[do.Action]:
     view, pull = judged.view, judged.view.pull
     if pull is None:
         return
-    wish = view.wish("merge")
+    policy, wish = view.policy, view.wish("merge")
     if wish is not None and (wish.head != pull.head or view.wished_since(wish.at, "cancel")):
         wish = None
-    if view.policy.mode is Mode.MERGE or wish is not None:
-        yield do.MergePull(
-            key=f"merge:{pull.head}",
-            number=pull.number,
-            sha=pull.head,
-            method=MergeMethod(wish.text) if wish and wish.text else view.policy.merge_method,
-        )
-    else:
+    off = policy.auto_merge is AutoMerge.OFF
+    by_itself = policy.mode is Mode.MERGE and policy.auto_merge is AutoMerge.WHEN_APPROVED
+    if off or not (by_itself or wish):
         yield do.Comment(
             key=f"comment:ready:{pull.head}",
             number=pull.number,
-            topic="ready",
+            topic="ready_by_hand" if off else "ready",
             values={"sha": pull.head},
+        )
+    elif pull.queue:
+        yield do.Enqueue(key=landing_key(pull), number=pull.number, sha=pull.head)
+    else:
+        named = wish.text if wish else ""
+        yield do.MergePull(
+            key=landing_key(pull),
+            number=pull.number,
+            sha=pull.head,
+            method=MergeMethod(named) if named else policy.merge_method,
+            asked=bool(named),
         )
 
 

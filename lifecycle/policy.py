@@ -13,6 +13,14 @@ class Mode(StrEnum):
     MERGE = "merge"  #: Merges what is approved and green.
 
 
+class AutoMerge(StrEnum):
+    """When something is merged, within what `Mode` allows."""
+
+    OFF = "off"  #: Never: people merge on GitHub.
+    ON_COMMAND = "on-command"  #: When a person says `merge`.
+    WHEN_APPROVED = "when-approved"  #: By itself in the mode `merge`; on command in `propose`.
+
+
 class MergeMethod(StrEnum):
     """How GitHub is asked to merge."""
 
@@ -52,7 +60,8 @@ class Policy(
     """What a team decides about its sessions. Durations are seconds."""
 
     mode: Mode = Mode.PROPOSE
-    merge_method: MergeMethod = MergeMethod.SQUASH
+    auto_merge: AutoMerge = AutoMerge.WHEN_APPROVED
+    merge_method: MergeMethod = MergeMethod.SQUASH  #: Another where the repository forbids it.
     draft: bool = False  #: Whether pull requests are opened as drafts.
     report_seconds: float = 60.0  #: The least time between two edits of one report.
     check_run: bool = True  #: Whether a check run says the same on the head; Apps alone may.

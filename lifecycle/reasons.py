@@ -86,6 +86,9 @@ ADVICE: Final = {
         "have the agent take them back.",
         False,
     ),
+    Reason.DEQUEUED: Advice(
+        "Mend what it names, then write `/mergewright merge` to have it queued again.", True
+    ),
     Reason.ACTION_FAILED: Advice(
         "Mend what the message names, then write `/mergewright retry`.", True
     ),

@@ -86,6 +86,7 @@ class Merge(StrEnum):
     CLEAN = "clean"  #: CLEAN or HAS_HOOKS, or UNSTABLE by checks nobody requires.
     CONFLICT = "conflict"
     BEHIND = "behind"
+    QUEUED = "queued"  #: GitHub's merge queue has it.
     PROTECTED = "protected"  #: A rule GitHub does not name further.
     UNKNOWN = "unknown"  #: GitHub has not worked it out; ask again.
 
@@ -129,6 +130,7 @@ class Reason(StrEnum):
     PUSH_REFUSED = "push_refused"
     PROTECTED_PATHS = "protected_paths"
     PUSHES_USED_UP = "pushes_used_up"
+    DEQUEUED = "dequeued"
     ACTION_FAILED = "action_failed"
     AGENT_QUESTION = "agent_question"
     AGENT_BLOCKED = "agent_blocked"

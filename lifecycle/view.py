@@ -9,6 +9,7 @@ from lifecycle.facts import Check, Facts, Pull, Remark, Thread, Wish
 from lifecycle.moment import Moment
 from lifecycle.names import addresses_bot
 from lifecycle.policy import Policy
+from lifecycle.queueing import put_out
 from lifecycle.signals import Talk
 from lifecycle.status import CheckState, Merge, Mover, PullState
 from lifecycle.talk import standing_talk, talk_of
@@ -55,6 +56,8 @@ class View(Moment):
         if pull is None and len(facts.pulls) > 1:
             self._read_several()
         if not self.several:
+            #: That the merge queue put this head out, as long as nobody has it queued again.
+            self.dequeued = put_out(self, self.pull) if self.pull else None
             self._read_checks()
             self._read_review()
             self._read_branch()
@@ -137,6 +140,8 @@ class View(Moment):
     def _read_checks(self) -> None:
         """What the checks say that readiness depends on: the required ones, or all if none is."""
         checks: Sequence[Check] = self.pull.checks if self.pull else ()
+        if self.dequeued is not None:
+            checks = (*checks, *self.dequeued.checks)
         states = {check.state for check in checks}
         required: list[Check] = []
         # Where all have passed it does not matter which of them are required.
@@ -202,7 +207,7 @@ class View(Moment):
     def troubled(self) -> bool:
         """Whether something is in the way that the agent may not be able to clear by itself."""
         facts, pull = self.facts, self.pull
-        if facts.failures or self.unpushed or facts.work.dirty:
+        if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
             return True
         if self.failed_checks or self.held_checks or (pull and pull.merge is _CONFLICT):
             return True

@@ -17,7 +17,7 @@ from lifecycle.facts import Facts, Wish
 from lifecycle.judging import judge
 from lifecycle.lives import RESTORABLE, RESTORES
 from lifecycle.messages import Answer, Judged
-from lifecycle.policy import MergeMethod, Policy
+from lifecycle.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.reasons import ADVICE
 from lifecycle.status import TERMINAL, Merge, PullState, Reason, Status
 
@@ -46,6 +46,8 @@ def _nothing_given_up(judged: Judged, _wish: Wish) -> str:
 
 
 def _not_to_merge(judged: Judged, wish: Wish) -> str:
+    if judged.view.policy.auto_merge is AutoMerge.OFF:
+        return "Nothing is merged from here, as the configuration says: merge it on GitHub."
     pulls = judged.view.facts.pulls
     if not pulls:
         return "There is no pull request yet."

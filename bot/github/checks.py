@@ -7,7 +7,15 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from bot.github.mapping import check_state
-from bot.github.shapes import BaseCommit, BaseRef, Context, PullRequest, Rollup, Told
+from bot.github.shapes import (
+    BaseCommit,
+    BaseRef,
+    Context,
+    PullRequest,
+    Rollup,
+    Told,
+    TriedCheck,
+)
 from bot.github.tail import tail
 from lifecycle.facts import Check
 from lifecycle.status import CheckState
@@ -85,6 +93,22 @@ def on_base(commits: Iterable[BaseCommit], me: str) -> OnBase:
                 states.setdefault(identity_of(told).anywhere, state)
     red = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
     return OnBase(reported=bool(states), red=red)
+
+
+def failed_in_queue(tried: Iterable[TriedCheck], me: str) -> tuple[Check, ...]:
+    """What failed on a commit that a merge queue tried: it counts, whoever requires it."""
+    return tuple(
+        Check(
+            id=" / ".join(filter(None, ("merge queue", *identity_of(each)))),
+            name=identity_of(each).name,
+            state=CheckState.FAILED,
+            required=True,
+            url=each.details_url or each.target_url or "",
+            run_id=each.database_id or None,
+        )
+        for each in tried
+        if not _is_own(each, me) and check_state(each) is CheckState.FAILED
+    )
 
 
 def required_checks(base: BaseRef | None) -> frozenset[str] | None:

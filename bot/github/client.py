@@ -1,4 +1,4 @@
-"""GitHub, as the rest of the bot sees it: reads, writes, lost webhooks, the header git needs."""
+"""GitHub, as the rest of the bot sees it: reads, writes, merges, lost webhooks, git's header."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from bot.github.auth import Credentials
 from bot.github.calls import Calls
 from bot.github.hook import Hook
+from bot.github.merging import Merges
 from bot.github.read import Reads
 from bot.github.reports import Reports
 from bot.github.write import Writes
@@ -39,6 +40,7 @@ class GitHub:
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)
         self.reports = Reports(self._calls, self.read.me, self.write)
+        self.merges = Merges(self._calls)
         self.hook = Hook(self._calls)
 
     def git_header(self, repository: str) -> str:

@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from bot.github.checks import BEGINNING, OnBase, checks_of, required_checks, rollup_of
+from bot.github.checks import (
+    BEGINNING,
+    OnBase,
+    checks_of,
+    failed_in_queue,
+    required_checks,
+    rollup_of,
+)
 from bot.github.mapping import PULL_STATES, merge_state, review_state
 from bot.github.readings import PullReading
 from bot.github.shapes import (
@@ -13,8 +20,8 @@ from bot.github.shapes import (
     Review,
     ReviewThread,
 )
-from lifecycle.facts import Pull, Remark, Thread, Verdict
-from lifecycle.status import PullState
+from lifecycle.facts import Dequeued, Pull, Remark, Thread, Verdict
+from lifecycle.status import Merge, PullState
 
 _NOTHING = OnBase()
 SIDES = {"APPROVED": True, "CHANGES_REQUESTED": False}
@@ -63,7 +70,13 @@ def reading_of(
             head=last.head_ref_oid,
             base=base.target.oid if base and base.target else last.base_ref_oid,
             base_branch=last.base_ref_name,
-            merge=merge_state(last.mergeable, last.merge_state_status),
+            merge=(
+                Merge.QUEUED
+                if last.is_in_merge_queue
+                else merge_state(last.mergeable, last.merge_state_status)
+            ),
+            queue=last.is_merge_queue_enabled,
+            dequeued=_dequeued(last, me),
             review=review_state(last),
             checks=checks_of(pages, required, me, on_base),
             checks_complete=_complete(pages),
@@ -79,6 +92,18 @@ def reading_of(
         merged_by=login_of(last.merged_by),
         body=last.body,
         edited_by=dict(_edits(comments, [*reviews, *latest], threads)),
+    )
+
+
+def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
+    """The last time that a merge queue let go of it without merging it."""
+    if not pull.timeline_items.nodes or pull.state == "MERGED":
+        return None
+    event = pull.timeline_items.nodes[-1]
+    rollup = event.before_commit.status_check_rollup if event.before_commit else None
+    tried = [each for each in (rollup.contexts.nodes if rollup else ()) if each]
+    return Dequeued(
+        at=event.created_at, reason=event.reason or "", checks=failed_in_queue(tried, me)
     )
 
 

@@ -272,6 +272,36 @@ class BaseRef(Shape, frozen=True):
     rules: Nodes[Rule] | None
 
 
+class TriedCheck(Told, frozen=True, kw_only=True):
+    """One of the commit that a merge queue tried."""
+
+    # CheckRun
+    database_id: int = 0
+    details_url: str | None = None
+    # StatusContext
+    target_url: str | None = None
+
+
+class TriedRollup(Shape, frozen=True):
+    """The first hundred checks of that commit."""
+
+    contexts: Nodes[TriedCheck | None]
+
+
+class TriedCommit(Shape, frozen=True):
+    """The commit by which a merge queue tried a pull request on its base."""
+
+    status_check_rollup: TriedRollup | None
+
+
+class RemovedFromQueue(Shape, frozen=True):
+    """That a merge queue let go of a pull request."""
+
+    created_at: datetime
+    reason: str | None = None
+    before_commit: TriedCommit | None = None
+
+
 class PullRequest(Shape, frozen=True):
     """A pull request, or one page of its lists."""
 
@@ -292,6 +322,9 @@ class PullRequest(Shape, frozen=True):
     base_ref_name: str
     base_ref_oid: str
     base_ref: BaseRef | None
+    is_in_merge_queue: bool
+    is_merge_queue_enabled: bool
+    timeline_items: Nodes[RemovedFromQueue]
     review_requests: Count
     latest_opinionated_reviews: Nodes[Review]
     reviews: Paged[Review]

@@ -9,11 +9,8 @@ from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
 from bot.github.shapes import App, ReplyData
 from bot.github.signed import Signed, neutral, signed
-from lifecycle.policy import MergeMethod
 
 ACTIONS = "github-actions"
-#: What merging answers when the pull request is not (any more) what was judged.
-NOT_MERGEABLE = {405, 409}
 
 
 class Repo(Struct, frozen=True):
@@ -30,14 +27,12 @@ class Side(Struct, frozen=True):
 
 
 class PullAnswer(Struct, frozen=True):
-    """A pull request as REST tells it. `merged` is told only when one alone is asked for."""
+    """A pull request as REST tells it."""
 
     number: int
     state: str
     head: Side
     base: Side
-    merged: bool = False
-    merge_commit_sha: str | None = None
 
 
 class Run(Struct, frozen=True):
@@ -51,12 +46,6 @@ class Job(Struct, frozen=True):
 
     run_id: int
     run_attempt: int = 1
-
-
-class Merged(Struct, frozen=True):
-    """The answer to a merge."""
-
-    sha: str
 
 
 class IssueState(Struct, frozen=True):
@@ -157,30 +146,6 @@ class Writes:
                     "the branch has no commits of its own.",
                     refusal.status,
                 ) from refusal
-            raise
-
-    def merge(
-        self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
-    ) -> str:
-        """Merge a pull request at the commit that was judged; the sha it became on the base.
-
-        Where it is merged already at that commit, the sha of that merge. Raises `Conflicted` where
-        its head moved or a rule holds it.
-        """
-        request = {
-            "sha": sha,
-            "merge_method": method.value,
-            "commit_title": title,
-            "commit_message": message,
-        }
-        try:
-            return self._calls.send(repo, "PUT", f"pulls/{number}/merge", request, Merged).sha
-        except Refused as refusal:
-            pull = self._calls.get(repo, f"pulls/{number}", PullAnswer)
-            if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
-                return pull.merge_commit_sha
-            if refusal.status in NOT_MERGEABLE:
-                raise Conflicted(str(refusal), refusal.status) from refusal
             raise
 
     def update_branch(self, repo: str, number: int, head: str) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import fields, replace
 from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Doubt, Ended, Facts, Spending, Work
-from lifecycle.policy import PROTECTED_PATHS, MergeMethod, Mode, NothingToShow, Policy
+from lifecycle.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, NothingToShow, Policy
 from lifecycle.signals import Talk
 from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review, Status
 from tests.lifecycle.universe import (
@@ -274,6 +274,15 @@ THRESHOLDS = {
 
 CHOICES = {
     "mode": Choice(Mode.PROPOSE, Mode.MERGE, APPROVED, asks("merge:"), says=False, otherwise=True),
+    "auto_merge": Choice(
+        AutoMerge.WHEN_APPROVED,
+        AutoMerge.ON_COMMAND,
+        APPROVED,
+        asks("merge:"),
+        says=True,
+        otherwise=False,
+        also={"mode": Mode.MERGE},
+    ),
     "merge_method": Choice(
         MergeMethod.SQUASH,
         MergeMethod.REBASE,

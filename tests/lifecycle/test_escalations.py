@@ -371,7 +371,7 @@ def test_the_sentence_carries_its_evidence(given: Facts, why: str) -> None:
 def test_the_causes_are_weighed_in_this_order() -> None:
     assert [row.__name__ for row in ESCALATIONS] == [
         *("question", "paths_held", "push_refused", "pushes_used_up"),
-        *("pull_refused", "branch_refused", "merge_refused", "update_refused"),
+        *("pull_refused", "branch_refused", "merge_refused", "put_out_of_queue", "update_refused"),
         *("message_lost", "repairs_exhausted", "repair_in_vain", "red_on_base", "checks_held"),
         *(
             "rounds_exhausted",

@@ -128,7 +128,8 @@ def test_a_draft_is_never_ready() -> None:
 def test_the_blockers_are_the_documented_ones_in_their_order() -> None:
     assert [row.name for row in BLOCKERS] == [
         *("ci_failing", "ci_pending", "ci_failing", "not_settled", "changes_requested"),
-        *("review_required", "conflict", "behind", "draft", "stacked", "protected", "unknown"),
+        *("review_required", "conflict", "behind", "queued", "draft", "stacked"),
+        *("protected", "unknown"),
     ]
 
 

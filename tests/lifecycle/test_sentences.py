@@ -209,6 +209,7 @@ BLOCKED: dict[str, dict[str, Any]] = {
     "review_required: a review is needed": {"review": Review.PENDING},
     "conflict: it conflicts with its base": {"merge": Merge.CONFLICT},
     "behind: its base has moved on": {"merge": Merge.BEHIND},
+    "queued: it is in GitHub's merge queue": {"merge": Merge.QUEUED},
     "draft: it is a draft": {"draft": True},
     "protected: a rule of the branch holds it": {"merge": Merge.PROTECTED},
     "unknown: GitHub has not worked out the merge": {"merge": Merge.UNKNOWN},

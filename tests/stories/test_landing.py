@@ -21,3 +21,38 @@ def test_a_protected_path_is_held_before_the_push_until_a_person_allows_it(world
     issue.pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
     assert world.repo.git.run("show", "main:CODEOWNERS") == "* @mallory\n"
+
+
+def test_the_merge_queue_lands_it_and_what_it_puts_out_goes_back_to_its_cause(
+    world: World,
+) -> None:
+    world.repo.protect("main", required_checks=["unit"], required_reviews=1, queue=True)
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    pull = issue.pull.ci_passes().reviewer_approves()
+    eventually(lambda: pull.pull.queued, "it is queued")
+    assert "queued: it is in GitHub's merge queue" in issue.becomes("approved").blockers
+
+    head = pull.pull.head
+    pull.pull.check_in_queue("unit", "failure", "it broke beside the others")
+    pull.pull.queue_puts_out("failed_checks")
+    issue.agent.hears("it broke beside the others")
+    issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
+    pull.moves_on_from(head)
+    pull.ci_passes().reviewer_approves()
+    eventually(lambda: pull.pull.queued, "it is queued again")
+    pull.pull.queue_merges()
+    issue.becomes("merged")
+    assert world.repo.git.run("show", "main:widgets.txt") == "two\n"
+
+
+def test_a_merge_in_the_background_by_a_method_that_the_repository_allows(world: World) -> None:
+    world.repo.async_merges = True
+    world.repo.merge_methods = {"rebase"}
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    issue.pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
+    assert world.repo.git.commit(world.repo.heads["main"]).message.strip() == "Add a widget"

@@ -28,6 +28,7 @@ class TimelineEvent(Thing):
     """One entry of an issue's timeline that is no comment: `labeled`, `renamed`, `closed`, ..."""
 
     event: str
+    issue: "Issue"
     actor: User
     label: Label | None = None
     rename: tuple[str, str] | None = None  #: The title before and after.
@@ -184,7 +185,9 @@ class Issue(Thing):
         """Write an event into the timeline."""
         prefix = {"labeled": "LE", "unlabeled": "UNLE", "renamed": "RTE"}.get(event, "EVT")
         actor = self.world.account(by)
-        entry = TimelineEvent(event=event, actor=actor, **what, **self.world.identity(prefix))
+        entry = TimelineEvent(
+            event=event, issue=self, actor=actor, **what, **self.world.identity(prefix)
+        )
         self.timeline.append(self.world.add(entry))
         self.touch()
 

@@ -1,5 +1,6 @@
 """Whether a pull request may be merged, why not, and the commits that a merge makes."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.demo.github.git import Conflict
@@ -10,6 +11,20 @@ if TYPE_CHECKING:
 
 class Refused(Exception):
     """GitHub will not merge; the message is GitHub's own."""
+
+
+@dataclass(kw_only=True)
+class AcceptedMerge:
+    """A merge in the background: accepted, and what came of it."""
+
+    uuid: str
+    by: str
+    sha: str
+    method: str
+    title: str | None = None
+    message: str | None = None
+    merged: str = ""  #: The commit it made.
+    failed: str = ""  #: Why it made none.
 
 
 def mergeable(pull: "Pull") -> bool:
@@ -77,6 +92,8 @@ def check(pull: "Pull", method: str) -> None:
         raise Refused("Pull Request is still a draft")
     if reasons := unmet(pull):
         raise Refused(" ".join(reasons))
+    if pull.protection and pull.protection.queue:
+        raise Refused("Changes must be made through the merge queue")
     if pull.protection and pull.protection.strict and behind(pull):
         raise Refused("Head branch is out of date. Review and try the merge again.")
 
@@ -95,6 +112,21 @@ def merge_commit(pull: "Pull", by: str, method: str, title: str | None, message:
     title = title or f"Merge pull request #{pull.number} from {source}"
     text = _text(title, pull.title if message is None else message)
     return git.commit_tree(tree, (base, pull.head), text, person, committer)
+
+
+def queue_commit(pull: "Pull", by: str) -> str:
+    """The commit by which the merge queue tries it on its base. Raises `Refused`."""
+    rules = pull.protection
+    if rules is None or not rules.queue:
+        raise Refused("The merge queue is not enabled")
+    if pull.state != "open" or pull.draft:
+        raise Refused("Pull request is not mergeable")
+    if reasons := unmet(pull):
+        raise Refused(" ".join(reasons))
+    try:
+        return merge_commit(pull, by, "squash", None, None)
+    except Conflict as conflict:
+        raise Refused("Pull request has conflicts with its base") from conflict
 
 
 def update_commit(pull: "Pull", by: str) -> str:

@@ -30,6 +30,8 @@ class Pull(Issue):
     reviews: list[Review] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
     requested: list[User] = field(default_factory=list)  #: Whose review is asked for.
+    queued: str = ""  #: The commit by which the merge queue tries it; empty: it does not.
+    accepted: merging.AcceptedMerge | None = None  #: The last merge in the background.
 
     event_name = "pull_request"
     part = "pull_request"
@@ -117,6 +119,7 @@ class Pull(Issue):
                 required_checks=list(dict.fromkeys(wanted)),
                 required_reviews=rules.required_reviews if rules else 0,
                 strict=rules.strict if rules else False,
+                queue=rules.queue if rules else False,
             )
         run = self.repo.checks.run(self.world.app(app), self.head, name, suite)
         run.write_log(log)
@@ -247,6 +250,80 @@ class Pull(Issue):
             self.repo.git.set_ref(branch, sha)
         self.source.refs_moved(by)
         return sha
+
+    # -- merging in the background, and by the queue
+
+    @locked
+    def accept_merge(self, asked: merging.AcceptedMerge) -> None:
+        """Take a merge on. It is carried out when its result is first asked for."""
+        self.accepted = asked
+
+    @locked
+    def carry_out(self, asked: merging.AcceptedMerge) -> None:
+        """Merge what was accepted, at the head that was named."""
+        try:
+            if asked.sha != self.head:
+                raise merging.Refused("Head branch was modified. Review and try the merge again.")
+            asked.merged = self.merge(asked.by, asked.method, asked.title, asked.message)
+        except merging.Refused as refused:
+            asked.failed = str(refused)
+
+    @locked
+    def enqueue(self, by: str) -> None:
+        """Have the merge queue try it on its base. Raises `merging.Refused`."""
+        if self.queued:
+            raise merging.Refused("Pull request is already in the queue")
+        self.queued = merging.queue_commit(self, by)
+        self.repo.git.set_ref(f"refs/heads/{self.queue_branch}", self.queued)
+        self.repo.refs_moved(by)
+        self.happened("added_to_merge_queue", by)
+        self.publish("enqueued", by)
+        self._publish_group("checks_requested", by)
+
+    @locked
+    def check_in_queue(self, name: str, conclusion: str = "success", log: str = "") -> CheckRun:
+        """Report a check run on the commit that the queue tries."""
+        run = self.repo.checks.run(self.world.app("github-actions"), self.queued, name)
+        run.complete(conclusion, log)
+        return run
+
+    @locked
+    def queue_merges(self) -> str:
+        """The queue's checks have passed: it is merged."""
+        by, sha = "github-merge-queue[bot]", self.queued
+        self._leave_queue("merged", by)
+        self.publish("dequeued", by, reason="MERGE")
+        self.set_merged(by, sha)
+        self.repo.git.set_ref(f"refs/heads/{self.base_branch}", sha)
+        self.repo.refs_moved(by)
+        return sha
+
+    @locked
+    def queue_puts_out(self, reason: str, by: str = "github-merge-queue[bot]") -> None:
+        """It leaves the queue unmerged: `failed_checks`, `merge_conflict`, `manual`, ..."""
+        tried = self.queued
+        self._leave_queue("dequeued", by)
+        self.happened("removed_from_merge_queue", by, commit_id=tried, state_reason=reason)
+        self.publish("dequeued", by, reason=reason.upper())
+
+    @property
+    def queue_branch(self) -> str:
+        return f"gh-readonly-queue/{self.base_branch}/pr-{self.number}-{self.base_tip}"
+
+    def _leave_queue(self, reason: str, by: str) -> None:
+        self._publish_group("destroyed", by, reason=reason)
+        self.repo.git.delete_ref(f"refs/heads/{self.queue_branch}")
+        self.queued = ""
+        self.repo.refs_moved(by)
+
+    def _publish_group(self, action: str, by: str, **more: str) -> None:
+        group = {
+            "head_sha": self.queued,
+            "head_ref": f"refs/heads/{self.queue_branch}",
+            "base_sha": self.base_tip,
+            "base_ref": f"refs/heads/{self.base_branch}",
+        }
+        self.repo.publish("merge_group", action, by, merge_group=group, **more)
 
     # -- what follows from pushes
 

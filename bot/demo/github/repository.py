@@ -37,6 +37,7 @@ class Protection:
     required_checks: list[str] = field(default_factory=list)
     required_reviews: int = 0
     strict: bool = False  #: The head must hold all of the base.
+    queue: bool = False  #: Everything goes through the merge queue.
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -50,6 +51,7 @@ class Repository(Thing):
     archived: bool = False
     parent: "Repository | None" = None  #: What it is a fork of.
     merge_methods: set[str] = field(default_factory=lambda: {"merge", "squash", "rebase"})
+    async_merges: bool = False  #: Whether merges in the background are offered.
     heads: dict[str, str] = field(default_factory=dict)  #: Every branch's commit, as last seen.
     permissions: dict[str, str] = field(default_factory=dict)
     protections: dict[str, Protection] = field(default_factory=dict)
@@ -100,10 +102,14 @@ class Repository(Thing):
         required_checks: Sequence[str] = (),
         required_reviews: int = 0,
         strict: bool = False,
+        queue: bool = False,
     ) -> None:
         """Protect a branch: nobody pushes to it, and merges wait for these."""
         self.protections[branch] = Protection(
-            required_checks=list(required_checks), required_reviews=required_reviews, strict=strict
+            required_checks=list(required_checks),
+            required_reviews=required_reviews,
+            strict=strict,
+            queue=queue,
         )
         self.git.refuse_pushes(list(self.protections))
 

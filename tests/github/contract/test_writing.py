@@ -9,9 +9,7 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, Refused, TryLater
-from lifecycle.policy import MergeMethod
-from lifecycle.status import PullState
-from tests.github.contract.conftest import BRANCH, read
+from tests.github.contract.conftest import BRANCH
 
 
 def test_a_comment_is_written_once_for_a_key(github: GitHub, repo: Repository) -> None:
@@ -188,41 +186,6 @@ def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: R
     repo.refs_moved("wright")
     with pytest.raises(Refused, match="would be empty"):
         github.write.open_pull(repo.full_name, "empty", "main", "Retry", "", False)
-
-
-@pytest.mark.parametrize("method", MergeMethod)
-def test_a_merge_happens_once_by_each_method(
-    github: GitHub, server: GitHubServer, pull: Pull, method: MergeMethod
-) -> None:
-    request = (pull.repo.full_name, pull.number, pull.head, method, "Retry (#1)", "Closes #12")
-    server.fail_next("PUT", "/merge", 502, after=True)
-    with pytest.raises(TryLater):
-        github.write.merge(*request)
-    assert github.write.merge(*request) == pull.merge_commit
-    reading = read(github, pull)
-    assert (reading.pull.state, reading.merged_by) == (PullState.MERGED, "wright")
-    merges = [move for move in server.pushes if move.repository == pull.repo.full_name]
-    assert len([move for move in merges if move.branch == "main" and move.before]) == 1
-
-
-def test_only_the_judged_commit_is_merged(github: GitHub, pull: Pull) -> None:
-    judged = pull.head
-    pull.repo.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
-    request = (pull.repo.full_name, pull.number, judged, MergeMethod.SQUASH, "Retry", "")
-    with pytest.raises(Conflicted) as conflict:
-        github.write.merge(*request)
-    assert conflict.value.status == 409
-    pull.merge("ann")
-    with pytest.raises(Conflicted):
-        github.write.merge(*request)
-
-
-def test_a_rule_in_the_way_of_a_merge_is_a_conflict(github: GitHub, pull: Pull) -> None:
-    pull.repo.protect("main", required_reviews=1)
-    request = (pull.repo.full_name, pull.number, pull.head, MergeMethod.SQUASH, "Retry", "")
-    with pytest.raises(Conflicted) as conflict:
-        github.write.merge(*request)
-    assert conflict.value.status == 405
 
 
 def test_an_issue_is_closed_and_keeps_the_reason_it_had(

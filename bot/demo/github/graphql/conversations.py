@@ -33,6 +33,8 @@ _EVENTS = {
     "closed": ("ClosedEvent", "CLOSED_EVENT"),
     "reopened": ("ReopenedEvent", "REOPENED_EVENT"),
     "merged": ("MergedEvent", "MERGED_EVENT"),
+    "added_to_merge_queue": ("AddedToMergeQueueEvent", "ADDED_TO_MERGE_QUEUE_EVENT"),
+    "removed_from_merge_queue": ("RemovedFromMergeQueueEvent", "REMOVED_FROM_MERGE_QUEUE_EVENT"),
 }
 
 
@@ -141,6 +143,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
         "previousTitle": previous,
         "currentTitle": current,
         "stateReason": lambda info, **given: _reason(known.state_reason, given),
+        "reason": known.state_reason,
     }
 
 

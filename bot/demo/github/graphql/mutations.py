@@ -66,6 +66,18 @@ def _merge(info: GraphQLResolveInfo, input: Json) -> Json:
     return {"actor": pull.merged_by, "pullRequest": pull}
 
 
+def _enqueue(info: GraphQLResolveInfo, input: Json) -> Json:
+    pull = _find(info, input["pullRequestId"], Pull)
+    _demand(info, pull.repo, "write")
+    if input.get("expectedHeadOid") not in (None, pull.head):
+        raise Told("UNPROCESSABLE", "Head branch was modified. Review and try again.")
+    try:
+        pull.enqueue(info.context.login)
+    except Refused as refused:
+        raise Told("UNPROCESSABLE", str(refused)) from refused
+    return {"mergeQueueEntry": {"id": f"MQE_{pull.id}", "position": 1}}
+
+
 def _mark_ready(info: GraphQLResolveInfo, input: Json) -> Json:
     pull = _pull_to_change(info, input)
     pull.mark_ready(info.context.login)
@@ -113,6 +125,7 @@ MUTATIONS = {
     "addPullRequestReviewThreadReply": _reply,
     "addReaction": _add_reaction,
     "convertPullRequestToDraft": _mark_draft,
+    "enqueuePullRequest": _enqueue,
     "markPullRequestReadyForReview": _mark_ready,
     "mergePullRequest": _merge,
     "resolveReviewThread": _resolve,

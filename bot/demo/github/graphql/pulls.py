@@ -20,6 +20,8 @@ def pull(known: Pull, asking: Request) -> Json:
     return {
         **conversation("PullRequest", known),
         "isDraft": known.draft,
+        "isInMergeQueue": bool(known.queued),
+        "isMergeQueueEnabled": bool(known.protection and known.protection.queue),
         "isCrossRepository": known.from_fork,
         "merged": known.merged,
         "mergedAt": time(known.merged_at),

@@ -13,6 +13,12 @@ from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.world import User
 
+
+def _event(known: issues.TimelineEvent, asking: Request) -> Json:
+    tried = commits.Commit(known.issue.repo, known.commit_id) if known.commit_id else None
+    return {**conversations.event(known, asking), "beforeCommit": tried}
+
+
 VIEWS: dict[type, Callable[[Any, Request], Json]] = {
     User: conversations.actor,
     Repository: repositories.repository,
@@ -22,7 +28,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
     issues.Label: conversations.label,
     issues.Comment: conversations.comment,
     issues.Reaction: conversations.reaction,
-    issues.TimelineEvent: conversations.event,
+    issues.TimelineEvent: _event,
     Pull: pulls.pull,
     reviews.Review: pulls.review,
     reviews.Thread: pulls.thread,

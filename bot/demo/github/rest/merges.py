@@ -1,7 +1,9 @@
 """Merging a pull request, and bringing its base into its head."""
 
-from bot.demo.github.http import Answer, Problem, Request, Route, invalid
-from bot.demo.github.merging import Refused
+from uuid import uuid4
+
+from bot.demo.github.http import Answer, Problem, Request, Route, invalid, not_found
+from bot.demo.github.merging import AcceptedMerge, Refused
 
 _METHODS = ("merge", "squash", "rebase")
 
@@ -43,9 +45,64 @@ def _update_branch(request: Request) -> Answer:
     return Answer(status=202, body=told)
 
 
+def _merge_async(request: Request) -> Answer:
+    pull = request.pull_of(request.repo_for("write"))
+    given, going = request.json, pull.accepted
+    if not pull.repo.async_merges:
+        raise not_found()
+    if given.get("merge_method", "merge") not in _METHODS:
+        raise invalid("PullRequest", "merge_method")
+    if pull.merged:
+        return _told("merged", "Pull request is already merged.", sha=pull.merge_commit)
+    if pull.state != "open" or pull.draft:
+        return _told("failed", "Pull request is closed or a draft.", 400)
+    if going and not (going.merged or going.failed):
+        return _pending(going, 409)
+    asked = AcceptedMerge(
+        uuid=str(uuid4()),
+        by=request.login,
+        sha=given.get("sha", pull.head),
+        method=given.get("merge_method", "merge"),
+        title=given.get("commit_title"),
+        message=given.get("commit_message"),
+    )
+    pull.accept_merge(asked)
+    return _pending(asked, 202)
+
+
+def _merge_result(request: Request) -> Answer:
+    pull = request.pull_of(request.repo_for("write"))
+    asked = pull.accepted
+    if asked is None or asked.uuid != request.params["uuid"]:
+        raise not_found()
+    if not (asked.merged or asked.failed):
+        pull.carry_out(asked)
+    if asked.failed:
+        return _told("failed", asked.failed)
+    return _told("merged", "Pull request was merged.", sha=asked.merged)
+
+
+def _pending(asked: AcceptedMerge, status: int) -> Answer:
+    return _told(
+        "pending",
+        "Merge request enqueued.",
+        status,
+        uuid=asked.uuid,
+        merge_method=asked.method,
+        merge_action="default",
+        expected_head_sha=asked.sha,
+    )
+
+
+def _told(word: str, message: str, status: int = 200, **details: str | None) -> Answer:
+    return Answer(status=status, body={"status": word, "details": {"message": message, **details}})
+
+
 _PULL = "/repos/{owner}/{repo}/pulls/{number}"
 ROUTES: list[Route] = [
     ("GET", f"{_PULL}/merge", _is_merged),
     ("PUT", f"{_PULL}/merge", _merge),
+    ("PUT", f"{_PULL}/merge-async", _merge_async),
+    ("GET", f"{_PULL}/merge-async/{{uuid}}", _merge_result),
     ("PUT", f"{_PULL}/update-branch", _update_branch),
 ]

@@ -1,0 +1,156 @@
+"""Having a pull request merged: at once, in the background, or by GitHub's merge queue."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from bot.github.calls import Calls
+from bot.github.errors import Conflicted, Refused, TryLater
+from bot.github.shapes import Shape
+from lifecycle.policy import MergeMethod
+
+#: What merging answers when the pull request is not (any more) what was judged.
+_NOT_MERGEABLE = {400, 405, 409}
+#: How soon a merge in the background is asked about again.
+_POLL = timedelta(seconds=1)
+#: What a merge came to that GitHub's queue carries out.
+QUEUED = "queued"
+
+
+class _Details(Struct, frozen=True):
+    message: str
+    uuid: str = ""
+    sha: str = ""
+
+
+class _Progress(Struct, frozen=True):
+    """The answers of pulls/NUMBER/merge-async. A `pending` one is accepted, and not merged."""
+
+    status: str
+    details: _Details
+
+
+class _Head(Struct, frozen=True):
+    sha: str
+
+
+class _Pull(Struct, frozen=True):
+    """GET pulls/NUMBER."""
+
+    merged: bool
+    head: _Head
+    merge_commit_sha: str | None = None
+
+
+class _Merged(Struct, frozen=True):
+    """The answer to a merge that was done at once."""
+
+    sha: str
+
+
+class _QueueablePull(Shape, frozen=True):
+    id: str
+    is_in_merge_queue: bool
+    head_ref_oid: str
+
+
+class _Repository(Shape, frozen=True):
+    pull_request: _QueueablePull
+
+
+class _PullId(Shape, frozen=True):
+    """The answer to pull_id.graphql."""
+
+    repository: _Repository
+
+
+class _Enqueued(Shape, frozen=True):
+    """The answer to enqueue.graphql, of which nothing is used."""
+
+
+class Merges:
+    """Merging. May be used from any thread, and repeated: what was merged already is found.
+
+    Every method raises `TryLater`, `Refused`, or `Conflicted` where the head moved or a rule holds
+    it.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        #: Merges under way in the background, by what was asked for. One that a restart forgets is
+        #: asked for again, and is then the same one.
+        self._tickets: dict[tuple[str, int, str], str] = {}
+
+    def merge(
+        self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
+    ) -> str:
+        """Merge a pull request at the commit that was judged; the sha it became on the base.
+
+        `QUEUED` where the base is reached through a merge queue after all. In the background where
+        GitHub offers that: until it has merged, this raises `TryLater`.
+        """
+        request = {
+            "sha": sha,
+            "merge_method": method.value,
+            "commit_title": title,
+            "commit_message": message,
+        }
+        try:
+            return self._in_background(repo, number, sha, request)
+        except Refused as refusal:
+            if refusal.status == 409 and not isinstance(refusal, Conflicted):
+                raise TryLater(f"{refusal} It is at an earlier one.", self._soon()) from refusal
+            try:
+                if refusal.status != 404:
+                    raise
+                return self._calls.send(repo, "PUT", f"pulls/{number}/merge", request, _Merged).sha
+            except Refused as no:
+                return self._unless_merged(repo, number, sha, no)
+
+    def enqueue(self, repo: str, number: int, sha: str) -> str:
+        """Have the merge queue land a pull request at this head; one that is in it stays there."""
+        found = self._calls.graphql(repo, "pull_id", _PullId, {"number": number})
+        if found is None:
+            raise Refused(f"There is no pull request {number} in {repo}.", 404)
+        pull = found.repository.pull_request
+        if pull.is_in_merge_queue and pull.head_ref_oid == sha:
+            return QUEUED
+        try:
+            self._calls.graphql(repo, "enqueue", _Enqueued, {"pull": pull.id, "head": sha})
+        except Refused as refusal:
+            if refusal.status == 422:
+                raise Conflicted(str(refusal), refusal.status) from refusal
+            raise
+        return QUEUED
+
+    def _in_background(self, repo: str, number: int, sha: str, request: object) -> str:
+        path, asked = f"pulls/{number}/merge-async", (repo, number, sha)
+        ticket = self._tickets.pop(asked, "")
+        if ticket:
+            said = self._calls.get(repo, f"{path}/{ticket}", _Progress)
+        else:
+            said = self._calls.send(repo, "PUT", path, request, _Progress)
+        told = said.details
+        match said.status:
+            case "merged" if ticket:
+                return told.sha
+            case "enqueued":
+                return QUEUED
+            case "pending":
+                self._tickets[asked] = told.uuid
+                raise TryLater(f"Pull request {number} of {repo}: {told.message}", self._soon())
+            case _:
+                # It failed, or was merged before, who knows at which commit.
+                raise Conflicted(f"Pull request {number} of {repo}: {told.message}", 409)
+
+    def _unless_merged(self, repo: str, number: int, sha: str, refusal: Refused) -> str:
+        """The merge of this very commit, where that is why GitHub refuses; raises otherwise."""
+        pull = self._calls.get(repo, f"pulls/{number}", _Pull)
+        if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
+            return pull.merge_commit_sha
+        if refusal.status in _NOT_MERGEABLE:
+            raise Conflicted(str(refusal), refusal.status) from refusal
+        raise refusal
+
+    def _soon(self) -> datetime:
+        return self._calls.clock() + _POLL

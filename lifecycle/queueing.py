@@ -1,0 +1,29 @@
+"""GitHub's merge queue: which head we asked it to land, and whether it put that one out again."""
+
+from lifecycle.facts import Dequeued, Pull
+from lifecycle.moment import Moment
+from lifecycle.status import Merge
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_QUEUED = Merge.QUEUED
+
+
+def landing_key(pull: Pull) -> str:
+    """The key of having a head merged; what the queue has put out is asked for under another."""
+    again = f":{pull.dequeued.at.isoformat()}" if pull.dequeued else ""
+    return f"merge:{pull.head}{again}"
+
+
+def put_out(moment: Moment, pull: Pull) -> Dequeued | None:
+    """That the queue put this head out after we had it queued, and nobody has said `merge` since.
+
+    A head that was never queued by us is not the one that was put out.
+    """
+    if pull.dequeued is None or pull.merge is _QUEUED:
+        return None
+    done, key = moment.facts.done, landing_key(pull)
+    if key in done or not any(one.startswith(f"merge:{pull.head}") for one in done):
+        return None
+    wish = moment.wish("merge")
+    again = wish is not None and wish.head == pull.head and wish.at > pull.dequeued.at
+    return None if again else pull.dequeued

@@ -1,0 +1,154 @@
+"""Merging against the stand-in: at once, in the background, and by the merge queue."""
+
+import pytest
+
+from bot.demo.github.pulls import Pull
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+from bot.github.errors import Conflicted, TryLater
+from bot.github.merging import Merges
+from lifecycle.facts import Check, Dequeued
+from lifecycle.policy import MergeMethod
+from lifecycle.status import CheckState, Merge, PullState
+from tests.github.contract.conftest import BRANCH, read
+
+
+def request(pull: Pull, sha: str = "") -> tuple[str, int, str, MergeMethod, str, str]:
+    name, head = pull.repo.full_name, sha or pull.head
+    return name, pull.number, head, MergeMethod.SQUASH, "Retry (#1)", "Closes #12"
+
+
+@pytest.fixture
+def background(pull: Pull) -> Pull:
+    """A pull request of a repository that offers merges in the background."""
+    pull.repo.async_merges = True
+    return pull
+
+
+@pytest.fixture
+def queued(github: GitHub, pull: Pull) -> Pull:
+    """A pull request in the merge queue."""
+    pull.repo.protect("main", queue=True)
+    assert github.merges.enqueue(pull.repo.full_name, pull.number, pull.head) == "queued"
+    return pull
+
+
+@pytest.mark.parametrize("method", MergeMethod)
+def test_a_merge_happens_once_by_each_method(
+    github: GitHub, server: GitHubServer, pull: Pull, method: MergeMethod
+) -> None:
+    asked = (pull.repo.full_name, pull.number, pull.head, method, "Retry (#1)", "Closes #12")
+    server.fail_next("PUT", "/merge", 502, after=True)
+    with pytest.raises(TryLater):
+        github.merges.merge(*asked)
+    assert github.merges.merge(*asked) == pull.merge_commit
+    reading = read(github, pull)
+    assert (reading.pull.state, reading.merged_by) == (PullState.MERGED, "wright")
+    merges = [move for move in server.pushes if move.repository == pull.repo.full_name]
+    assert len([move for move in merges if move.branch == "main" and move.before]) == 1
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_only_the_judged_commit_is_merged(github: GitHub, pull: Pull, in_background: bool) -> None:
+    pull.repo.async_merges = in_background
+    asked = request(pull)
+    pull.repo.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
+    if in_background:
+        with pytest.raises(TryLater, match="enqueued"):
+            github.merges.merge(*asked)
+    with pytest.raises(Conflicted, match="Head branch was modified"):
+        github.merges.merge(*asked)
+    pull.merge("ann")
+    with pytest.raises(Conflicted):
+        github.merges.merge(*asked)
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_a_rule_in_the_way_of_a_merge_is_a_conflict(
+    github: GitHub, pull: Pull, in_background: bool
+) -> None:
+    pull.repo.async_merges = in_background
+    pull.repo.protect("main", required_reviews=1)
+    if in_background:
+        with pytest.raises(TryLater, match="enqueued"):
+            github.merges.merge(*request(pull))
+    with pytest.raises(Conflicted, match="approving review"):
+        github.merges.merge(*request(pull))
+
+
+def test_a_merge_that_was_accepted_is_not_merged_and_says_when_to_ask(
+    github: GitHub, background: Pull
+) -> None:
+    with pytest.raises(TryLater) as accepted:
+        github.merges.merge(*request(background))
+    assert accepted.value.at is not None
+    assert not background.merged
+    assert github.merges.merge(*request(background)) == background.merge_commit
+
+
+def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
+    github: GitHub, background: Pull
+) -> None:
+    with pytest.raises(TryLater):
+        github.merges.merge(*request(background))
+    first = background.accepted
+    assert first is not None
+    github.merges = Merges(github.merges._calls)
+    with pytest.raises(TryLater) as still:
+        github.merges.merge(*request(background))
+    assert still.value.at is not None
+    assert background.accepted is first
+    background.carry_out(first)
+    assert github.merges.merge(*request(background)) == background.merge_commit
+
+
+def test_what_is_queued_reads_as_such_and_stays_where_it_is(
+    github: GitHub, server: GitHubServer, queued: Pull
+) -> None:
+    tried = queued.queued
+    assert github.merges.enqueue(queued.repo.full_name, queued.number, queued.head) == "queued"
+    assert queued.queued == tried
+    found = read(github, queued).pull
+    assert (found.queue, found.merge, found.dequeued) == (True, Merge.QUEUED, None)
+    queued.queue_merges()
+    assert read(github, queued).pull.state is PullState.MERGED
+
+
+def test_only_the_judged_commit_is_queued(github: GitHub, pull: Pull) -> None:
+    pull.repo.protect("main", queue=True)
+    judged = pull.head
+    pull.repo.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
+    with pytest.raises(Conflicted, match="Head branch was modified"):
+        github.merges.enqueue(pull.repo.full_name, pull.number, judged)
+    assert not pull.queued
+
+
+def test_what_the_queue_refuses_is_a_conflict(github: GitHub, pull: Pull) -> None:
+    pull.repo.protect("main", required_reviews=1, queue=True)
+    with pytest.raises(Conflicted, match="approving review"):
+        github.merges.enqueue(pull.repo.full_name, pull.number, pull.head)
+
+
+def test_what_the_queue_put_out_is_read_with_what_failed_there(
+    github: GitHub, queued: Pull
+) -> None:
+    queued.check_in_queue("lint")
+    run = queued.check_in_queue("unit", "failure", "it broke")
+    queued.queue_puts_out("failed_checks")
+    found = read(github, queued).pull
+    assert found.merge is Merge.CLEAN
+    assert found.checks == ()
+    assert found.dequeued == Dequeued(
+        at=queued.timeline[-1].created_at.replace(microsecond=0),
+        reason="failed_checks",
+        checks=(
+            Check(
+                id="merge queue / github-actions / CI / pull_request / unit",
+                name="unit",
+                state=CheckState.FAILED,
+                required=True,
+                url=f"{queued.repo.url}/runs/{run.id}",
+                run_id=run.id,
+            ),
+        ),
+    )

@@ -1,0 +1,123 @@
+"""When and how something is merged: by whose word, at once or by GitHub's queue, and once."""
+
+from typing import Any
+
+import pytest
+
+from lifecycle import actions as do
+from lifecycle.facts import Dequeued, Facts
+from lifecycle.policy import AutoMerge, MergeMethod, Mode
+from lifecycle.status import CheckState, Merge, Reason, Status
+from tests.lifecycle.asking import READY, asked, decision, keys, of
+from tests.lifecycle.test_wishes import answers
+from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, done, wish
+
+ASKED = wish("merge", head=HEAD)
+RED = check(CheckState.FAILED, "queue's", required=True, log="boom")
+OUT = Dequeued(at=ago(60), reason="manual")
+AGAIN = f"merge:{HEAD}:{OUT.at.isoformat()}"
+QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
+
+
+def ready(*wishes: Any, **given: Any) -> Facts:
+    return of({**READY, **given}, wishes=wishes)
+
+
+def put_out(*checks: Any, **given: Any) -> Facts:
+    """Ready, queued by us two minutes ago, and put out by the queue one minute ago."""
+    out = Dequeued(at=OUT.at, reason="failed_checks" if checks else "manual", checks=checks)
+    pulls = {**READY, "queue": True, "dequeued": out, **given.pop("pulls", {})}
+    return of(pulls, **{"done": QUEUED, **given})
+
+
+def lands(given: Facts, **policy: Any) -> list[do.Action]:
+    landing = (do.MergePull, do.Enqueue)
+    return [action for action in asked(given, **policy) if isinstance(action, landing)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "auto", "wishes", "merges"),
+    [
+        (Mode.MERGE, AutoMerge.WHEN_APPROVED, (), True),
+        (Mode.MERGE, AutoMerge.ON_COMMAND, (), False),
+        (Mode.MERGE, AutoMerge.ON_COMMAND, (ASKED,), True),
+        (Mode.MERGE, AutoMerge.OFF, (), False),
+        (Mode.MERGE, AutoMerge.OFF, (ASKED,), False),
+        (Mode.PROPOSE, AutoMerge.WHEN_APPROVED, (), False),
+        (Mode.PROPOSE, AutoMerge.WHEN_APPROVED, (ASKED,), True),
+        (Mode.PROPOSE, AutoMerge.OFF, (ASKED,), False),
+    ],
+)
+def test_the_narrower_of_mode_and_auto_merge_counts(
+    mode: Mode, auto: AutoMerge, wishes: tuple[Any, ...], merges: bool
+) -> None:
+    assert bool(lands(ready(*wishes), mode=mode, auto_merge=auto)) is merges
+
+
+def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
+    (comment,) = asked(ready(), auto_merge=AutoMerge.OFF)
+    assert isinstance(comment, do.Comment)
+    assert comment.topic == "ready_by_hand"
+    said = answers(decision(ready(ASKED), auto_merge=AutoMerge.OFF))
+    assert said["comment:wish:comment:merge"].startswith("Nothing is merged from here")
+
+
+def test_a_method_that_a_person_named_is_marked_as_such() -> None:
+    (merge,) = lands(ready(wish("merge", head=HEAD, text="rebase")))
+    assert isinstance(merge, do.MergePull)
+    assert (merge.method, merge.asked) == (MergeMethod.REBASE, True)
+
+
+def test_where_the_base_has_a_queue_the_queue_lands_it_at_the_judged_commit() -> None:
+    assert lands(ready(queue=True), mode=Mode.MERGE) == [
+        do.Enqueue(key=f"merge:{HEAD}", number=34, sha=HEAD)
+    ]
+
+
+def test_what_is_in_the_queue_waits_there_and_says_so() -> None:
+    found = decision(of({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
+    assert found.status is Status.APPROVED
+    assert found.blockers == ("queued: it is in GitHub's merge queue",)
+    assert found.actions == ()
+
+
+def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
+    given = put_out(RED)
+    found = decision(given, mode=Mode.MERGE)
+    assert (found.status, found.blockers[0]) == (
+        Status.CI_FAILED,
+        "ci_failing: checks fail: queue's",
+    )
+    (told,) = asked(given, mode=Mode.MERGE)
+    assert isinstance(told, do.Tell)
+    assert told.prompt.items[0]["log"] == "boom"
+
+
+def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:
+    given = put_out(pulls={"merge": Merge.CONFLICT})
+    assert [key.split(":")[1] for key in keys(given)] == ["conflict"]
+
+
+def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> None:
+    found = decision(put_out(), mode=Mode.MERGE)
+    assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.DEQUEUED)
+    assert found.because == "GitHub's merge queue put it out: manual"
+    assert lands(put_out(), mode=Mode.MERGE) == []
+
+
+@pytest.mark.parametrize("checks", [(), (RED,)])
+def test_at_a_persons_word_it_is_queued_again_once(checks: tuple[Any, ...]) -> None:
+    again = put_out(*checks, wishes=(ASKED,))
+    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD)]
+    both = {**QUEUED, **done(AGAIN, seconds_ago=5)}
+    assert lands(put_out(*checks, wishes=(ASKED,), done=both)) == []
+
+
+def test_a_word_from_before_it_was_put_out_does_not_queue_it_again() -> None:
+    assert lands(put_out(wishes=(wish("merge", head=HEAD, at=ago(90)),))) == []
+
+
+def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:
+    given = put_out(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
+    (queue,) = lands(given, mode=Mode.MERGE)
+    assert queue.key == f"merge:{NEXT}:{OUT.at.isoformat()}"
