@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from bot.github.mapping import check_state
 from bot.github.shapes import (
-    BaseCommit,
     BaseRef,
     Context,
+    Nodes,
     PullRequest,
     Rollup,
+    Shape,
     Told,
     TriedCheck,
 )
@@ -21,6 +22,36 @@ from lifecycle.facts import Check
 from lifecycle.status import CheckState
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BaseRollup(Shape, frozen=True):
+    """The first hundred checks of a commit of the base branch."""
+
+    contexts: Nodes[Told | None]
+
+
+class BaseCommit(Shape, frozen=True):
+    """A commit of the base branch."""
+
+    status_check_rollup: BaseRollup | None
+
+
+class BaseObject(Shape, frozen=True):
+    """What has the name that was asked for; only a commit has a history."""
+
+    history: Nodes[BaseCommit] = Nodes(nodes=())
+
+
+class BaseRepository(Shape, frozen=True):
+    """The repository around it."""
+
+    object: BaseObject | None
+
+
+class BaseData(Shape, frozen=True):
+    """The answer to base_checks.graphql."""
+
+    repository: BaseRepository
 
 
 class Identity(NamedTuple):

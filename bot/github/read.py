@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
-from bot.github.checks import OnBase, on_base, rollup_of, wants_base
+from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
 from bot.github.documents import glances
 from bot.github.errors import Refused, TryLater
 from bot.github.failures import report_of
@@ -29,7 +29,6 @@ from bot.github.readings import (
     Repository,
 )
 from bot.github.shapes import (
-    BaseData,
     BranchData,
     IssueData,
     Page,

@@ -345,39 +345,6 @@ class PullData(Shape, frozen=True):
     repository: PullRepository
 
 
-# base_checks.graphql
-
-
-class BaseRollup(Shape, frozen=True):
-    """The first hundred checks of a commit of the base branch."""
-
-    contexts: Nodes[Told | None]
-
-
-class BaseCommit(Shape, frozen=True):
-    """A commit of the base branch."""
-
-    status_check_rollup: BaseRollup | None
-
-
-class BaseObject(Shape, frozen=True):
-    """What has the name that was asked for; only a commit has a history."""
-
-    history: Nodes[BaseCommit] = Nodes(nodes=())
-
-
-class BaseRepository(Shape, frozen=True):
-    """The repository around it."""
-
-    object: BaseObject | None
-
-
-class BaseData(Shape, frozen=True):
-    """The answer to base_checks.graphql."""
-
-    repository: BaseRepository
-
-
 # viewer.graphql and reply.graphql
 
 

@@ -6,14 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from bot.github.checks import OnBase, on_base, wants_base
+from bot.github.checks import BaseCommit, BaseRollup, OnBase, on_base, wants_base
 from bot.github.pulls import reading_of
 from bot.github.readings import PullReading
 from bot.github.shapes import (
     App,
-    BaseCommit,
     BaseRef,
-    BaseRollup,
     CheckSuite,
     Commit,
     Context,
