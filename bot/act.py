@@ -128,6 +128,12 @@ class Act:
                 return Outcome(touches=(_pull(session, number),))
             case actions.OpenPull(head=head, draft=draft):
                 return self._open_pull(session, head, draft, check)
+            case actions.MakeReady(number=number):
+                self._github.write.make_ready(session.repository, number)
+                return Outcome(touches=(_pull(session, number),))
+            case actions.RequestReview(number=number, reviewers=reviewers):
+                self._github.write.request_review(session.repository, number, reviewers)
+                return Outcome(touches=(_pull(session, number),))
             case actions.MergePull() as merge:
                 return self._merge(session, merge, check)
             case actions.Enqueue(number=number, sha=sha):

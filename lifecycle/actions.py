@@ -82,6 +82,21 @@ class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
     draft: bool = False
 
 
+class MakeReady(Struct, frozen=True, kw_only=True, tag="make_ready"):
+    """Make a draft a pull request that asks for its review."""
+
+    key: str
+    number: int
+
+
+class RequestReview(Struct, frozen=True, kw_only=True, tag="request_review"):
+    """Ask people and teams for their review."""
+
+    key: str
+    number: int
+    reviewers: tuple[str, ...]  #: Logins; a team is `owner/team`.
+
+
 class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
     """Say something on the issue or the pull request."""
 
@@ -215,6 +230,8 @@ Action = (
     | UpdateBranch
     | Rerun
     | OpenPull
+    | MakeReady
+    | RequestReview
     | Comment
     | Report
     | ReportCheck

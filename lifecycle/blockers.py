@@ -30,7 +30,11 @@ BLOCKERS: Final = (
     Blocker("ci_failing", ci(Ci.FAILING, Ci.SETTLING), "checks fail: {failed}"),
     Blocker("ci_pending", ci(Ci.PENDING, Ci.SETTLING), "{pending}"),
     Blocker("ci_failing", ci(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
-    Blocker("not_settled", ci(Ci.UNSETTLED), "it was pushed a moment ago and has no check yet"),
+    Blocker(
+        "not_settled",
+        ci(Ci.UNSETTLED),
+        "it was pushed or made ready a moment ago, and checks may still begin",
+    ),
     Blocker(
         "changes_requested",
         review(Review.CHANGES_REQUESTED),

@@ -127,6 +127,7 @@ class Check(Struct, frozen=True, kw_only=True):
     name: str
     state: CheckState
     required: bool = False
+    reported: bool = True  #: False: it is required, and nothing of it was ever seen here.
     url: str = ""
     log: str = ""  #: The tail of a failed one's log, without control characters.
     notes: str = ""  #: What it noted at lines of files, a line each.

@@ -62,7 +62,8 @@ class Policy(
     mode: Mode = Mode.PROPOSE
     auto_merge: AutoMerge = AutoMerge.WHEN_APPROVED
     merge_method: MergeMethod = MergeMethod.SQUASH  #: Another where the repository forbids it.
-    draft: bool = False  #: Whether pull requests are opened as drafts.
+    draft: bool = False  #: Whether pull requests are opened as drafts, until they are green.
+    reviewers: tuple[str, ...] = ()  #: Who is asked once it is green: logins, `owner/team`.
     report_seconds: float = 60.0  #: The least time between two edits of one report.
     check_run: bool = True  #: Whether a check run says the same on the head; Apps alone may.
     state_labels: bool = False  #: Whether the issue wears a label for its session's status.

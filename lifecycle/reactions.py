@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
+from lifecycle.drafts import ask_reviewers, make_ready
 from lifecycle.landing import (
     land,
     open_pull,
@@ -104,6 +105,8 @@ waits_on_people = both(
     talk(Talk.QUIET, Talk.ENDED, Talk.WAITING),
     ci(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
 )
+#: Somebody may look at it without looking in vain.
+to_review = both(pull(PullStage.OPEN), ci(Ci.PASSING, Ci.NONE))
 can_publish = both(at_rest, output(Output.UNPUSHED))
 can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push: what is said now is about what people see.
@@ -123,6 +126,8 @@ REACTIONS: Final = (
     Reaction("resume", UNDER_WAY, talk(Talk.ENDED, Talk.INTERRUPTED), resume),
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
+    Reaction("make_ready", ON_PULL, both(at_rest, pull(PullStage.DRAFT)), make_ready, each=True),
+    Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
     Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), take_in, each=True),
     Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),

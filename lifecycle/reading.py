@@ -96,6 +96,9 @@ def _ci(view: View, pull: Pull) -> Ci:
         return Ci.PENDING
     if view.held_checks:
         return Ci.HELD
+    readied = view.facts.done.get(view.ready_key)
+    if readied is not None and not view.passed(readied.at, view.policy.settle_seconds):
+        return Ci.UNSETTLED  # Checks that pass drafts over begin only now.
     if view.passes:
         return _PASSING
     if pull.checks_expected or pull.head_since is None:

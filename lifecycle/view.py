@@ -336,6 +336,11 @@ class View(Moment):
         return f"{_REMINDER}{len(self._requests) + len(self.past.broke_off)}"
 
     @property
+    def ready_key(self) -> str:
+        """The key of making this draft ready."""
+        return f"ready:{self.pull.number}" if self.pull else ""
+
+    @property
     def update_key(self) -> str:
         """The key of bringing the base into this head."""
         return f"update:{self.pull.base}:{self.pull.head}" if self.pull else ""

@@ -96,7 +96,13 @@ def checks_of(
     return (
         *sorted(checks, key=lambda check: check.id),
         *(
-            Check(id=f"required / {name}", name=name, state=CheckState.PENDING, required=True)
+            Check(
+                id=f"required / {name}",
+                name=name,
+                state=CheckState.PENDING,
+                required=True,
+                reported=False,
+            )
             for name in missing
         ),
     )

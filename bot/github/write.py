@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
@@ -30,9 +30,11 @@ class PullAnswer(Struct, frozen=True):
     """A pull request as REST tells it."""
 
     number: int
+    node_id: str
     state: str
     head: Side
     base: Side
+    draft: bool = False
 
 
 class Run(Struct, frozen=True):
@@ -147,6 +149,19 @@ class Writes:
                     refusal.status,
                 ) from refusal
             raise
+
+    def make_ready(self, repo: str, number: int) -> None:
+        """Make a draft ready for review; what is none is left as it is."""
+        pull = self._calls.get(repo, f"pulls/{number}", PullAnswer)
+        if pull.draft:
+            self._calls.graphql(repo, "ready", Raw, {"pull": pull.node_id})
+
+    def request_review(self, repo: str, number: int, reviewers: Iterable[str]) -> None:
+        """Ask people, and teams as `owner/team`, for a review; who is asked already stays so."""
+        people = [name for name in reviewers if "/" not in name]
+        teams = [name.rpartition("/")[2] for name in reviewers if "/" in name]
+        asked = {"reviewers": people, "team_reviewers": teams}
+        self._calls.do(repo, "POST", f"pulls/{number}/requested_reviewers", asked)
 
     def update_branch(self, repo: str, number: int, head: str) -> None:
         """Have GitHub merge the base into the branch of a pull request that is at `head`.

@@ -164,7 +164,11 @@ def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None
     pull = read(base_ref=rules, commits=checks(run(1, "lint"))).pull
     assert pull.checks_expected
     assert pull.checks[-1] == Check(
-        id="required / unit", name="unit", state=CheckState.PENDING, required=True
+        id="required / unit",
+        name="unit",
+        state=CheckState.PENDING,
+        required=True,
+        reported=False,
     )
     reported = read(base_ref=rules, commits=checks(run(1, "unit", is_required=True))).pull
     assert [check.required for check in reported.checks] == [True]

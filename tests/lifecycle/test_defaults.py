@@ -310,6 +310,7 @@ CHOICES = {
         says="",
         otherwise="1.00 USD",
     ),
+    "reviewers": Choice((), ("rob",), published(), asks("reviewers:"), says=False, otherwise=True),
     "delete_branch": Choice(True, False, MERGED, asks("branch:"), says=True, otherwise=False),
     "close_issue": Choice(True, False, MERGED, asks("issue:close"), says=True, otherwise=False),
     "require_review": Choice(

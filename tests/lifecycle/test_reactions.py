@@ -47,7 +47,18 @@ from tests.lifecycle.universe import (
 def test_what_follows_goes_out_in_this_order() -> None:
     assert [row.name for row in REACTIONS] == [
         *("start", "acknowledge", "hand_over", "begin_again", "restart"),
-        *("pass_on", "resume", "publish", "open_pull", "remind", "take_in", "rerun", "repair"),
+        *(
+            "pass_on",
+            "resume",
+            "publish",
+            "open_pull",
+            "make_ready",
+            "ask_reviewers",
+            "remind",
+            "take_in",
+            "rerun",
+            "repair",
+        ),
         *("address_review", "update", "update_asked", "resolve_conflict", "tell_findings"),
         *("reply", "stand_back", "tell_people", "call", "let_go", "warn", "park", "pause", "land"),
         *("tidy", "release", "stop", "give_back", "tell_the_end", "sum_up"),

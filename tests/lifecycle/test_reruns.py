@@ -117,7 +117,10 @@ def test_a_base_that_is_mended_gives_the_failure_back_to_the_agent() -> None:
 
 def test_no_checks_are_not_green_before_the_settle_time() -> None:
     fresh = decision(of({"checks": (), "head_since": ago(59)}))
-    assert "not_settled: it was pushed a moment ago and has no check yet" in fresh.blockers
+    assert (
+        "not_settled: it was pushed or made ready a moment ago, and checks may still begin"
+        in fresh.blockers
+    )
     assert decision(of({"checks": (), "head_since": ago(60)})).status is Status.REVIEW_PENDING
 
 

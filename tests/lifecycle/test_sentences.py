@@ -201,7 +201,7 @@ BLOCKED: dict[str, dict[str, Any]] = {
         "checks": (),
         "checks_expected": True,
     },
-    "not_settled: it was pushed a moment ago and has no check yet": {
+    "not_settled: it was pushed or made ready a moment ago, and checks may still begin": {
         "checks": (),
         "head_since": ago(5),
     },

@@ -126,7 +126,7 @@ def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        ({"kind": "stopp"}, "there is no 'stopp'; did you mean stop? known: agent, answer,"),
+        ({"kind": "stopp"}, "there is no 'stopp'; did you mean stop? known: agent, allow, answer,"),
         ({"kind": "help"}, "there is no 'help'"),
         ({"kind": "tell"}, "tell needs a text after it"),
         ({"kind": "budget", "text": "lots"}, "budget needs an amount in US dollars"),
@@ -172,7 +172,7 @@ def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body:
 
 def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
-    texts = {"tell": "x", "answer": "x", "budget": "+1", "agent": "ada"}
+    texts = {"tell": "x", "answer": "x", "budget": "+1", "agent": "ada", "allow": HEAD}
     for kind in ASKABLE:
         assert asked(site, session, key=kind, kind=kind, text=texts.get(kind, "")).is_success
     assert {kind for kind, _, _ in wishes(site, session)} == set(ASKABLE)

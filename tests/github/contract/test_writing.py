@@ -165,7 +165,7 @@ def test_a_fork_of_the_same_owner_is_another_repository(
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
     ends = {"head": {"sha": "a", "repo": {"id": 8}}, "base": {"sha": "b", "repo": {"id": 7}}}
-    listed = json.dumps([{"number": 4711, "state": "open", **ends}]).encode()
+    listed = json.dumps([{"number": 4711, "node_id": "P", "state": "open", **ends}]).encode()
     server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, listed)
     number = github.write.open_pull(repo.full_name, BRANCH, "main", "Retry", "", False)
     assert [pull.number for pull in repo.pulls] == [number]
@@ -268,3 +268,25 @@ def test_a_check_of_another_app_is_asked_for_again(
     run = pull.check("scan", conclusion="cancelled", app="scanner")
     github.write.rerun(pull.repo.full_name, [run.id])
     assert [again.attempt for again in pull.repo.checks.runs_of(pull.head)] == [2]
+
+
+def test_a_draft_is_made_ready_however_often_it_is_said(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
+    pull = repo.open_pull(BRANCH, title="Retry", by="wright", draft=True)
+    server.fail_next("POST", "graphql", 502, after=True, operation="markPullRequestReadyForReview")
+    with pytest.raises(TryLater):
+        github.write.make_ready(repo.full_name, pull.number)
+    github.write.make_ready(repo.full_name, pull.number)
+    assert not pull.draft
+
+
+def test_reviewers_are_asked_and_who_may_not_is_named(
+    github: GitHub, pull: Pull, repo: Repository
+) -> None:
+    for _ in range(2):
+        github.write.request_review(repo.full_name, pull.number, ("ann",))
+    assert [user.login for user in pull.requested] == ["ann"]
+    with pytest.raises(Refused, match="collaborator"):
+        github.write.request_review(repo.full_name, pull.number, ("wright",))

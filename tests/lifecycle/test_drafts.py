@@ -1,0 +1,89 @@
+"""Draft until green, by policy; reviewers are asked only when it is green."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle import actions as do
+from lifecycle.policy import Mode
+from lifecycle.status import CheckState, Status
+from tests.lifecycle.asking import AT_WORK, COMMIT, FAILED, decision, keys, of
+from tests.lifecycle.universe import NEXT, NOW, agent, ago, approval, check, done, pull
+
+PENDING = (check(CheckState.PENDING),)
+#: Required, and GitHub has heard nothing of it.
+EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
+
+
+def drafted(**given: Any) -> list[str]:
+    """What is done about a draft that is so."""
+    return [key for key in keys(of({"draft": True, **given}), draft=True) if key[:6] == "ready:"]
+
+
+def test_a_draft_is_made_ready_once_it_is_green() -> None:
+    assert drafted() == ["ready:34"]
+    assert drafted(checks=PENDING) == []
+    assert drafted(checks=FAILED) == []
+
+
+def test_a_draft_on_which_no_check_begins_is_made_ready_in_its_time() -> None:
+    assert drafted(checks=(), head_since=ago(59)) == []
+    assert drafted(checks=(), head_since=ago(60)) == ["ready:34"]
+    for waits in ({"checks": EXPECTED}, {"checks": (), "checks_expected": True}):
+        assert drafted(**waits, head_since=ago(59)) == []
+        assert decision(of({"draft": True, **waits, "head_since": ago(59)}), draft=True).recheck_at
+        assert drafted(**waits, head_since=ago(60)) == ["ready:34"]
+    assert drafted(checks=(*EXPECTED, *PENDING)) == []
+    assert drafted(checks=(), checks_complete=False) == []
+
+
+@pytest.mark.parametrize(
+    "given", [{"agent": AT_WORK}, {"work": COMMIT}], ids=["at work", "something to push"]
+)
+def test_a_draft_the_agent_is_not_done_with_stays_one(given: dict[str, Any]) -> None:
+    assert "ready:34" not in keys(of({"draft": True}, **given), draft=True)
+
+
+def test_what_a_person_made_a_draft_stays_one() -> None:
+    assert "ready:34" not in keys(of({"draft": True}))
+    assert "ready:34" not in keys(of({"draft": True}, done=done("ready:34")), draft=True)
+
+
+def test_what_was_just_made_ready_waits_for_the_checks_that_pass_drafts_over() -> None:
+    ready = {"verdicts": (approval(),)}
+    for checks in ((), (check(),)):
+        fresh = decision(
+            of({**ready, "checks": checks}, done=done("ready:34", seconds_ago=59)), mode=Mode.MERGE
+        )
+        assert fresh.status is Status.APPROVED
+        assert [line.partition(":")[0] for line in fresh.blockers] == ["not_settled"]
+        assert fresh.recheck_at == ago(-1)
+        later = of({**ready, "checks": checks}, done=done("ready:34", seconds_ago=60))
+        assert decision(later, mode=Mode.MERGE).status is Status.MERGEABLE
+
+
+def test_reviewers_are_asked_once_when_it_is_green() -> None:
+    reviewers = ("rob", "acme/core")
+    asked = [
+        a for a in decision(of({}), reviewers=reviewers).actions if isinstance(a, do.RequestReview)
+    ]
+    assert asked == [do.RequestReview(key="reviewers:34", number=34, reviewers=reviewers)]
+    again = of({"head": NEXT}, done=done("reviewers:34"))
+    assert "reviewers:34" not in keys(again, reviewers=reviewers)
+
+
+@pytest.mark.parametrize(
+    "pulls",
+    [{"checks": FAILED}, {"checks": PENDING}, {"draft": True}, {"checks": (), "head_since": NOW}],
+    ids=["red", "running", "draft", "not settled"],
+)
+def test_nobody_is_asked_to_review_what_is_not_green(pulls: dict[str, Any]) -> None:
+    assert "reviewers:34" not in keys(of(pulls), reviewers=("rob",))
+
+
+def test_each_of_several_is_made_ready_for_itself() -> None:
+    green, red = pull(draft=True), pull(number=35, branch="other", draft=True, checks=FAILED)
+    given = of({}, agent=agent())
+    assert "ready:34" in keys(replace(given, pulls=(green, red)), draft=True)
+    assert "ready:35" not in keys(replace(given, pulls=(green, red)), draft=True)
