@@ -1,8 +1,11 @@
 """Who we are at GitHub, as it is configured."""
 
+import os
+
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from config.load import Secrets
+from bot.redaction import Redaction
+from config.load import Secrets, secret_values
 from config.settings import Settings
 
 
@@ -15,5 +18,8 @@ def client(settings: Settings, secrets: Secrets) -> GitHub:
         owners=settings.github.allowed_owners,
     )
     return GitHub(
-        settings.github.api_url, credentials, mutation_seconds=settings.timing.mutation_seconds
+        settings.github.api_url,
+        credentials,
+        mutation_seconds=settings.timing.mutation_seconds,
+        redact=Redaction(secret_values(settings, secrets, os.environ)),
     )

@@ -22,6 +22,7 @@ from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.people import People
 from bot.prompts import Prompts
+from bot.redaction import Redaction
 from bot.redeliver import Redeliver
 from bot.retention import Busy, Retention
 from bot.sites import Sites, programs
@@ -38,7 +39,7 @@ from bot.web.health import Health
 from bot.web.serve import Server
 from bot.web.webhook import Limits
 from bot.wishes import Wishes
-from config.load import Secrets
+from config.load import Secrets, secret_values
 from config.settings import Settings
 from lifecycle.policy import Mode
 from runtimes import RUNTIMES
@@ -90,7 +91,8 @@ class App:
         )
         layout = Layout(settings.data)
         layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.store = Store(layout.database, clock=clock)
+        redact = Redaction(secret_values(settings, secrets, os.environ))
+        self.store = Store(layout.database, clock=clock, redact=redact)
         self.github = client(settings, secrets)
         path = os.environ.get("PATH", os.defpath)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime, path=path))
@@ -144,7 +146,7 @@ class App:
             self._may_speak,
         )
         self.engine = Engine(self.store, policy, clock, journal, self._doing.kick, identities.words)
-        self.archive = Archive(self.sites)
+        self.archive = Archive(self.sites, redact)
         agents = Agents(
             self.store,
             self.github,
@@ -207,7 +209,7 @@ class App:
                 page_token=secrets.page_token,
                 health=self.health,
                 settings=settings,
-                terminal=terminal(self.store, self.sites),
+                terminal=terminal(self.store, self.sites, redact),
                 limits=Limits(
                     body_bytes=settings.limits.webhook_bytes,
                     unverified_bytes=settings.limits.unverified_bytes,

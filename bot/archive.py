@@ -1,4 +1,4 @@
-"""Copies of what programs wrote about themselves, so that a lost home loses nothing.
+"""Copies of what programs wrote about themselves, so that a lost home loses nothing but secrets.
 
 ARCHIVE/SESSION/PATH       what stands at PATH below the folder of all runs, as far as it grew
 ARCHIVE/SESSION/PATH.1     what was there before it was cut or replaced; the next is `.2`
@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Live, Session
 from runtimes.agents.base import opened
@@ -30,8 +31,9 @@ _STEP_BYTES = 1024 * 1024
 class Archive:
     """Keeps, packs and puts back. May be used from any thread."""
 
-    def __init__(self, sites: Sites) -> None:
+    def __init__(self, sites: Sites, redact: Redaction) -> None:
         self._sites = sites
+        self._redact = redact
         self._sessions = sites.layout.sessions
         self._root = sites.layout.archive
         self._known: dict[str, dict[Path, tuple[int, int, int]]] = {}  # By session.
@@ -101,24 +103,31 @@ class Archive:
         copy = self._root / session / below
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _unpack(copy)
-        with opened(path) as source, copy.open("ab+") as out:
+        copy.touch(mode=0o600)
+        with opened(path) as source, copy.open("rb+") as out:
             begun = out.seek(0, os.SEEK_END)
-            if not _continues(source, out, begun):
+            if not self._continues(source, out, begun):
                 shutil.copyfile(copy, _free(copy))
                 begun = out.truncate(0)
-            source.seek(begun)
-            left = os.fstat(source.fileno()).st_size - begun
-            while left > 0 and (data := source.read(min(left, _STEP_BYTES))):
-                out.write(data)
-                left -= len(data)
+            size = os.fstat(source.fileno()).st_size
+            # A secret of which only the beginning had been written stands at the copy's end.
+            out.seek(max(0, begun - self._redact.longest))
+            for start in range(out.tell(), size, _STEP_BYTES):
+                out.write(self._masked(source, start, min(start + _STEP_BYTES, size), size))
 
+    def _continues(self, source: BinaryIO, copy: BinaryIO, begun: int) -> bool:
+        """Whether the source still begins with what was copied: longer, and the same at its end."""
+        start = max(0, begun - _TAIL_BYTES)
+        copy.seek(start)
+        return self._masked(source, start, begun, begun) == copy.read(begun - start)
 
-def _continues(source: BinaryIO, copy: BinaryIO, begun: int) -> bool:
-    """Whether the source still begins with what was copied: longer, and the same at its end."""
-    start = max(0, begun - _TAIL_BYTES)
-    source.seek(start)
-    copy.seek(start)
-    return source.read(begun - start) == copy.read(begun - start)
+    def _masked(self, source: BinaryIO, start: int, end: int, size: int) -> bytes:
+        """What a copy of `size` bytes has there; a secret may reach beyond it on both sides."""
+        longest = self._redact.longest
+        before = max(0, start - longest)
+        source.seek(before)
+        data = self._redact.masked(source.read(min(end + longest, size) - before))
+        return data[start - before : end - before]
 
 
 def _free(copy: Path) -> Path:

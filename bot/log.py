@@ -4,35 +4,28 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from lifecycle.text import plain
 
-#: Tokens are also made while the bot runs, so that nobody knows them beforehand.
-_CREDENTIAL = re.compile(
-    r"\b(?:gh[oprsu]_|github_pat_)\w{16,}|(?<=://)[^/@\s]+(?=@)"
-    r"|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}"
-)
+#: What stands in addresses and headers.
+_CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
 
 class Redacting(logging.Formatter):
-    """Writes a line as text or JSON, with every known secret replaced by its absence."""
+    """Writes a line as text or JSON, without what `redact` takes out and what looks like one."""
 
-    def __init__(self, secrets: Iterable[str], *, as_json: bool) -> None:
+    def __init__(self, redact: Callable[[str], str], *, as_json: bool) -> None:
         super().__init__()
-        # Longest first, so that a secret that holds another one goes whole.
-        self._secrets = sorted({s for s in secrets if len(s) >= 6}, key=len, reverse=True)
+        self._redact = redact
         self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
         if record.exc_info:
             message += "\n" + self.formatException(record.exc_info)
-        message = plain(message)
-        for secret in self._secrets:
-            message = message.replace(secret, "[secret]")
-        message = _CREDENTIAL.sub("[secret]", message)
+        message = _CREDENTIAL.sub("[secret]", self._redact(plain(message)))
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         if self._as_json:
             line = {"at": at, "level": record.levelname, "from": record.name, "message": message}
@@ -42,10 +35,10 @@ class Redacting(logging.Formatter):
         return f"{at} {record.levelname:<7} {record.name}: {body}"
 
 
-def set_up(level: str, *, as_json: bool, secrets: Iterable[str]) -> None:
+def set_up(level: str, *, as_json: bool, redact: Callable[[str], str]) -> None:
     """Send everything to standard error. Libraries that log each request are kept quiet."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Redacting(secrets, as_json=as_json))
+    handler.setFormatter(Redacting(redact, as_json=as_json))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -4,13 +4,12 @@ import logging
 import os
 import signal
 
-from msgspec import structs
-
 from bot import log as logs
 from bot.app import App
+from bot.redaction import Redaction
 from bot.store import StoreFailure
 from bot.web.serve import CannotListen
-from config.load import VARIABLES, Secrets
+from config.load import VARIABLES, Secrets, secret_values
 from config.settings import Settings
 from runtimes.base import RuntimeFailure
 
@@ -22,9 +21,8 @@ CANNOT_START = (CannotListen, OSError, RuntimeFailure, StoreFailure)
 
 def serve(settings: Settings, secrets: Secrets) -> None:
     """Run the bot until it is told to stop. Ends the process with 1 where it cannot, or lost."""
-    logs.set_up(
-        settings.log.level, as_json=settings.log.format == "json", secrets=structs.astuple(secrets)
-    )
+    redact = Redaction(secret_values(settings, secrets, os.environ))
+    logs.set_up(settings.log.level, as_json=settings.log.format == "json", redact=redact)
     for name in VARIABLES.values():
         # What is started from here (git, tmux, agents) has no business with them.
         os.environ.pop(name, None)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Store
 from runtimes.supervised import tail
@@ -17,7 +18,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
     log: Callable[[str], str]  #: The last lines it printed.
 
 
-def terminal(store: Store, sites: Sites) -> Terminal:
+def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
     """How the page shows a session's program."""
 
     def attach(id: str) -> str:
@@ -30,6 +31,6 @@ def terminal(store: Store, sites: Sites) -> Terminal:
         session = store.session(id)
         if session is None or not session.run:
             return ""
-        return tail(sites.layout.run(id, session.run) / "output.log")
+        return redact(tail(sites.layout.run(id, session.run) / "output.log"))
 
     return Terminal(attach=attach, log=output)

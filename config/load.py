@@ -119,6 +119,15 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     return tuple(wanted)
 
 
+def secret_values(
+    settings: Settings, secrets: Secrets, environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Every secret whose value is known: the bot's own, and those of `environ` agents are given."""
+    passed = {name for kind in settings.agent_types.values() for name in kind.pass_env}
+    given = [environ.get(name, "") for name in sorted(passed) if _SECRET_NAME.search(name)]
+    return tuple(filter(None, (*msgspec.structs.astuple(secrets), *given)))
+
+
 def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
     """The end of an error about an unknown word: what was probably meant, and what there is."""
     close = difflib.get_close_matches(word, list(choices), n=1)

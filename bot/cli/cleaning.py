@@ -1,5 +1,6 @@
 """What `cleanup` works on, made without a server, and what it shows."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,10 +12,12 @@ from bot.archive import Archive
 from bot.cli import given
 from bot.clock import utc_now
 from bot.layout import Layout
+from bot.redaction import Redaction
 from bot.releases import release
 from bot.retention import Item, Retention
 from bot.sites import Sites, programs
 from bot.store import Tenant, this_process
+from config.load import Secrets, secret_values
 from config.settings import Settings
 from lifecycle.text import plain
 from runtimes import RUNTIMES
@@ -25,7 +28,7 @@ _LEASE_SECONDS = 900.0
 
 
 @contextmanager
-def retention(settings: Settings, *, writing: bool) -> Iterator[Retention]:
+def retention(settings: Settings, secrets: Secrets, *, writing: bool) -> Iterator[Retention]:
     """Retention over the server's data folder, beside a running bot or without one.
 
     Where none runs, none begins meanwhile, and workspaces are released from here.
@@ -35,7 +38,7 @@ def retention(settings: Settings, *, writing: bool) -> Iterator[Retention]:
         runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
         base = settings.github.git_base
         sites = Sites(layout, settings.projects, base, lambda _: "", runtime, programs(settings))
-        archive = Archive(sites)
+        archive = Archive(sites, Redaction(secret_values(settings, secrets, os.environ)))
 
         def give_back(tenant: Tenant) -> None:
             session = store.session(tenant.id)

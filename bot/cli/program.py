@@ -301,7 +301,7 @@ def cleanup(
     from runtimes.base import RuntimeFailure
     from runtimes.workspaces.git import GitFailure
 
-    with cleaning.retention(given.settings(config), writing=not dry_run) as retention:
+    with cleaning.retention(*given.everything(config), writing=not dry_run) as retention:
         try:
             items = retention.plan() if dry_run else retention.apply(orphans=True)
         except (Busy, GitFailure, RuntimeFailure) as failure:

@@ -108,9 +108,11 @@ class Calls:
         timeout_seconds: float,
         clock: Callable[[], datetime],
         mutation_seconds: float = 0.0,
+        redact: Callable[[object], object] = lambda body: body,
     ) -> None:
         self._kit = Kit(api_url, timeout_seconds)
         self.clock = clock
+        self._redact = redact
         self._limits = Limits(clock, mutation_seconds)
         self.places = Places()
         self.tokens = Tokens(credentials, self._kit, self._installation_token, clock)
@@ -344,7 +346,7 @@ class Calls:
                 call.method,
                 url,
                 params=params,
-                json=call.body,
+                json=None if call.body is None else self._redact(call.body),
                 headers=headers,
                 stream=call.stream,
             ).raw_response

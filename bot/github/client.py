@@ -23,7 +23,8 @@ class GitHub:
     `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` bounds
     connecting, sending, the wait for an answer, and the answer's body, each. Two changes of one
     installation are `mutation_seconds` apart: the later one waits that long, no method waits longer
-    or repeats what it asked. All may be called from any thread.
+    or repeats what it asked. `redact` takes secrets out of what is sent. All may be called from any
+    thread.
     """
 
     def __init__(
@@ -33,9 +34,10 @@ class GitHub:
         *,
         timeout_seconds: float = 30.0,
         mutation_seconds: float = 0.0,
+        redact: Callable[[object], object] = lambda body: body,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._calls = Calls(api_url, credentials, timeout_seconds, clock, mutation_seconds)
+        self._calls = Calls(api_url, credentials, timeout_seconds, clock, mutation_seconds, redact)
         self.places = self._calls.places
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)

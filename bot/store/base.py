@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bot.store.errors import StoreClosed, StoreFailure, explained
 from bot.store.opening import open_reader
@@ -27,9 +27,16 @@ _TRIAL = "INSERT INTO trial (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SE
 class Base:
     """The file, its writer and its readers. May be used from any thread."""
 
-    def __init__(self, path: Path, writer: Writer | None, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        writer: Writer | None,
+        clock: Callable[[], datetime],
+        redact: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
         self.path = path
         self.clock = clock
+        self.redact = redact  #: Takes secrets out of what is to be compared with what is stored.
         #: Called with a session's id after what changed it is on disk, in the thread that wrote.
         self.on_change: list[Callable[[str], None]] = []
         self._writer = writer

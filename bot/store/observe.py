@@ -41,6 +41,7 @@ class Observing(Base):
         When pull requests were read is kept in any case; that alone is no change. Returns the
         sessions that changed. A sweep that saw nothing new writes nothing.
         """
+        observations = [self.redact(seen) for seen in observations]
         with self._read() as connection:
             news = _with_news(connection, observations)
         if not news:

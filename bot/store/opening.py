@@ -1,8 +1,9 @@
 """Opening the file: for the one that writes, and for those that read."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlite_utils import Database
@@ -19,10 +20,30 @@ CACHE_KB = 16_384
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
+class Redacted(sqlite3.Connection):
+    """A connection that writes no text as it is, but what `redact` makes of it."""
+
+    redact: Callable[[str], str] = staticmethod(str)
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        return super().execute(sql, self._clean(parameters))
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
+        return super().executemany(sql, map(self._clean, parameters))
+
+    def _clean(self, parameters: Any) -> Any:
+        if isinstance(parameters, Mapping):
+            return {name: self._clean_one(value) for name, value in parameters.items()}
+        return tuple(map(self._clean_one, parameters))
+
+    def _clean_one(self, value: Any) -> Any:
+        return self.redact(value) if isinstance(value, str) else value
+
+
+def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
     """The one connection that writes; makes the file (0600) and its tables where they are missing.
 
-    Raises `StoreUnusable` or another `StoreFailure`.
+    No text goes to disk but as `redact` has it. Raises `StoreUnusable` or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
@@ -35,7 +56,9 @@ def open_writer(path: Path) -> sqlite3.Connection:
             f"the database {path} cannot be made or written ({error.strerror}):"
             " give this user write access to the file and to its folder"
         ) from error
-    return _opened(path, "rw", _prepare_writer)
+    connection = _opened(path, "rw", _prepare_writer)
+    connection.redact = redact
+    return connection
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -63,9 +86,7 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _opened(
-    path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]
-) -> sqlite3.Connection:
+def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]) -> Redacted:
     try:
         connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -74,6 +95,7 @@ def _opened(
             isolation_level=None,
             check_same_thread=False,  # the writer is made in one thread and used in another
             cached_statements=256,
+            factory=Redacted,
         )
         try:
             connection.row_factory = sqlite3.Row

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from bot.store.agents import Agents
 from bot.store.deliveries import Deliveries
@@ -52,12 +53,19 @@ class Store(
     was committed. Every table has its methods in a file of its own.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        redact: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
         """Open the file, making it and bringing its tables up to date where needed.
 
-        Raises `StoreUnusable`, which says what is wrong with the file and what to do.
+        `redact` takes secrets out of texts and of what was seen. Raises `StoreUnusable`, which
+        says what is wrong with the file and what to do.
         """
-        super().__init__(path, Writer(open_writer(path), path), clock)
+        super().__init__(path, Writer(open_writer(path, redact), path), clock, redact)
 
     @classmethod
     def reading(cls, path: Path) -> "Store":

@@ -12,6 +12,7 @@ from bot.archive import Archive
 from bot.identities import Identities
 from bot.layout import Layout
 from bot.prompts import Prompts
+from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Recorded, Session
 from config.settings import AgentSettings, Project
@@ -85,7 +86,7 @@ class Site:
             {"shell": self.program},
         )
         nobody: Any = None
-        self.archive = Archive(self.sites)
+        self.archive = Archive(self.sites, Redaction())
         self.deaf = Deaf()
         watch: Any = self.deaf
         self.agents = Agents(

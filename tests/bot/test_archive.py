@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from bot.archive import Archive
+from bot.redaction import Redaction
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.claude import Claude
 from runtimes.agents.shell import Shell
 from tests.bot.site import Site
+
+SECRET = "s3cret-of-the-agent"
+REDACT = Redaction([SECRET])
 
 
 class Kept:
@@ -27,10 +31,10 @@ class Kept:
             file.write(text)
 
     def looks(self) -> None:
-        Archive(self.site.sites).keep(self.site.session)
+        Archive(self.site.sites, REDACT).keep(self.site.session)
 
     def packs(self) -> None:
-        Archive(self.site.sites).pack(self.site.id)
+        Archive(self.site.sites, REDACT).pack(self.site.id)
 
     def holds(self) -> dict[str, str]:
         """What is in the archive of the run, by name."""
@@ -56,8 +60,27 @@ def test_what_was_appended_is_copied_and_no_more(kept: Kept) -> None:
     assert kept.copy.stat().st_ino == before.st_ino
 
 
+def test_a_secret_is_archived_as_stars_however_it_came(kept: Kept) -> None:
+    kept.prints(f"key {SECRET}, {SECRET[:9]}")
+    kept.looks()
+    stars = "*" * len(SECRET)
+    assert kept.copy.read_text() == f"key {stars}, {SECRET[:9]}"
+    kept.prints(SECRET[9:])
+    kept.looks()
+    kept.prints(f" {'x' * 5000} ghs_{'a1B2' * 9}")
+    kept.looks()
+    assert kept.holds() == {"output.log": f"key {stars}, {stars} {'x' * 5000} {'*' * 40}"}
+
+
+def test_a_secret_at_the_edge_of_what_is_copied_at_once_is_found(kept: Kept) -> None:
+    before = "x" * (1024 * 1024 - 7)
+    kept.prints(f"{before}{SECRET} and more")
+    kept.looks()
+    assert kept.copy.read_text() == f"{before}{'*' * len(SECRET)} and more"
+
+
 def test_a_file_that_did_not_change_is_not_opened(kept: Kept) -> None:
-    archive = Archive(kept.site.sites)
+    archive = Archive(kept.site.sites, REDACT)
     kept.prints("one\n")
     archive.keep(kept.site.session)
     kept.copy.unlink()
@@ -110,7 +133,7 @@ def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None
 
 
 def test_of_what_is_packed_nothing_is_remembered(kept: Kept) -> None:
-    archive = Archive(kept.site.sites)
+    archive = Archive(kept.site.sites, REDACT)
     kept.prints("one\n")
     archive.keep(kept.site.session)
     assert archive._known
@@ -154,7 +177,7 @@ def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> Non
     log.parent.mkdir(parents=True)
     log.write_text("mine\n")
     kept.log.mkdir()
-    Archive(site.sites).keep_all(site.room.store.live())
+    Archive(site.sites, REDACT).keep_all(site.room.store.live())
     assert (site.layout.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
 
 
@@ -166,14 +189,14 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
     talks.mkdir(parents=True)
     for name in ("lost", "newer"):
         (talks / f"{name}.jsonl").write_text("said\n")
-    Archive(site.sites).keep(site.session)
+    Archive(site.sites, REDACT).keep(site.session)
     (talks / "lost.jsonl").write_text("cut")
-    Archive(site.sites).keep(site.session)
-    Archive(site.sites).pack(site.id)
+    Archive(site.sites, REDACT).keep(site.session)
+    Archive(site.sites, REDACT).pack(site.id)
     shutil.rmtree(home)
     talks.mkdir(parents=True)
     (talks / "newer.jsonl").write_text("said\nand more\n")
-    Archive(site.sites).put_back(site.id)
+    Archive(site.sites, REDACT).put_back(site.id)
     assert {path.name: path.read_text() for path in talks.iterdir()} == {
         "lost.jsonl": "cut",
         "newer.jsonl": "said\nand more\n",

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from bot import log as logs
 from bot.app import App
 from bot.journal import Step
+from bot.redaction import Redaction
 from config.load import load
 
 #: Commits and times differ from run to run; what is left names the kind of boundary.
@@ -63,7 +64,7 @@ class Mortal:
 def live(config: Path, crossed: Path) -> None:
     """One life: act until killed, or until told to end."""
     settings, secrets = load(config, os.environ)
-    logs.set_up("info", as_json=False, secrets=[])
+    logs.set_up("info", as_json=False, redact=Redaction())
     app = App(settings, secrets, journal=Mortal(crossed))
     signal.signal(signal.SIGTERM, lambda *_: app.end())
     app.start()

@@ -18,6 +18,7 @@ from bot import engine
 from bot import log as logs
 from bot.app import App
 from bot.journal import Step
+from bot.redaction import Redaction
 from config.load import load
 from lifecycle.decide import Decision, decide
 from lifecycle.facts import Facts
@@ -52,7 +53,7 @@ class Gate:
 
 def main() -> None:
     settings, secrets = load(Path(sys.argv[1]), os.environ)
-    logs.set_up("info", as_json=False, secrets=[])
+    logs.set_up("info", as_json=False, redact=Redaction())
     gate = Gate(Path(sys.argv[2]))
     app = App(settings, secrets, journal=gate.notes)
     with patch.object(engine, "decide", gate.decides):

@@ -1,0 +1,60 @@
+"""No secret goes where others read: known by its value, or by the form of GitHub's tokens."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+T = TypeVar("T")
+
+#: Tokens are also made while the bot runs, so that nobody knows them beforehand.
+_FORMS = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_", "github_pat_")
+_TOKEN = re.compile(r"\b(?:gh[oprsu]_|github_pat_)[\w.-]{16,}")
+_TOKEN_BYTES = re.compile(_TOKEN.pattern.encode())
+_LONGEST_TOKEN = 1024
+_SHORTEST = 6  # What is shorter is found in words.
+_LINE = 20
+_GONE = "[secret]"
+
+
+class Redaction:
+    """Takes secrets out of texts and values. May be used from any thread."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
+        # Longest first, so that a secret that holds another one goes whole.
+        self._known = sorted(known, key=len, reverse=True)
+        #: No secret has more bytes.
+        self.longest = max([_LONGEST_TOKEN, *(len(one.encode()) for one in known)])
+
+    def __call__(self, value: T) -> T:
+        """A text, or anything that can be written as JSON, without secrets."""
+        if isinstance(value, str):
+            return self._text(value)  # type: ignore[return-value]
+        text = msgspec.json.encode(value).decode()
+        safe = self._text(text)
+        return value if safe is text else msgspec.json.decode(safe, type=type(value))
+
+    def masked(self, data: bytes) -> bytes:
+        """As many bytes, with stars in place of secrets."""
+        for secret in map(str.encode, self._known):
+            data = data.replace(secret, b"*" * len(secret))
+        if not any(form.encode() in data for form in _FORMS):
+            return data
+        return _TOKEN_BYTES.sub(lambda found: b"*" * len(found[0]), data)
+
+    def _text(self, text: str) -> str:
+        for secret in self._known:
+            if secret in text:
+                text = text.replace(secret, _GONE)
+        return _TOKEN.sub(_GONE, text) if any(form in text for form in _FORMS) else text
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it may stand in texts, JSON and addresses; of a key with lines each of them."""
+    lines = [line for line in secret.splitlines() if len(line) >= _LINE and "-----" not in line]
+    for one in lines if "\n" in secret.strip() else [secret]:
+        yield from (one, json.dumps(one, ensure_ascii=False)[1:-1], quote(one, safe=""))

@@ -1,0 +1,44 @@
+"""No secret is written into the database, and what had one is no news the second time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.redaction import Redaction
+from bot.store import Observed, Store
+from lifecycle.facts import Agent
+from lifecycle.status import Activity
+from tests.store.conftest import Clock, Room
+
+SECRET = "hunter2-of-the-agent"
+
+
+@pytest.fixture
+def store(path: Path, clock: Clock) -> Iterator[Store]:
+    store = Store(path, clock=lambda: clock.now, redact=Redaction([SECRET]))
+    yield store
+    store.close()
+
+
+def files(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_a_secret_is_taken_out_of_what_was_seen(room: Room, store: Store, path: Path) -> None:
+    name = room.session(12)
+    room.decides(name, run=1, recheck_at=None)
+    agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=f"Is {SECRET} right?")
+    seen = Observed(session=name, run=1, agent=agent)
+    assert store.observe([seen], room.now) == [name]
+    assert store.observe([seen], room.now) == []
+    assert store.facts(name).agent.question == "Is [secret] right?"
+    assert SECRET.encode() not in files(path)
+
+
+def test_a_secret_is_taken_out_of_whatever_is_written(room: Room, store: Store, path: Path) -> None:
+    name = room.session(12)
+    room.decides(name, run=1, because=f"it said {SECRET}")
+    store.freeze("", SECRET)
+    assert SECRET.encode() not in files(path)
+    assert "it said [secret]" in str(store.history(name))
