@@ -29,6 +29,7 @@ class Edge:
         self.fails: Exception | None = None
         self.screens_fail: Exception | None = None
         self.unreadable: set[str] = set()
+        self.received: set[str] = set()  #: Marks of messages that an agent has read.
         self.reads = 0
 
     def handle(self, name: str) -> Handle:
@@ -55,6 +56,9 @@ class Edge:
                 says = edge.says.get(files.session, Agent(activity=Activity.ACTIVE, seen=now))
                 agent = replace(says, runtime=seen.runtime, program=seen.program)
                 return ended(seen, agent) or agent
+
+            def received(self, mark: str) -> bool:
+                return mark in edge.received
 
         return Reader()
 

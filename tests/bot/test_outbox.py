@@ -147,6 +147,16 @@ def test_what_was_done_and_not_marked_is_done_again_after_a_pause(
     assert CLOSE.key in facts(bench).done
 
 
+def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Bench) -> None:
+    def looks(due: Due) -> None:
+        bench.wanted = False  # Its agent asks something by now, and must not take it for an answer.
+
+    bench.was_done = looks  # type: ignore[method-assign]
+    bench.drains()
+    assert bench.did == []
+    assert facts(bench).pending == frozenset()
+
+
 def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
     effects: list[str] = []
 

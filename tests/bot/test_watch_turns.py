@@ -208,3 +208,29 @@ def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
     watch.sweep()
     watch.examine()
     assert room.store.live()[0].work.dirty is False
+
+
+def test_an_agent_is_looked_at_anew_just_before_a_message_is_pasted(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    watch.sweep()
+    assert the(room).activity is Activity.ACTIVE
+    edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, question="Delete it?")
+    assert not watch.received("widgets-1", "mw-1")
+    assert the(room).activity is Activity.WAITING_INPUT
+    edge.received.add("mw-1")
+    assert watch.received("widgets-1", "mw-1")
+
+
+@pytest.mark.parametrize(("seconds", "activity"), [(300, Activity.READY), (301, Activity.IDLE)])
+def test_ready_for_longer_than_five_minutes_is_idle(
+    room: Any, edge: Edge, watch: WatchAgents, seconds: float, activity: Activity
+) -> None:
+    running(room, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    watch.sweep()
+    room.clock.passes(seconds)
+    watch.sweep()
+    watch.examine()
+    assert the(room).activity is activity
