@@ -48,6 +48,22 @@ def test_a_new_request_after_a_repaired_run_gives_it_its_tries_again() -> None:
     life.reads(Status.CHANGES_REQUESTED)
 
 
+def breaks_off(life: Life, times: int) -> Life:
+    for _ in range(times):
+        life.agent_works().agent_exits(1).waits(60)
+    return life.agent_works()
+
+
+def test_a_pull_request_gives_a_run_its_tries_again() -> None:
+    life = breaks_off(Life(), 2).agent_commits().agent_rests()
+    breaks_off(life, 3).reads(Status.REVIEW_PENDING)
+
+
+def test_green_checks_give_a_run_its_tries_again() -> None:
+    life = breaks_off(Life().agent_commits().agent_rests(), 2).agent_rests().ci_passes()
+    breaks_off(life, 3).reads(Status.REVIEW_PENDING)
+
+
 @pytest.mark.parametrize("code", [1, None])
 def test_what_went_down_with_a_run_is_told_again(code: int | None) -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_exits(code).waits(6)
