@@ -1,0 +1,110 @@
+"""Sessions with just so much of something: so many tries, so long a silence, so much spent."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from lifecycle.facts import Doubt, Ended, Facts, Spending, Work
+from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
+from tests.lifecycle.universe import (
+    BASE,
+    BRANCH,
+    HEAD,
+    NEXT,
+    agent,
+    ago,
+    check,
+    done,
+    ended,
+    facts,
+    published,
+    pull,
+    thread,
+)
+
+
+def reported(seconds: float) -> Facts:
+    """A report went out so long ago and said something else."""
+    return facts(done=done("report:12:0:before", seconds_ago=seconds))
+
+
+def told(cause: str, times: float, **given: Any) -> Facts:
+    """A session whose agent was told of so many causes and pushed after each."""
+    causes = [cause.format(place, f"{place:040x}") + ":r1" for place in range(int(times))]
+    given["done"] = {**done(*causes, seconds_ago=550), **given.get("done", {})}
+    return published(**given)
+
+
+def red(times: float) -> Facts:
+    return told("tell:ci:{1}:{0}", times, pulls=(pull(checks=(check(CheckState.FAILED),)),))
+
+
+def in_conflict(times: float) -> Facts:
+    return told(f"tell:conflict:{BASE}:{{1}}", times, pulls=(pull(merge=Merge.CONFLICT),))
+
+
+def asked_for_changes(times: float) -> Facts:
+    return told("tell:review:{0}", times, pulls=(pull(threads=(thread(),)),))
+
+
+def broken_off(cause: str, times: float, lost: str) -> Facts:
+    """So many runs that broke off one after the other, and the one that did so now."""
+    runs = int(times) + 1
+    last = ended(1, 3600)
+    record = replace(last.exit, lost=lost) if last.exit else None
+    starts = done(*(f"start:{cause}:r{run}" for run in range(2, runs + 1)), seconds_ago=4000)
+    return facts(run=runs, agent=replace(last, run=runs, exit=record), done=starts)
+
+
+def unanswered(seconds: float) -> Facts:
+    """Told of requested changes so long ago, the agent rests and has pushed nothing."""
+    heard = done("tell:review:abc:r1", "heard:thread-comment:1:r1", seconds_ago=seconds)
+    push = done(f"push:{HEAD}", seconds_ago=9000)
+    return published(pulls=(pull(threads=(thread(),)),), done={**heard, **push})
+
+
+def doubtful(seconds: float, looks: float = 3) -> Facts:
+    doubt = Doubt(since=ago(seconds), evidence="tmux does not answer", looks=int(looks))
+    return facts(agent=agent(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN, doubt=doubt))
+
+
+def vanished(seconds: float) -> Facts:
+    gone = {"runtime": Probe.DEAD, "program": Probe.DEAD}
+    return facts(agent=agent(Activity.ACTIVE, seconds, **gone))
+
+
+def merged(seconds: float) -> Facts:
+    one = pull(state=PullState.MERGED, merged_at=ago(seconds))
+    return published(pulls=(one,), agent=agent(Activity.ACTIVE, 1))
+
+
+def over(seconds: float) -> Facts:
+    end = Ended(
+        status=Status.KILLED,
+        reason=Reason.MANUALLY_KILLED,
+        because="stopped by @alice",
+        at=ago(seconds),
+    )
+    return published(ended=end, done=done("stop:r1"))
+
+
+def waiting(seconds: float) -> Facts:
+    """Everything that is to be done was done so long ago."""
+    before = done(
+        *("start:first:r1", f"push:{HEAD}", f"pull:{BRANCH}"),
+        seconds_ago=seconds,
+    )
+    one = pull(head_since=ago(seconds))
+    return replace(published(pulls=(one,), agent=agent(seconds_ago=seconds)), done=before)
+
+
+def pushed(times: float) -> Facts:
+    """So many pushes within the hour, and one more commit."""
+    pushes = done(*(f"push:{place:040x}" for place in range(int(times))), seconds_ago=60)
+    return facts(work=Work(base=BASE, head=NEXT, dirty=False), done=pushes)
+
+
+def dollars(roof: str) -> Callable[[float], Facts]:
+    """A session that has spent so much under one roof."""
+    return lambda amount: facts(**{roof: Spending(cost_usd=amount)})
