@@ -20,6 +20,7 @@ from bot.leading import Leading
 from bot.limits import caps
 from bot.movers import Movers
 from bot.outbox import Outbox, Tries
+from bot.outsiders import Outsiders
 from bot.people import People
 from bot.prompts import Prompts
 from bot.redaction import Redaction
@@ -113,7 +114,15 @@ class App:
         self.watch_agents = WatchAgents(
             self.store, self.sites, policy, clock, journal, self._examine_soon
         )
-        people = People(self.github, clock)
+        bots = [f"{name.removesuffix('[bot]')}[bot]" for name in policy.bots]
+        people = People(
+            self.github,
+            clock,
+            {one.repository: (*one.people, *bots) for one in settings.projects.values()},
+        )
+        self.outsiders = Outsiders(
+            self.store, self.github, clock, self.leading.may_act, self._may_speak
+        )
         self.watch_pulls = WatchPulls(
             self.store,
             self.github,
@@ -179,7 +188,7 @@ class App:
             self._after_action,
         )
         repositories = frozenset(project.repository for project in settings.projects.values())
-        self.inbox = Inbox(self.store, repositories, self._delivered)
+        self.inbox = Inbox(self.store, repositories, self._delivered, policy.bots)
         self.watch_comments = WatchComments(
             self.github, self.inbox, settings.projects.values(), clock
         )
@@ -293,6 +302,7 @@ class App:
         done = self.watch_access.look_if_asked()
         done += self.watch_issues.read_touched()
         done += self.wishes.settle()
+        done += self.outsiders.tell()
         done += self.watch_pulls.read_touched()
         if done:
             self._visiting.kick()

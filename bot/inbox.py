@@ -1,24 +1,34 @@
 """What arrives: kept once, then turned into touches and wishes. Nothing is done about it here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 
 from bot.commands import parse
 from bot.events import EVENTS
 from bot.events.base import Outcome, RawComment
 from bot.store import RIGHTS, Accepted, Delivery, NewWish, Store, Touch
+from lifecycle.names import NAME
+
+#: What every comment of the bot's own has in it.
+OWN = f"<!-- {NAME}:key="
 
 
 class Inbox:
     """Takes deliveries in at the web's pace and reads them at the scheduler's."""
 
     def __init__(
-        self, store: Store, repositories: frozenset[str], kick: Callable[[], None]
+        self,
+        store: Store,
+        repositories: frozenset[str],
+        kick: Callable[[], None],
+        bots: Collection[str] = (),
     ) -> None:
         """`kick` says that there is something to process; it runs on the store's writer thread
-        after every commit, so it must only set a flag. `repositories` are `owner/name`.
+        after every commit, so it must only set a flag. `repositories` are `owner/name`; `bots` are
+        those that may ask for something, beside people.
         """
         self._store = store
+        self._bots = {name.removesuffix("[bot]").casefold() for name in bots}
         # GitHub's names are the same in any case; a configured one may be spelled otherwise.
         self._repositories = {name.casefold(): name for name in repositories}
         self._kick = kick
@@ -64,8 +74,7 @@ class Inbox:
         return (*(Touch(repository=name, subject=RIGHTS) for name in ours), *touches)
 
     def _wishes(self, comment: RawComment | None) -> tuple[NewWish, ...]:
-        # Only people ask for things: two bots that answer each other would never end.
-        if comment is None or comment.author_type != "User":
+        if comment is None or not self._may_ask(comment):
             return ()
         repository = self._known(comment.repository, comment.repository_id)
         if not repository:
@@ -83,6 +92,17 @@ class Inbox:
             )
             for line, parsed in enumerate(parse(comment.body))
         )
+
+    def _may_ask(self, comment: RawComment) -> bool:
+        """Whether a person wrote it, or a bot that is listed: two that answer each other never end.
+
+        What carries a key of the bot's own is an answer of it, or a copy of one; with a token the
+        bot writes in the name of a person.
+        """
+        if OWN in comment.body:
+            return False
+        name = comment.author.removesuffix("[bot]").casefold()
+        return comment.author_type == "User" or name in self._bots
 
     def _known(self, repository: str, id: int) -> str:
         """A repository as it is configured; empty for one that is none of ours.

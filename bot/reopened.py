@@ -20,7 +20,7 @@ def wish_to_restore(
     opened = reading.reopened
     if session.ended is None or opened is None:
         return None
-    if not people.may_write(session.repository, opened.actor, fresh=True):
+    if not people.may_steer(session.repository, opened.actor, fresh=True):
         log.warning("%s: not restored: @%s may not write", session.id, opened.actor)
         return None
     number = reading.issue.number

@@ -120,6 +120,6 @@ def _session_of(store: Store, touch: Touch) -> str | None:
         return store.session_of_pull(touch.repository, int(name))
     if kind == "branch":
         return store.session_of_branch(touch.repository, name)
-    if kind == "repository":
-        return None
-    return store.session_of_sha(touch.repository, name)
+    if kind == "sha":
+        return store.session_of_sha(touch.repository, name)
+    return None  # It is about a whole repository.

@@ -17,7 +17,7 @@ from bot.journal import Journal, Step
 from bot.people import People
 from bot.reopened import wish_to_restore
 from bot.retries import Retries
-from bot.store import DueTouch, NewSession, NewWish, Observed, Session, Store, Touch
+from bot.store import DueTouch, NewSession, NewWish, Observed, Outsider, Session, Store, Touch
 from bot.watch_pulls import WatchPulls
 from config.load import nearest
 from config.settings import Project
@@ -233,7 +233,12 @@ class WatchIssues:
         """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""
         if put is None:
             return "nobody is known to have put the label on"
-        if not self._people.may_write(repository, put.actor, fresh=True):
+        if not self._people.may_steer(repository, put.actor, fresh=True):
+            number = reading.issue.number
+            self._store.turn_away(
+                Outsider(repository=repository, issue=number, login=put.actor, number=number),
+                self._clock(),
+            )
             return f"@{put.actor}, who put the label on, may not write to the repository"
         return self._edited(repository, reading, put.at)
 
@@ -241,7 +246,7 @@ class WatchIssues:
         """Who changed the text since then and may not; empty: nobody."""
         for edit in reading.edits:
             # GitHub tells whole seconds: what happened in the same one may have come after.
-            if edit.at >= since and not self._people.may_write(repository, edit.actor):
+            if edit.at >= since and not self._people.may_steer(repository, edit.actor):
                 return f"@{edit.actor}, who may not write, edited it after that"
         return ""
 

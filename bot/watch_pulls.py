@@ -15,7 +15,7 @@ from bot.journal import Journal, Step
 from bot.people import People
 from bot.reopened import wish_to_restore
 from bot.retries import Retries
-from bot.store import DueTouch, Observed, Session, Store, Touch
+from bot.store import DueTouch, Observed, Outsider, Session, Store, Touch
 from config.settings import Project
 from lifecycle.backoff import delay
 from lifecycle.facts import Check, Pull, Push, Remark, Thread, Verdict
@@ -183,6 +183,7 @@ class WatchPulls:
                 self._reopened(before, reading)
             known[number] = self._complete(before, reading, earlier)
         pulls = tuple(known[number] for number in sorted(known))
+        self._turn_away(before, pulls)
         changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
         if changed:
             self._journal(Step.OBSERVED, session)
@@ -191,6 +192,25 @@ class WatchPulls:
             return None
         self._unknown[session] = self._unknown.get(session, 0) + 1
         return timedelta(seconds=delay(self._unknown[session], *_MERGE_UNKNOWN))
+
+    def _turn_away(self, session: Session, pulls: Iterable[Pull]) -> None:
+        """Whose reviews and comments count for nothing is told so, once."""
+        for pull in pulls:
+            said = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
+            said += [one.remark for one in pull.verdicts if one.remark]
+            named = {one.author for one in said if not one.allowed}
+            named |= {one.author for one in pull.verdicts if not one.allowed}
+            ours = {one.author for one in said if one.bot or one.own} | {self._github.read.me(), ""}
+            for login in sorted(named - ours):
+                if self._people.may_steer(session.repository, login):
+                    continue  # What was made of their words by another counts for nothing.
+                outsider = Outsider(
+                    repository=session.repository,
+                    issue=session.issue.number,
+                    login=login,
+                    number=pull.number,
+                )
+                self._store.turn_away(outsider, self._clock())
 
     def _reopened(self, session: Session, reading: PullReading) -> None:
         """Who opens a pull request again wants its session back."""
@@ -288,7 +308,7 @@ class WatchPulls:
         """
         editor = reading.edited_by.get(remark.id, remark.author)
         people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
-        return all(self._people.may_write(repository, login) for login in people)
+        return all(self._people.may_steer(repository, login) for login in people)
 
     def _said(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
         if remark.own:

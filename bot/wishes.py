@@ -11,7 +11,7 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.people import People
 from bot.retries import Retries
-from bot.store import NewWish, Session, Store
+from bot.store import NewWish, Outsider, Session, Store
 from bot.watch_issues import WatchIssues
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,11 @@ class Wishes:
     def _settle(self, wish: NewWish) -> None:
         session = self._session_of(wish)
         if not self._may(wish, fresh=wish.kind in ("merge", "start")):
-            # Said to nobody: strangers could otherwise make the bot talk.
+            about = session.issue.number if session else wish.number
+            outsider = Outsider(
+                repository=wish.repository, issue=about, login=wish.actor, number=wish.number
+            )
+            self._store.turn_away(outsider, self._clock())
             self._store.refuse_wish(wish.key, f"@{wish.actor} may not write to the repository")
             log.warning("%s: %s by @%s refused", wish.key, wish.kind, wish.actor)
         elif session is not None:
@@ -98,9 +102,11 @@ class Wishes:
         self._store.refuse_wish(wish.key, why)
 
     def _may(self, wish: NewWish, *, fresh: bool) -> bool:
-        return from_here(wish.actor) or self._people.may_write(
-            wish.repository, wish.actor, fresh=fresh
-        )
+        if from_here(wish.actor):
+            return True
+        # A merge wants the right to write itself, whoever is listed.
+        ask = self._people.may_write if wish.kind == "merge" else self._people.may_steer
+        return ask(wish.repository, wish.actor, fresh=fresh)
 
     def _session_of(self, wish: NewWish) -> Session | None:
         found = self._store.session_of_pull(wish.repository, wish.number)

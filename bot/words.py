@@ -31,6 +31,10 @@ TOPICS: Final[Mapping[str, str]] = {
         "`{kind}` was not done: no session works on this. Put the label on the issue, or write "
         "`/mergewright start` there, to have an agent work on it."
     ),
+    "outsider": (
+        "{login}: nothing is done about this. Mergewright works for people who may write to this "
+        "repository; one of them has to put the label on, or to say it."
+    ),
     "not_started": "No agent was started: {why}.",
 }
 

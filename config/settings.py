@@ -72,6 +72,7 @@ class Project(Table, frozen=True, kw_only=True):
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
     #: Who of several agents gets a new session: who is least busy, or who had the requester's last.
     affinity: Literal["none", "last"] = "none"
+    people: tuple[str, ...] = ()  #: Who may steer besides those who may write to it.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail at random.
 
 

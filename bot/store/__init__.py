@@ -14,6 +14,7 @@ from bot.store.history import BOT
 from bot.store.incidents import Incident
 from bot.store.judgements import Kept
 from bot.store.lease import this_process
+from bot.store.outsiders import Outsider
 from bot.store.places import KnownPlace
 from bot.store.retention import Tenant
 from bot.store.store import Store
@@ -61,6 +62,7 @@ __all__ = [
     "NewWish",
     "Observed",
     "Ordered",
+    "Outsider",
     "Queued",
     "Recorded",
     "Session",

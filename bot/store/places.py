@@ -15,7 +15,7 @@ _FORGET = "DELETE FROM repositories WHERE id = :id OR name = :name"
 _LEARN = """INSERT INTO repositories (id, name, now, archived)
     VALUES (:id, :name, :now, :archived)"""
 #: What is kept by a repository's name.
-_TABLES = ("sessions", "session_pulls", "wishes", "touches", "usage")
+_TABLES = ("sessions", "session_pulls", "wishes", "touches", "usage", "outsiders")
 _MOVE = "UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"
 _WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
     WHERE id IN live AND repository = :name RETURNING id"""

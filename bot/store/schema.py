@@ -240,6 +240,17 @@ WHOLE_LIFECYCLE = (
         now TEXT NOT NULL,
         archived INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1))
     ) STRICT""",
+    # Whose word does not count: told once for an issue.
+    """CREATE TABLE outsiders (
+        repository TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        login TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        at REAL NOT NULL,
+        told REAL,
+        PRIMARY KEY (repository, issue, login)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX outsiders_untold ON outsiders (at) WHERE told IS NULL",
     # How far something that grows elsewhere was looked at.
     """CREATE TABLE marks (
         name TEXT PRIMARY KEY,

@@ -17,6 +17,7 @@ from bot.store.metadata import Metadata
 from bot.store.observe import Observing
 from bot.store.opening import check_version, open_guest, open_writer
 from bot.store.outbox import Outbox
+from bot.store.outsiders import Outsiders
 from bot.store.places import Places
 from bot.store.retention import Retaining
 from bot.store.rows import utc_now
@@ -43,6 +44,7 @@ class Store(
     Freezes,
     Metadata,
     Incidents,
+    Outsiders,
     Places,
     Retaining,
     Lease,

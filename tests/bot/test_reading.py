@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
 from bot.github.readings import Edit
+from bot.people import People
 from bot.replay import Effect, Recording, effects
 from bot.store import NewSession, NewWish
 from lifecycle.actions import Comment
@@ -162,6 +163,22 @@ def test_a_wish_of_a_stranger_is_refused(bench: Bench) -> None:
     bench.wishes.settle()
     assert bench.store.session("widgets-12").wishes == ()
     assert bench.store.new_wishes() == []
+    assert [one.login for one in bench.store.untold()] == ["mallory"]
+
+
+def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) -> None:
+    github: Any = bench.github
+    listed = People(github, bench.room.clock, {"Acme/Widgets": ["Mallory"]})
+    assert listed.may_steer(REPOSITORY, "mallory")
+    assert not listed.may_steer("acme/gears", "mallory")
+    assert not listed.may_write(REPOSITORY, "mallory")
+    bench.wishes._people = listed
+    bench.room.session()
+    for kind in ("pause", "merge"):
+        asked = replace(wish(f"comment:{kind}", "mallory", bench.room.clock()), kind=kind)
+        bench.store.add_wish(asked)
+    bench.wishes.settle()
+    assert [one.kind for one in bench.store.session("widgets-12").wishes] == ["pause"]
 
 
 @pytest.mark.parametrize(("by", "wished"), [("rob", [("start", "rob")]), ("mallory", [])])
@@ -222,5 +239,6 @@ def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
     webhook = Recording(event="repository", body=json.dumps(body).encode())
     assert effects(bench.store, frozenset({REPOSITORY}), webhook) == [
-        Effect(what=f"look again at {REPOSITORY} repository:", session="")
+        Effect(what=f"look again at {REPOSITORY} {subject}", session="")
+        for subject in ("rights:", "repository:")
     ]

@@ -65,6 +65,9 @@ def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> 
     (pull,) = bench.reads()
     assert [remark.allowed for remark in pull.comments] == [True] + [False] * 4 + [True]
     assert [verdict.allowed for verdict in pull.verdicts] == [True, False, False]
+    assert [(one.login, one.issue, one.number) for one in bench.store.untold()] == [
+        ("mallory", 12, 34)
+    ]
 
 
 def test_a_log_that_does_not_come_hides_a_failed_check_only_for_a_few_tries(bench: Bench) -> None:

@@ -75,12 +75,13 @@ def test_help_is_answered_where_no_session_works(talk: Talk) -> None:
     assert [body for _, body, _ in talk.said] == ["What can be said: all of this."]
 
 
-def test_strangers_cannot_make_the_bot_talk(talk: Talk) -> None:
+def test_strangers_cannot_make_the_bot_talk_but_once(talk: Talk) -> None:
     for kind in ("help", "stop", "start"):
         talk.wish(kind, actor="mallory")
     assert talk.said == []
     assert talk.store.new_wishes() == []
     assert talk.store.sessions() == []
+    assert [(one.issue, one.login) for one in talk.store.untold()] == [(12, "mallory")]
 
 
 def test_where_nothing_may_be_written_a_wish_is_settled_in_silence(talk: Talk) -> None:

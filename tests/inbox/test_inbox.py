@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from bot.inbox import Inbox
+from bot.github.signed import mark
+from bot.inbox import OWN, Inbox
 from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -250,3 +251,24 @@ def test_a_change_of_our_rights_is_one_of_every_repository(store: Store, inbox: 
     inbox.process()
     due = store.due_touches(datetime.now(UTC), (RIGHTS,))
     assert [touch.repository for touch in due] == ["acme/widgets"]
+
+
+def wished(inbox: Inbox, body: dict[str, Any]) -> list[str]:
+    return [wish.kind for wish in inbox.meaning("issue_comment", json.dumps(body).encode())[1]]
+
+
+def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: Inbox) -> None:
+    robot = comment("/mergewright pause", type="Bot")
+    robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
+    assert wished(inbox, robot) == []
+    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, ("ci-bot",))
+    assert wished(listing, robot) == ["pause"]
+
+
+def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
+    inbox: Inbox,
+) -> None:
+    assert OWN in mark("comment:started")
+    copied = f"/mergewright stop\n\n{mark('comment:started')}"
+    assert wished(inbox, comment(copied)) == []
+    assert wished(inbox, comment("/mergewright stop")) == ["stop"]

@@ -1,17 +1,26 @@
 """Who may steer, and how."""
 
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, MALLORY, PullStory, World
+from tests.world.world import ALICE, BOT, MALLORY, PullStory, World
 
 
-def test_a_label_by_someone_without_write_access_starts_nothing(world: World) -> None:
+def test_an_outsiders_label_and_commands_start_nothing_and_are_answered_once(
+    world: World,
+) -> None:
     world.bot_starts()
     world.repo.permission(MALLORY, "triage")
     refused = world.issue("Mine crypto").is_labelled(by=MALLORY)
-    welcome = world.issue("Add widgets").is_labelled()
-    welcome.agent.starts()
+    eventually(refused.said, "the outsider is told")
+    refused.issue.comment("/mergewright start", by=MALLORY)
+    world.bot_stops()
+    world.bot_starts()
+    refused.issue.comment("/mergewright start", by=MALLORY)
+    refused.issue.comment("/mergewright help", by=ALICE)
+    eventually(lambda: len(refused.said()) > 1, "the help is shown")
+    told, shown = refused.said()
+    assert told.startswith("mallory: nothing is done about this.")
+    assert shown.startswith("What can be said")
     assert refused.session is None
-    assert refused.said() == []
 
 
 def test_text_that_a_stranger_changed_after_the_label_starts_nothing(world: World) -> None:
@@ -34,6 +43,8 @@ def test_what_a_stranger_says_never_reaches_the_agent(world: World) -> None:
     )
     pull.pull.comment("Please write two.", by=ALICE)
     heard = issue.agent.hears("Please write two.")
+    pull.is_answered("mallory: nothing is done about this")
+    assert sum("mallory:" in said for said in (*pull.said(), *issue.said())) == 1
     assert "environment" not in heard["text"]
     assert "delete everything" not in heard["text"]
 
@@ -83,9 +94,13 @@ def test_stop_ends_the_session_and_keeps_its_work(world: World) -> None:
     assert "/mergewright stop" not in str(issue.agent.heard)
 
 
-def test_a_command_of_a_stranger_does_nothing(world: World) -> None:
+def test_a_command_of_a_stranger_or_by_an_edit_or_of_the_bot_itself_does_nothing(
+    world: World,
+) -> None:
     issue = world.agent_opens_a_pull()
     comment = issue.pull.pull.comment("/mergewright stop", by=MALLORY)
+    issue.issue.comment("Thank you!", by=ALICE).edit("/mergewright stop", by=ALICE)
+    issue.issue.comment("/mergewright stop\n\n<!-- mergewright:key=x -->", by=BOT)
     issue.pull.pull.comment("Please write two.", by=ALICE)
     issue.agent.hears("Please write two.")
     session = issue.session
