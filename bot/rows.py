@@ -9,6 +9,7 @@ from bot import plain
 from bot.layout import run_name
 from bot.store import Queued, Session
 from lifecycle.facts import Pull
+from lifecycle.reasons import advice_on
 from lifecycle.status import CheckState
 
 
@@ -63,6 +64,7 @@ class Row(Struct, frozen=True, kw_only=True):
     activity: str
     because: str
     reason: str
+    remedy: str  #: What people can do about it; empty: nothing is wrong.
     blockers: tuple[str, ...]
     requester: str
     agent: str  #: The identity at work; empty: none was given to it.
@@ -94,6 +96,7 @@ def row_of(session: Session, queued: Queued | None = None) -> Row:
         activity=session.activity,
         because=plain.line(session.because),
         reason=session.reason,
+        remedy=advice_on(session.reason),
         blockers=tuple(plain.line(blocker.partition(": ")[2]) for blocker in session.blockers),
         requester=session.requester,
         agent=session.agent_name,

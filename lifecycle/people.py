@@ -6,7 +6,7 @@ from lifecycle import actions as do
 from lifecycle.budgets import nearly
 from lifecycle.messages import Judged
 from lifecycle.names import CALLS_PEOPLE
-from lifecycle.reasons import ADVICE, Priority
+from lifecycle.reasons import ADVICE, Priority, advice_on
 from lifecycle.status import Status
 
 
@@ -153,6 +153,6 @@ def _explained(judged: Judged) -> dict[str, str]:
     return {
         "session": judged.view.facts.session,
         "because": judged.because,
-        "remedy": advice.remedy if advice else "",
+        "remedy": advice_on(judged.reason),
         "priority": (advice.priority if advice else Priority.INFO).value,
     }

@@ -1,5 +1,6 @@
 """What people can do about a reason, and whether trying again can help."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -22,8 +23,14 @@ class Advice(NamedTuple):
     retryable: bool
     priority: Priority = Priority.ACTION
 
+    @property
+    def text(self) -> str:
+        """The remedy, and that a retry may help, where one can be asked for and may."""
+        asked_for = self.retryable and self.priority is not Priority.INFO
+        return f"{self.remedy} A retry may help without that." if asked_for else self.remedy
 
-ADVICE: Final = {
+
+ADVICE: Final[Mapping[str, Advice]] = {
     Reason.PROVIDER_EXIT: Advice(
         "Read the agent's last words in its log, mend what they name, and put the label on again.",
         True,
@@ -116,3 +123,9 @@ ADVICE: Final = {
         "Free memory on the machine; it starts by itself once there is room.", True, Priority.INFO
     ),
 }
+
+
+def advice_on(reason: str) -> str:
+    """What people are told to do about a reason; empty: nothing is wrong."""
+    advice = ADVICE.get(reason)
+    return advice.text if advice else ""

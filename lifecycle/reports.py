@@ -10,7 +10,7 @@ from lifecycle import actions as do
 from lifecycle.judging import blocking
 from lifecycle.keys import fingerprint
 from lifecycle.messages import Judged
-from lifecycle.reasons import ADVICE
+from lifecycle.reasons import advice_on
 from lifecycle.status import Activity, PullState, Status
 from lifecycle.view import View
 from lifecycle.wishes import WISHES
@@ -75,7 +75,7 @@ def _outdated(view: View, place: str, *says: str) -> _Edit | None:
 
 
 def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:
-    facts, advice = judged.view.facts, ADVICE.get(judged.reason)
+    facts = judged.view.facts
     asks = judged.status is Status.NEEDS_INPUT and facts.agent.activity is Activity.WAITING_INPUT
     return do.Standing(
         session=facts.session,
@@ -86,7 +86,7 @@ def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:
         pull=judged.view.pull.number if judged.view.pull else None,
         blockers=blockers,
         question=facts.agent.question if asks else "",
-        remedy=advice.remedy if advice else "",
+        remedy=advice_on(judged.reason),
         cost=_cost(judged.view),
         commands=TOLD[judged.status],
     )

@@ -18,7 +18,7 @@ from lifecycle.judging import judge
 from lifecycle.lives import RESTORABLE, RESTORES
 from lifecycle.messages import Answer, Judged
 from lifecycle.policy import AutoMerge, MergeMethod, Policy
-from lifecycle.reasons import ADVICE
+from lifecycle.reasons import advice_on
 from lifecycle.status import TERMINAL, Merge, PullState, Reason, Status
 
 S = Status
@@ -252,11 +252,10 @@ def _refusal(row: Wishing, wish: Wish, before: Judged, heeded: list[Wish], facts
 
 
 def _say(sentence: str, judged: Judged, wish: Wish) -> str:
-    advice = ADVICE.get(judged.reason)
     given = {
         "status": judged.status.value,
         "because": judged.because,
-        "remedy": advice.remedy if advice else "",
+        "remedy": advice_on(judged.reason),
         "blockers": "".join(f"\n- {blocker}" for blocker in judged.blockers),
         "budget": f"\n- {left(judged.view)}",
         "text": wish.text,

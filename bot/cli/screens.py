@@ -19,8 +19,8 @@ from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
 from lifecycle.pauses import frozen_by
 from lifecycle.policy import Mode, Policy
-from lifecycle.reasons import ADVICE
-from lifecycle.status import TERMINAL, CheckState, Reason, Status
+from lifecycle.reasons import advice_on
+from lifecycle.status import TERMINAL, CheckState, Status
 from lifecycle.text import plain
 from runtimes.workspaces.mirror import Preserved
 
@@ -114,7 +114,7 @@ def detail(
         add(rows, "gave up", f"{key}: {failure.detail}")
     return Group(
         _headline(session.id, session.status, session.because),
-        _remedy(session.status, session.reason),
+        _remedy(session.reason),
         *_list("it is not merging because", session.blockers),
         rows,
         Text("\nhistory", "dim"),
@@ -161,7 +161,7 @@ def verdict(
     again = f"in {age(now, decision.recheck_at)}" if decision.recheck_at else "when a fact changes"
     return Group(
         _headline(facts.session, decision.status, decision.because),
-        _remedy(decision.status, decision.reason),
+        _remedy(decision.reason),
         Text("facts", "dim"),
         rows,
         *_list("it is not merging because", decision.blockers),
@@ -257,9 +257,9 @@ def _headline(name: str, status: str, because: str) -> Text:
     return Text.assemble((name, "bold"), " ", (status, colour(status)), f"  {plain(because)}")
 
 
-def _remedy(status: str, reason: str) -> Text:
-    advice = ADVICE.get(Reason(reason)) if status in _ATTENTION else None
-    return Text(f"{advice.remedy}\n" if advice else "")
+def _remedy(reason: str) -> Text:
+    advice = advice_on(reason)
+    return Text(f"{advice}\n" if advice else "")
 
 
 def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:

@@ -49,7 +49,7 @@ def test_needs_input_and_stuck_call_people() -> None:
 
 
 def test_every_reason_says_how_soon_people_have_to_look() -> None:
-    by: dict[Priority, set[Reason]] = {priority: set() for priority in Priority}
+    by: dict[Priority, set[str]] = {priority: set() for priority in Priority}
     for reason, advice in ADVICE.items():
         by[advice.priority].add(reason)
     assert by[Priority.URGENT] == {

@@ -10,7 +10,7 @@ from lifecycle.decide import decide
 from lifecycle.facts import Agent, Facts, Frozen, Spending
 from lifecycle.pauses import PAUSES, frozen_by
 from lifecycle.policy import Mode, Policy
-from lifecycle.reasons import ADVICE
+from lifecycle.reasons import advice_on
 from lifecycle.signals import Talk
 from lifecycle.status import Activity, CheckState, PullState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, decision, keys
@@ -53,7 +53,7 @@ def test_it_is_paused_and_says_why(given: Facts, reason: Reason, why: str, key: 
     told = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
     assert [comment.key for comment in told] == ([f"comment:{key}"] if key else [])
     for comment in told:
-        assert comment.values["remedy"] == ADVICE[reason].remedy
+        assert comment.values["remedy"] == advice_on(reason)
         assert comment.values["because"] == why
 
 

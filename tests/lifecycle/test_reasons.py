@@ -6,7 +6,7 @@ from lifecycle import actions as do
 from lifecycle.decide import decide
 from lifecycle.facts import Facts
 from lifecycle.policy import Policy
-from lifecycle.reasons import ADVICE
+from lifecycle.reasons import ADVICE, Priority, advice_on
 from lifecycle.status import Reason, Status
 from tests.lifecycle.test_escalations import STANDS
 from tests.lifecycle.test_signals import BECAUSE
@@ -49,5 +49,17 @@ def test_what_people_are_told_has_its_remedy(given: Facts) -> None:
         return
     (comment,) = told
     assert comment.values["because"] == decision.because
-    assert comment.values["remedy"] == ADVICE[decision.reason].remedy
+    assert comment.values["remedy"] == advice_on(decision.reason)
     assert comment.values["session"] == "widgets-12"
+
+
+@pytest.mark.parametrize("reason", ADVICE, ids=str)
+def test_whoever_is_told_what_to_do_is_told_whether_a_retry_can_help(reason: Reason) -> None:
+    advice = ADVICE[reason]
+    retry = advice.retryable and advice.priority is not Priority.INFO
+    told = f"{advice.remedy} A retry may help without that." if retry else advice.remedy
+    assert advice_on(reason) == told
+
+
+def test_where_nothing_is_wrong_there_is_nothing_to_do() -> None:
+    assert {advice_on(reason) for reason in WELL} == {""}

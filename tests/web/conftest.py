@@ -24,7 +24,7 @@ from bot.web.webhook import Limits
 from config.settings import AgentTypeSettings, Project, Settings
 from lifecycle.actions import Action
 from lifecycle.facts import Agent, Issue, Pull
-from lifecycle.status import Activity, Status
+from lifecycle.status import Activity, Reason, Status
 
 SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"
@@ -115,6 +115,7 @@ class Site:
         actions: tuple[Action, ...] = (),
         url: str = "https://github.com/acme/widgets/issues/1",
         pulls: tuple[Pull, ...] = (),
+        reason: Reason = Reason.AGENT_AT_WORK,
     ) -> str:
         """Put a session into the store, with one decision about it."""
         now = datetime.now(UTC)
@@ -131,7 +132,7 @@ class Site:
         )
         agent = Agent(run=1, activity=Activity.ACTIVE)
         self.store.observe([Observed(session=name, agent=agent, pulls=pulls)], now)
-        self.decide(name, status, because, blockers, actions)
+        self.decide(name, status, because, blockers, actions, reason)
         return name
 
     def decide(
@@ -141,12 +142,13 @@ class Site:
         because: str,
         blockers: tuple[str, ...] = (),
         actions: tuple[Action, ...] = (),
+        reason: Reason = Reason.AGENT_AT_WORK,
     ) -> None:
         now = datetime.now(UTC)
         (visit,) = self.store.visits([session])
         decision = Recorded(
             status=status,
-            reason="agent_at_work",
+            reason=reason,
             because=because,
             run=1,
             blockers=blockers,

@@ -1,5 +1,6 @@
 """What the page and its JSON show, above all of what strangers wrote."""
 
+import html
 import re
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from bot.web.groups import GROUPS
 from bot.web.health import Health
 from lifecycle.actions import Comment, React
 from lifecycle.facts import Pull
+from lifecycle.reasons import advice_on
 from lifecycle.status import Reason, Status
 from tests.web.conftest import Site
 
@@ -53,6 +55,14 @@ def test_an_address_that_would_run_a_script_is_no_link(site: Site) -> None:
     session = site.session(1, url="javascript:alert(1)")
     for path in ("/", f"/sessions/{session}"):
         assert "javascript:" not in site.seen(path).text
+
+
+def test_a_session_says_what_people_can_do(site: Site) -> None:
+    well = site.session(1)
+    asks = site.session(2, status=Status.NEEDS_INPUT, reason=Reason.AGENT_QUESTION)
+    remedy = html.escape(advice_on(Reason.AGENT_QUESTION))
+    assert remedy in site.seen(f"/sessions/{asks}").text
+    assert 'class="remedy"' not in site.seen(f"/sessions/{well}").text
 
 
 def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
