@@ -2,19 +2,27 @@
 
 import mmap
 import os
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.facts import Agent
 from lifecycle.status import Activity, Probe
 from runtimes.base import Seen
+
+_T = TypeVar("_T")
+_FILE_BYTES = 4 * 1024 * 1024
+_ARGUMENT_BYTES = 100_000  #: One argument of a program may have 128 KiB on Linux.
+TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
 
 
 class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -57,6 +65,28 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     def spool(self) -> Path:
         """Hook payloads, one JSON object a line, appended by the program's hooks."""
         return self.dir / "hooks.jsonl"
+
+    @property
+    def conversation(self) -> Path:
+        """The program's own name for the run's conversation, written before it starts."""
+        return self.dir / "conversation"
+
+    @property
+    def began(self) -> datetime:
+        """When the run was prepared: what is kept of earlier runs is not about it."""
+        try:
+            return datetime.fromtimestamp(self.conversation.stat().st_mtime, UTC)
+        except OSError:
+            return datetime.min.replace(tzinfo=UTC)
+
+    @property
+    def trusted(self) -> tuple[Path, ...]:
+        """The folders whose trust a program asks for: of a worktree the main repository too."""
+        words = read_text(self.workspace / ".git")
+        if not words.startswith("gitdir: "):
+            return (self.workspace,)
+        common = Path(words.removeprefix("gitdir: ")).parent.parent
+        return (self.workspace, common.parent if common.name == ".git" else common)
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -206,6 +236,21 @@ def holds(path: Path, key: str) -> bool:
     return False
 
 
+def read_text(path: Path) -> str:
+    """A file's text; what cannot be read is empty."""
+    with suppress(OSError), opened(path) as file:
+        return file.read(_FILE_BYTES).decode(errors="replace").strip()
+    return ""
+
+
+def understood(text: str, kind: type[_T]) -> _T | None:
+    """One JSON value of a kind; None where it is something else."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
 @contextmanager
 def opened(path: Path | str) -> Iterator[BinaryIO]:
     """A regular file for reading. Agents may have put links and pipes in its place: `OSError`."""
@@ -224,6 +269,34 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     new.replace(path)
+
+
+def argument(files: RunFiles, prompt: str) -> str:
+    """The prompt as one argument, or a word on where it stands, where it is too long for that."""
+    if len(prompt.encode()) <= _ARGUMENT_BYTES:
+        return prompt
+    return f"Read {files.prompt} from beginning to end and do what it says."
+
+
+def missing(command: Sequence[str], remedy: str, path: str | None = None) -> str:
+    """That a program is not installed, with the remedy; empty where it is."""
+    if shutil.which(command[0], path=path):
+        return ""
+    return f"{command[0]} is not installed: {remedy}"
+
+
+def installed_version(command: Sequence[str], remedy: str) -> str:
+    """The number in the first line of `--version`: `1.2.3` of `agent 1.2.3`.
+
+    Raises `FileNotFoundError` where there is none.
+    """
+    if absent := missing(command, remedy):
+        raise FileNotFoundError(absent)
+    run = subprocess.run(
+        [*command, "--version"], capture_output=True, text=True, timeout=20, check=False
+    )
+    words = run.stdout.partition("\n")[0].split()
+    return next((word for word in words if word[:1].isdigit()), "")
 
 
 def environment(kind: AgentType, files: RunFiles) -> dict[str, str]:

@@ -6,16 +6,26 @@ below a home of the session's own, so that nothing of a person's is read or chan
 
 import json
 import os
-import shutil
-import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
 from runtimes.agents import claude_files as its
-from runtimes.agents.base import AgentType, Command, RunFiles, environment, write_private
+from runtimes.agents.base import (
+    AgentType,
+    Command,
+    RunFiles,
+    argument,
+    environment,
+    installed_version,
+    missing,
+    read_text,
+    understood,
+    write_private,
+)
 from runtimes.agents.claude_reader import ClaudeReader
+from runtimes.agents.hooks import harmless, spooling
 
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
 #: Any of these says how it signs in.
@@ -33,7 +43,7 @@ _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
 _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
-_ARGUMENT_BYTES = 100_000  #: One argument of a program may have 128 KiB on Linux.
+_INSTALL = "npm install -g @anthropic-ai/claude-code"
 
 
 class Claude:
@@ -60,10 +70,10 @@ class Claude:
             its.folder(files) / ".claude.json", json.dumps(_answers(files, env), indent=1)
         )
 
-        native = its.text(its.conversation(files))
+        native = read_text(files.conversation)
         if not native:
             native = resume if its.transcript(files, resume) else str(uuid.uuid4())
-            write_private(its.conversation(files), native)
+            write_private(files.conversation, native)
         argv = [
             *self._program,
             *(("--resume", native) if native == resume else ("--session-id", native)),
@@ -74,9 +84,7 @@ class Claude:
             *(("--append-system-prompt", system) if system else ()),
             *self._kind.args,
         ]
-        if len(prompt.encode()) > _ARGUMENT_BYTES:
-            prompt = f"Read {files.prompt} from beginning to end and do what it says."
-        return Command(argv=(*argv, "--", prompt), env=env, native_id=native)
+        return Command(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)
 
     def reader(self, files: RunFiles) -> ClaudeReader:
         """A reader of the run's status file, transcript, hooks and status line."""
@@ -88,18 +96,13 @@ class Claude:
 
     def version(self) -> str:
         """What `claude --version` says."""
-        if not shutil.which(self._program[0]):
-            raise FileNotFoundError(self._missing())
-        run = subprocess.run(
-            [*self._program, "--version"], capture_output=True, text=True, timeout=20, check=False
-        )
-        return run.stdout.split(" ")[0].strip()
+        return installed_version(self._program, _INSTALL)
 
     def check(self, environ: Mapping[str, str]) -> Sequence[str]:
         """What stands in the way: it is not installed, cannot sign in, or refuses this user."""
         problems = []
-        if not shutil.which(self._program[0], path=environ.get("PATH")):
-            problems.append(self._missing())
+        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
+            problems.append(absent)
         passed = {name for name in self._kind.pass_env if environ.get(name)}
         if not (passed | self._kind.env.keys()).intersection(_CREDENTIALS):
             problems.append(
@@ -117,45 +120,26 @@ class Claude:
             )
         return problems
 
-    def _missing(self) -> str:
-        return f"{self._program[0]} is not installed: npm install -g @anthropic-ai/claude-code"
-
 
 def _settings(files: RunFiles) -> dict[str, object]:
     """Commands that keep what they are given, and cannot fail or delay the agent."""
-    line = f'{{"run":{files.run},"at":%s,"hook":%s}}\\n'
-    # One `printf`, so that lines of hooks that run at once do not mix.
-    spool = f'p=$(cat); printf \'{line}\' "$(date +%s)" "$p" >> {quote(str(files.spool))}'
     first, last = quote(str(its.first_line(files))), quote(str(its.last_line(files)))
     keep = f"cat > {last}.new; [ -e {first} ] || cp {last}.new {first}; mv -f {last}.new {last}"
-    hook = {"hooks": [{"type": "command", "command": _harmless(spool), "timeout": 10}]}
+    hook = {"hooks": [{"type": "command", "command": spooling(files), "timeout": 10}]}
     return {
         "hooks": {event: [hook] for event in _HOOKS},
-        "statusLine": {"type": "command", "command": _harmless(keep)},
+        "statusLine": {"type": "command", "command": harmless(keep)},
         "permissions": {"allow": [f"Read(/{files.prompt})"]},
     }
 
 
-def _harmless(command: str) -> str:
-    return f"{{ {command}; }} 2>/dev/null; exit 0"
-
-
 def _answers(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
     """The program's own settings file, with its first questions answered."""
-    known = its.understood(its.text(its.folder(files) / ".claude.json"), dict[str, object]) or {}
+    known = understood(read_text(its.folder(files) / ".claude.json"), dict[str, object]) or {}
     key = env.get("ANTHROPIC_API_KEY", "")
     return known | {
         "hasCompletedOnboarding": True,
         "bypassPermissionsModeAccepted": True,
-        "projects": {str(root): {"hasTrustDialogAccepted": True} for root in _roots(files)},
+        "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
         "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
     }
-
-
-def _roots(files: RunFiles) -> list[Path]:
-    """The folders whose trust it asks for: of a worktree that is the main repository."""
-    words = its.text(files.workspace / ".git")
-    if not words.startswith("gitdir: "):
-        return [files.workspace]
-    common = Path(words.removeprefix("gitdir: ")).parent.parent
-    return [files.workspace, common.parent if common.name == ".git" else common]

@@ -6,18 +6,14 @@ payloads to the run's spool, and a status line, whose first and last input are k
 folder. Activity comes from the first, words and tokens from the next two, costs from the last.
 """
 
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 
-from runtimes.agents.base import RunFiles, opened
+from runtimes.agents.base import RunFiles, read_text
 
-_T = TypeVar("_T")
-_FILE_BYTES = 4 * 1024 * 1024
 _Count = Annotated[int, Meta(ge=0)]
 
 
@@ -41,13 +37,6 @@ class Payload(Struct, frozen=True):
     tool_input: dict[str, object] = {}
     last_assistant_message: str = ""
     error: str = ""
-
-
-class Hook(Struct, frozen=True):
-    """One line of the spool."""
-
-    run: int
-    hook: Payload
 
 
 class Tokens(Struct, frozen=True):
@@ -112,41 +101,13 @@ def last_line(files: RunFiles) -> Path:
     return files.dir / "claude-line.last"
 
 
-def conversation(files: RunFiles) -> Path:
-    """The name of the run's conversation, written down before its program starts."""
-    return files.dir / "conversation"
-
-
 def transcript(files: RunFiles, native: str) -> Path | None:
     """The transcript of a conversation, where there is one."""
     found = (folder(files) / "projects").glob(f"*/{native}.jsonl") if native else ()
     return next(iter(found), None)
 
 
-def began(files: RunFiles) -> datetime:
-    """When the run was prepared: what the transcript says of earlier runs is not about it."""
-    try:
-        return datetime.fromtimestamp(conversation(files).stat().st_mtime, UTC)
-    except OSError:
-        return datetime.min.replace(tzinfo=UTC)
-
-
-def text(path: Path) -> str:
-    """A file's text; what cannot be read is empty."""
-    with suppress(OSError), opened(path) as file:
-        return file.read(_FILE_BYTES).decode(errors="replace").strip()
-    return ""
-
-
-def understood(line: str, kind: type[_T]) -> _T | None:
-    """One JSON value of a kind; None where it is something else."""
-    try:
-        return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
 def lives(status: Status) -> bool:
     """Whether the file is of a living process, and not left by one whose pid was given away."""
-    words = text(Path(f"/proc/{status.pid}/stat"))
+    words = read_text(Path(f"/proc/{status.pid}/stat"))
     return words.rpartition(")")[2].split()[19:20] == [status.proc_start]

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from runtimes.agents import claude_files as its
-from runtimes.agents.base import Lines, RunFiles, ended, holds
+from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.hooks import Hook
 from runtimes.base import Seen
 
-_TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
 #: It says `idle` a moment before the error that ended the turn is written down.
 _SETTLE = timedelta(seconds=0.5)
 #: From so many percent on a limit is used up: it rounds.
@@ -30,7 +30,7 @@ class ClaudeReader:
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
-        self._started = its.began(files)
+        self._started = files.began
         self._native = ""
         self._spool = Lines(files.spool)
         self._path: Path | None = None
@@ -73,13 +73,13 @@ class ClaudeReader:
         return holds(self._files.spool, key) or (path is not None and holds(path, key))
 
     def _conversation(self) -> str:
-        self._native = self._native or its.text(its.conversation(self._files))
+        self._native = self._native or read_text(self._files.conversation)
         return self._native
 
     def _status(self, native: str) -> its.Status | None:
         """What the living program with this conversation says of itself."""
         for path in (its.folder(self._files) / "sessions").glob("*.json"):
-            status = its.understood(its.text(path), its.Status)
+            status = understood(read_text(path), its.Status)
             if status is not None and status.session_id == native and its.lives(status):
                 return status
         return None
@@ -118,7 +118,7 @@ class ClaudeReader:
 
     def _read_hooks(self) -> None:
         for line in self._spool.new():
-            said = its.understood(line, its.Hook)
+            said = understood(line, Hook[its.Payload])
             if said is None or said.run != self._files.run:
                 continue
             hook = said.hook
@@ -127,9 +127,9 @@ class ClaudeReader:
                     self._begun = True
                     self._goes_on()
                 case "PermissionRequest":
-                    self._question = _question(hook)[:_TEXT]
+                    self._question = _question(hook)[:TEXT]
                 case "Stop":
-                    self._summary = hook.last_assistant_message[:_TEXT]
+                    self._summary = hook.last_assistant_message[:TEXT]
                     self._goes_on()
                 case "StopFailure":
                     self._fails(hook.last_assistant_message or hook.error, hook.error)
@@ -145,7 +145,7 @@ class ClaudeReader:
         if self._transcript is None:
             self._transcript = Lines(path)
         for line in self._transcript.new():
-            record = its.understood(line, its.Record)
+            record = understood(line, its.Record)
             if record is None or record.timestamp is None or record.timestamp < self._started:
                 continue
             self._recorded = record.timestamp
@@ -174,7 +174,7 @@ class ClaudeReader:
         self._error, self._word = "", ""
 
     def _fails(self, text: str, word: object) -> None:
-        self._error, self._word = text[:_TEXT], word
+        self._error, self._word = text[:TEXT], word
 
     def _spend(self, answer: str, now: its.Tokens) -> None:
         """An answer is written down part by part, each time with all it has used."""
@@ -190,8 +190,8 @@ class ClaudeReader:
 
     def _usage(self) -> Usage:
         """Tokens by its answers in this run; costs by what those of the conversation grew."""
-        first = its.understood(its.text(its.first_line(self._files)), its.Line)
-        last = its.understood(its.text(its.last_line(self._files)), its.Line)
+        first = understood(read_text(its.first_line(self._files)), its.Line)
+        last = understood(read_text(its.last_line(self._files)), its.Line)
         if first is None or last is None:
             return self._spent
         cost = last.cost.total_cost_usd - first.cost.total_cost_usd
@@ -199,7 +199,7 @@ class ClaudeReader:
 
     def _limit(self) -> datetime | None:
         """When the last of the limits that are used up resets, if the program was told of any."""
-        line = its.understood(its.text(its.last_line(self._files)), its.Line)
+        line = understood(read_text(its.last_line(self._files)), its.Line)
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
         return datetime.fromtimestamp(max(full), UTC) if full else None

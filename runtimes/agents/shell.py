@@ -37,6 +37,7 @@ from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from lifecycle.text import plain
 from runtimes.agents.base import (
+    TEXT,
     AgentType,
     Command,
     Lines,
@@ -50,7 +51,6 @@ from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)
 _Count = Annotated[int, Meta(ge=0)]
-_TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
 _SAYS = re.compile(
     r"mergewright: (active|ready|waiting|blocked|limited|received|calling|usage)\b *(.*)"
 )
@@ -170,7 +170,7 @@ class ShellReader:
         for line in lines:
             for part in line.split("\r"):
                 if says := _SAYS.fullmatch(plain(part).rstrip()):
-                    self._hear(says[1], says[2][:_TEXT], printed)
+                    self._hear(says[1], says[2][:TEXT], printed)
 
     def _hear(self, word: str, text: str, at: datetime) -> None:
         if word == "usage":

@@ -28,7 +28,9 @@ class Table(NamedTuple):
 
 
 TABLES = {
-    "AGENTS": Table(AGENTS, ROOT / "runtimes/agents", {"base", "claude_files", "claude_reader"}),
+    "AGENTS": Table(
+        AGENTS, ROOT / "runtimes/agents", {"base", "hooks", "claude_files", "claude_reader"}
+    ),
     "RUNTIMES": Table(RUNTIMES, ROOT / "runtimes", {"base", "machine", "supervise", "supervised"}),
     "EVENTS": Table(EVENTS, ROOT / "bot/events", {"base"}),
     "COMMANDS": Table(COMMANDS, ROOT / "bot/commands", {"base"}),

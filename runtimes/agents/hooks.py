@@ -1,0 +1,30 @@
+"""Hooks: what a program tells of itself, kept line by line in the run's spool."""
+
+from shlex import quote
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from runtimes.agents.base import RunFiles
+
+_P = TypeVar("_P")
+
+
+class Hook(Struct, Generic[_P], frozen=True):
+    """One line of the spool. A hook of an earlier run may be late: see `run`."""
+
+    run: int
+    hook: _P  #: What the program gave its hook.
+    at: float = 0.0  #: When it was called, in whole seconds.
+
+
+def spooling(files: RunFiles) -> str:
+    """A shell command that appends its input to the run's spool; it cannot fail the agent."""
+    line = f'{{"run":{files.run},"at":%s,"hook":%s}}\\n'
+    # One `printf`, so that lines of hooks that run at once do not mix.
+    return harmless(f'p=$(cat); printf \'{line}\' "$(date +%s)" "$p" >> {quote(str(files.spool))}')
+
+
+def harmless(command: str) -> str:
+    """The command, neither heard nor failing."""
+    return f"{{ {command}; }} 2>/dev/null; exit 0"
