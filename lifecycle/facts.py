@@ -154,6 +154,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     id: str
     path: str = ""
     line: int | None = None
+    start: int | None = None  #: The first of its lines, where it is about several.
     diff: str = ""
     resolved: bool = False
     outdated: bool = False

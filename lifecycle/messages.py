@@ -7,10 +7,11 @@ from msgspec import Struct
 
 from lifecycle import actions as do
 from lifecycle import keys
-from lifecycle.facts import Wish
+from lifecycle.facts import Thread, Wish
 from lifecycle.signals import Signals, Talk
 from lifecycle.stages import parked
 from lifecycle.status import Reason, Status
+from lifecycle.suggestions import as_patches
 from lifecycle.view import View, spent
 
 
@@ -137,10 +138,10 @@ def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
         if said & unheard:
             unheard -= said
             yield {
-                "where": f"{thread.path}:{thread.line}" if thread.line else thread.path,
+                "where": _place(thread),
                 "diff": thread.diff,
                 "text": "\n\n".join(
-                    f"@{remark.author}: {remark.body}"
+                    f"@{remark.author}: {as_patches(remark.body, thread)}"
                     for remark in thread.remarks
                     if remark.own or view.counts(remark)
                 ),
@@ -148,6 +149,11 @@ def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
     for remark in view.unheard:
         if remark.id in unheard:
             yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
+
+
+def _place(thread: Thread) -> str:
+    lines = "-".join(str(line) for line in (thread.start, thread.line) if line)
+    return f"{thread.path}:{lines}" if lines else thread.path
 
 
 def resolve_conflict(judged: Judged) -> Iterator[do.Action]:

@@ -133,6 +133,7 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
         id=thread.id,
         path=thread.path,
         line=thread.line or thread.original_line,
+        start=thread.start_line if thread.line else thread.original_start_line,
         diff=comments[0].diff_hunk if comments else "",
         resolved=thread.is_resolved,
         outdated=thread.is_outdated,

@@ -167,6 +167,8 @@ class ReviewThread(Shape, frozen=True):
     path: str
     line: int | None
     original_line: int | None
+    start_line: int | None
+    original_start_line: int | None
     is_resolved: bool
     is_outdated: bool
     comments: Nodes[Comment]

@@ -104,6 +104,8 @@ def thread(id: str, *comments: Comment, **changes: Any) -> ReviewThread:
         "path": "src/retry.py",
         "line": 7,
         "original_line": 5,
+        "start_line": None,
+        "original_start_line": None,
         "is_resolved": False,
         "is_outdated": False,
         "comments": Nodes(nodes=comments),

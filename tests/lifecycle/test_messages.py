@@ -177,6 +177,16 @@ def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
     )
 
 
+def test_a_suggestion_goes_to_the_agent_as_a_patch_with_all_its_lines() -> None:
+    said = thread(remark("t1", body="```suggestion\n2\n```"))
+    given = of({"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)})
+    (tell,) = asked(given)
+    assert isinstance(tell, do.Tell)
+    (item,) = tell.prompt.items
+    assert item["where"] == "a.py:2-3"
+    assert "-two\n-three\n+2\n" in item["text"]
+
+
 def test_a_thread_about_a_whole_file_says_which() -> None:
     (tell,) = asked(of({"threads": (replace(thread(), line=None),)}))
     assert isinstance(tell, do.Tell)

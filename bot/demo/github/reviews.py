@@ -82,6 +82,7 @@ class Thread(Thing):
     original_line: int
     original_commit: str
     diff_hunk: str
+    start_line: int | None = None  #: The first of several lines, as the thread was made.
     outdated: bool = False
     resolved_by: User | None = None
     comments: list[ReviewComment] = field(default_factory=list)

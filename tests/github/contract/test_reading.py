@@ -221,6 +221,7 @@ def test_reviews_threads_and_comments_with_their_authors(github: GitHub, pull: P
     pull.comment("By a machine.", by="renovate[bot]")
     pull.review("ann", "CHANGES_REQUESTED", "Not yet.", [("retry.py", 2, "Why 2?")])
     pull.threads[0].reply("wright", "Because.")
+    pull.threads[0].start_line = 1
     pull.repo.push(BRANCH, {"other.py": "1\n"}, by="wright")
     found = read(github, pull).pull
     assert found.head != head
@@ -234,7 +235,8 @@ def test_reviews_threads_and_comments_with_their_authors(github: GitHub, pull: P
         ("renovate[bot]", False, True),
     ]
     (thread,) = found.threads
-    assert (thread.path, thread.line, thread.resolved) == ("retry.py", 2, False)
+    assert (thread.path, thread.start, thread.line) == ("retry.py", 1, 2)
+    assert not thread.resolved
     assert "-two" in thread.diff
     assert [(each.body, each.own) for each in thread.remarks] == [
         ("Why 2?", False),

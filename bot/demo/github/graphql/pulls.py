@@ -104,6 +104,8 @@ def thread(known: Thread, asking: Request) -> Json:
         "path": known.path,
         "line": known.line,
         "originalLine": known.original_line,
+        "startLine": known.start_line if known.line else None,
+        "originalStartLine": known.start_line,
         "isOutdated": known.outdated,
         "isResolved": known.resolved,
         "resolvedBy": known.resolved_by,
