@@ -16,6 +16,7 @@ from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
 from bot.github.merging import QUEUED
 from bot.outbox import Check, Impossible, Later, Outcome
+from bot.publishing import Publishing, of_branch, of_pull
 from bot.sites import Sites
 from bot.store import Due, Observed, Session, Store, Touch
 from lifecycle import actions
@@ -24,8 +25,7 @@ from lifecycle.status import Merge, PullState, Reason, Status
 from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.mirror import Mirror, PushRefused
-from runtimes.workspaces.push_checks import skips_checks, touched
+from runtimes.workspaces.mirror import PushRefused
 
 
 class Act:
@@ -46,6 +46,7 @@ class Act:
         self._sites = sites
         self._agents = agents
         self._public_url = public_url
+        self._publishing = Publishing(store, github, sites)
         self._clock = clock
 
     def do(self, due: Due, check: Check) -> Outcome:
@@ -117,23 +118,23 @@ class Act:
             case actions.Release(run=run):
                 return self._agents.release(session, run)
             case actions.Publish() as publish:
-                return self._publish(session, publish, check)
+                return self._publishing.publish(session, publish, check)
             case actions.TakeIn(head=head, into=into):
                 return self._take_in(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
                 self._github.write.update_branch(session.repository, number, head)
-                return Outcome(touches=(_pull(session, number),))
+                return Outcome(touches=(of_pull(session, number),))
             case actions.Rerun(number=number, runs=runs):
                 self._github.write.rerun(session.repository, runs)
-                return Outcome(touches=(_pull(session, number),))
+                return Outcome(touches=(of_pull(session, number),))
             case actions.OpenPull(head=head, draft=draft):
-                return self._open_pull(session, head, draft, check)
+                return self._publishing.open_pull(session, head, draft, check)
             case actions.MakeReady(number=number):
                 self._github.write.make_ready(session.repository, number)
-                return Outcome(touches=(_pull(session, number),))
+                return Outcome(touches=(of_pull(session, number),))
             case actions.RequestReview(number=number, reviewers=reviewers):
                 self._github.write.request_review(session.repository, number, reviewers)
-                return Outcome(touches=(_pull(session, number),))
+                return Outcome(touches=(of_pull(session, number),))
             case actions.MergePull() as merge:
                 return self._merge(session, merge, check)
             case actions.Enqueue(number=number, sha=sha):
@@ -146,7 +147,7 @@ class Act:
             case actions.Reply(number=number, thread=thread, topic=topic, values=values):
                 body = words.say(topic, values)
                 self._github.write.reply(session.repository, number, thread, body, key)
-                return Outcome(touches=(_pull(session, number),))
+                return Outcome(touches=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = words.report(standing, self._page(session))
                 place = f"{session.id}/report:{number}"
@@ -174,42 +175,6 @@ class Act:
             case _ as never:
                 assert_never(never)
 
-    def _publish(self, session: Session, publish: actions.Publish, check: Check) -> Outcome:
-        """Fetch the commits as from a stranger, and push them where nobody pushed since."""
-        mirror, head = self._sites.mirror(session.project), publish.head
-        workspace = self._sites.workspace(session.project, session.id, session.branch)
-        if mirror.take(workspace) != head:
-            # Not taken back at once: until a look has seen it, it would be asked for again.
-            raise Later("the agent has moved its branch on")
-        self._look_at(session, mirror, publish)
-        check()
-        try:
-            mirror.push(head, session.branch, expected=self._last_pushed(session.id))
-        except PushRefused as refused:
-            # GitHub may be at a push of ours that a crash left unmarked, or at a person's commit
-            # that the agent has taken in. What is contained in `head` cannot be lost by it.
-            mirror.refresh()
-            # A branch that was deleted there before it had a pull request is made anew.
-            there = mirror.head_of(session.branch) or ""
-            contained = mirror.is_ancestor(there, head) if there else not session.pulls
-            if not refused.moved or not contained:
-                raise
-            mirror.push(head, session.branch, expected=there)
-        return Outcome(result=head, touches=(_branch(session),))
-
-    def _look_at(self, session: Session, mirror: Mirror, publish: actions.Publish) -> None:
-        """Hold what may not go out by itself. Raises `Impossible`."""
-        head = publish.head
-        if skips := skips_checks(mirror, head):
-            why = f"the message of {head[:7]} keeps checks from running: {skips}"
-            raise Impossible(why, Reason.PUSH_REFUSED)
-        onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
-        base = mirror.head_of(onto[0]) if onto else None
-        there = mirror.head_of(session.branch) or ""
-        changed = touched(mirror, base or session.work.base, there, head, publish.protected)
-        if changed:
-            raise Impossible(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
-
     def _take_in(self, session: Session, head: str, into: str, check: Check) -> Outcome:
         """Bring what others pushed into the workspace; what clashes is left to the agent."""
         mirror = self._sites.mirror(session.project)
@@ -220,7 +185,7 @@ class Act:
         if mirror.take(workspace) != into:
             raise Later("the agent has moved its branch on")
         if not mirror.contains(head):
-            self._store.touch([_branch(session)], self._clock())
+            self._store.touch([of_branch(session)], self._clock())
             raise Later(f"{head} is not on GitHub any more")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:
@@ -230,34 +195,6 @@ class Act:
         work = replace(session.work, head=joined, dirty=False)
         seen = Observed(session=session.id, run=session.run, work=work)
         return Outcome(result=joined, observed=seen)
-
-    def _last_pushed(self, session: str) -> str:
-        """The commit GitHub's branch is at by our own account; empty: it must not exist."""
-        done = self._store.facts(session).done
-        pushed = {k.removeprefix("push:"): d.at for k, d in done.items() if k.startswith("push:")}
-        return max(pushed, key=pushed.__getitem__, default="")
-
-    def _open_pull(self, session: Session, head: str, draft: bool, check: Check) -> Outcome:
-        repository = self._github.read.repository(session.repository)
-        base = self._sites.projects[session.project].base_branch or repository.default_branch
-        commits = self._sites.mirror(session.project).subjects(session.work.base, head)
-        subjects = [commit.subject for commit in commits]
-        check()
-        number = self._github.write.open_pull(
-            session.repository,
-            session.branch,
-            base,
-            words.pull_title(session.issue.title, subjects),
-            words.pull_body(
-                session.issue.number,
-                session.agent_type,
-                session.requester,
-                session.agent.summary,
-                subjects,
-            ),
-            draft,
-        )
-        return Outcome(result=str(number), touches=(_pull(session, number),))
 
     def _report_check(self, session: Session, report: actions.ReportCheck) -> Outcome:
         """A check run that says how the session stands; a token's account cannot make one."""
@@ -309,7 +246,7 @@ class Act:
 
     def _landing(self, session: Session, number: int, land: Callable[[], str]) -> Outcome:
         """Have something landed. Where GitHub refuses it, look again before it is tried again."""
-        look = (_pull(session, number), _issue(session))
+        look = (of_pull(session, number), _issue(session))
         try:
             return Outcome(result=land(), touches=look)
         except Conflicted:
@@ -317,13 +254,5 @@ class Act:
             raise
 
 
-def _pull(session: Session, number: int) -> Touch:
-    return Touch(repository=session.repository, subject=f"pull:{number}")
-
-
 def _issue(session: Session) -> Touch:
     return Touch(repository=session.repository, subject=f"issue:{session.issue.number}")
-
-
-def _branch(session: Session) -> Touch:
-    return Touch(repository=session.repository, subject=f"branch:{session.branch}")

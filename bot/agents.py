@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from bot import words
 from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
@@ -76,6 +77,7 @@ class Agents:
         mirror.refresh()
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         _refuse_lost_work(session, workspace)
+        self._refuse_foreign_branch(session, workspace)
         base = workspace.make(base_branch, run=start.run - 1)
         held = workspace.hold(mirror.head_of(base_branch) or base, self._steering, start.run - 1)
 
@@ -174,6 +176,14 @@ class Agents:
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Outcome(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _refuse_foreign_branch(self, session: Session, workspace: Worktree) -> None:
+        """What somebody else put on a branch of this name is not where the work begins."""
+        branch, mirror = session.branch, workspace.mirror
+        if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
+            return
+        if not any(key.startswith("push:") for key in self._store.facts(session.id).done):
+            raise Impossible(words.foreign_branch(branch), Reason.SPAWN_FAILED)
 
     def _default_branch(self, session: Session) -> str:
         return self._github.read.repository(session.repository).default_branch

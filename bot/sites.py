@@ -50,7 +50,13 @@ class Sites:
 
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
         """The session's workspace, made or not."""
-        return Worktree(self.mirror(project), self.layout.workspaces, session, branch)
+        return Worktree(
+            self.mirror(project),
+            self.layout.workspaces,
+            session,
+            branch,
+            sign_off=self.projects[project].sign_off,
+        )
 
     def files(self, session: str, run: int, branch: str, workspace: Path) -> RunFiles:
         """Where a run keeps its files."""

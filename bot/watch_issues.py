@@ -219,7 +219,7 @@ class WatchIssues:
             repository=project.repository,
             created=self._clock(),
             issue=replace(issue, labelled=True, labelled_at=put.at if put else None),
-            branch=branch_name(issue.number, issue.title),
+            branch=branch_name(project.branch, issue.number, issue.title),
             requester=requester,
             agent_type=chosen.agent_type,
             agent_name=chosen.agent,
@@ -266,8 +266,8 @@ def labelling(reading: IssueReading, label: str) -> Labeling | None:
     return last if last.added else None
 
 
-def branch_name(number: int, title: str) -> str:
+def branch_name(pattern: str, number: int, title: str) -> str:
     """A branch made of the issue's number and plain words of its title, safe in every command."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
-    return f"mergewright/{number}-{words or 'issue'}"
+    return pattern.format(number=number, words=words or "issue")

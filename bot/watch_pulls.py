@@ -159,7 +159,8 @@ class WatchPulls:
         pushed = f"push:{reading.pull.head}" in done
         if reading.author == self._github.read.me():
             told = opened is not None and opened.result == str(reading.pull.number)
-            ours = told or pushed or reading.pull.state is PullState.OPEN
+            branch_is_ours = any(key.startswith("push:") for key in done)
+            ours = told or pushed or (branch_is_ours and reading.pull.state is PullState.OPEN)
         else:
             ours = pushed and self._people.may_write(repository, reading.author)
         return session if ours else None

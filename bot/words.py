@@ -67,7 +67,7 @@ def say(topic: str, values: Mapping[str, str]) -> str:
 
 
 # GitHub takes bodies of up to 65,536 characters, and titles of up to 256.
-_MOST_OF_BODY, _MOST_OF_VALUE, _MOST_OF_LINE = 20_000, 4_000, 200
+_MOST_OF_BODY, _MOST_OF_VALUE, _MOST_OF_LINE, _MOST_OF_TITLE = 20_000, 4_000, 200, 256
 
 #: Of whatever bot listens in the repository: `/mergewright merge`, `/lgtm`.
 _COMMAND = re.compile(r"^[ \t>*-]*/(?=[A-Za-z])", re.MULTILINE)
@@ -147,23 +147,38 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
-def pull_title(issue_title: str, subjects: list[str]) -> str:
-    """The pull request's title: the one commit's subject, or the issue's title."""
+def pull_title(template: str, number: int, issue_title: str, subjects: list[str]) -> str:
+    """The pull request's title: the one commit's subject, or the issue's title, in its template."""
     title = subjects[0] if len(subjects) == 1 and subjects[0] else issue_title
-    return _line(title) or "Work of an agent"
+    title = _line(title) or "Work of an agent"
+    return cut(template.replace("{number}", str(number)).replace("{title}", title), _MOST_OF_TITLE)
 
 
-def pull_body(issue: int, agent: str, requester: str, summary: str, subjects: list[str]) -> str:
+def pull_body(
+    issue: int, agent: str, requester: str, summary: str, subjects: list[str], template: str = ""
+) -> str:
     """The pull request's text: for which issue, at whose request, what was done.
 
-    Our own lines come first: a fence or a comment the agent left open hides what follows.
+    Our own lines come first: a fence or a comment the agent left open hides what follows. Then the
+    repository's template for pull requests, unless the agent has filled it in.
     """
     asked = f", asked for by {_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}" if requester else ""
     told = harmless(cut(summary, _MOST_OF_BODY)).strip() or "\n".join(
         f"- {_line(line)}" for line in subjects
     )
     ours = f"Closes #{issue}\n\nWritten by the agent `{agent}`{asked}."
-    return f"{ours}\n\n{cut(told, _MOST_OF_BODY)}".strip()
+    headings = {line.strip() for line in template.splitlines() if line.startswith("#")}
+    filled = headings and headings <= {line.strip() for line in told.splitlines()}
+    form = "" if filled else cut(template, _MOST_OF_BODY).strip()
+    return "\n\n".join(filter(None, (ours, cut(told, _MOST_OF_BODY), form)))
+
+
+def foreign_branch(branch: str) -> str:
+    """What is said of a branch that was there before us: nothing of it is taken for ours."""
+    return (
+        f"the branch {branch} is on GitHub already, and Mergewright did not push it: "
+        "delete or rename it there"
+    )
 
 
 def merge_title(title: str, number: int) -> str:

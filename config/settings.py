@@ -68,6 +68,13 @@ class Project(Table, frozen=True, kw_only=True):
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
     agent: str = "claude"  #: A name in `agent-types`.
     base_branch: str = ""  #: Empty: the repository's default.
+    #: The branches made for it; with the issue's number, so that each has its own.
+    branch: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9/_-]*\{number\}(-\{words\})?$")] = (
+        "mergewright/{number}-{words}"
+    )
+    pull_title: Annotated[str, Meta(pattern=r"\{title\}")] = "{title}"  #: Also `{number}`.
+    pull_labels: tuple[str, ...] = ()  #: Labels its pull requests are opened with.
+    sign_off: bool = False  #: Whether commits end with a `Signed-off-by`.
     bootstrap: tuple[str, ...] = ()  #: Shell lines that make a fresh workspace ready.
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
     #: Who of several agents gets a new session: who is least busy, or who had the requester's last.

@@ -1,13 +1,13 @@
 """All the bot writes to GitHub. Every writer may be repeated: what is done already is found."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import App, ReplyData
+from bot.github.shapes import App, Login, ReplyData
 from bot.github.signed import Signed, neutral, signed
 
 ACTIONS = "github-actions"
@@ -34,6 +34,7 @@ class PullAnswer(Struct, frozen=True):
     state: str
     head: Side
     base: Side
+    user: Login | None = None
     draft: bool = False
 
 
@@ -89,6 +90,7 @@ class Writes:
 
     def __init__(self, calls: Calls, me: Callable[[], str]) -> None:
         self._calls = calls
+        self._me = me
         self._signed = Signed(calls, me)
 
     def comment(self, repo: str, number: int, body: str, key: str) -> int:
@@ -126,9 +128,21 @@ class Writes:
             raise Refused(f"The review thread {thread} in {repo} is gone.", 404)
         return data.add_pull_request_review_thread_reply.comment.id
 
-    def open_pull(self, repo: str, head: str, base: str, title: str, body: str, draft: bool) -> int:
-        """Open a pull request; one that this branch has already is returned, an open one first."""
-        if found := self._pull_of(repo, head):
+    def open_pull(
+        self,
+        repo: str,
+        head: str,
+        base: str,
+        title: str,
+        body: str,
+        draft: bool,
+        pushed: Container[str],
+    ) -> int:
+        """Open a pull request; one of ours that this branch has already is returned, open first.
+
+        Somebody else's is taken for it at one of the commits in `pushed` alone.
+        """
+        if found := self._pull_of(repo, head, pushed):
             return found
         request = {
             "title": neutral(title),
@@ -140,8 +154,14 @@ class Writes:
         try:
             return self._calls.send(repo, "POST", "pulls", request, NewPull).number
         except Refused as refusal:
-            if "already exists" in str(refusal) and (found := self._pull_of(repo, head)):
-                return found
+            if "already exists" in str(refusal):
+                if found := self._pull_of(repo, head, pushed):
+                    return found
+                raise Refused(
+                    f"A pull request of {head} is open in {repo} already, by somebody else and at"
+                    " a commit that Mergewright did not push: close it.",
+                    refusal.status,
+                ) from refusal
             if "No commits between" in str(refusal):
                 raise Refused(
                     f"A pull request of {head} into {base} in {repo} would be empty: "
@@ -149,6 +169,11 @@ class Writes:
                     refusal.status,
                 ) from refusal
             raise
+
+    def label_pull(self, repo: str, number: int, names: Sequence[str]) -> None:
+        """Put labels on a pull request; GitHub makes those that there are not yet."""
+        if names:
+            self._calls.do(repo, "POST", f"issues/{number}/labels", {"labels": list(names)})
 
     def make_ready(self, repo: str, number: int) -> None:
         """Make a draft ready for review; what is none is left as it is."""
@@ -210,13 +235,15 @@ class Writes:
             if refusal.status != 404 and "Reference does not exist" not in str(refusal):
                 raise
 
-    def _pull_of(self, repo: str, head: str) -> int | None:
+    def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:
         owner = repo.partition("/")[0]
         params = {"head": f"{owner}:{head}", "state": "all"}
         found = [
             pull
             for pull in self._calls.pages(repo, "pulls", PullAnswer, params)
-            if pull.head.repo and pull.head.repo == pull.base.repo
+            if pull.head.repo
+            and pull.head.repo == pull.base.repo
+            and (pull.head.sha in pushed or (pull.user and pull.user.login == self._me()))
         ]
         found.sort(key=lambda pull: (pull.state == "open", pull.number))
         return found[-1].number if found else None

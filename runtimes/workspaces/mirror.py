@@ -22,6 +22,7 @@ from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init, reda
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 
 _OURS = "refs/mergewright"
+_TEMPLATE = "pull_request_template.md"
 _FILES = "Keep files that were not committed"
 _UPDATES = 20  #: More updates of a branch in a row than this are not looked through.
 _COMMITS = 250  #: Of a branch, no more commits than this are told of.
@@ -109,6 +110,15 @@ class Mirror:
             if failure.code == 1:
                 return base
             raise
+
+    def pull_template(self, sha: str) -> str:
+        """What the repository wants pull requests to say, where GitHub looks for it; or nothing."""
+        folders = [f"{folder}/" for folder in (".github", "docs")]
+        tree = git(self.path, "ls-tree", "--name-only", "-z", _sha(sha), "--", ".", *folders)
+        found = [n for n in tree.split("\0") if n.lower().rpartition("/")[2] == _TEMPLATE]
+        # As on GitHub: first the one in .github, then that of the root, then that in docs.
+        found.sort(key=lambda name: (".github/" not in name, "/" in name))
+        return git(self.path, "show", f"{sha}:{found[0]}") if found else ""
 
     def subject(self, sha: str) -> str:
         """The first line of a commit's message."""
@@ -239,7 +249,7 @@ class Mirror:
 
     def _merge(self, branch: str, ours: str, theirs: str) -> str | None:
         """A merge of two commits; None where it has conflicts, or theirs threw our pushes away."""
-        pushed = self._pushed(branch)
+        pushed = self.pushed(branch)
         if pushed is not None and not self.is_ancestor(pushed, theirs):
             return None
         tree = self._merged_tree(ours, theirs)
@@ -248,13 +258,13 @@ class Mirror:
         message = f"Merge what was pushed to {branch}"
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
 
-    def _pushed(self, branch: str) -> str | None:
+    def pushed(self, branch: str) -> str | None:
         """What we pushed to a branch last."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
     def _took_off(self, branch: str, theirs: str) -> bool:
         """Whether others only took commits off a branch that we had pushed."""
-        pushed = self._pushed(branch)
+        pushed = self.pushed(branch)
         return pushed is not None and pushed != theirs and self.is_ancestor(theirs, pushed)
 
     def _merged_tree(self, ours: str, theirs: str) -> str | None:

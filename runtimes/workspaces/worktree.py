@@ -34,6 +34,11 @@ from runtimes.workspaces.refs import (
 from runtimes.workspaces.steering import Steering
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
+#: Run by the agent's git alone: the bot's own runs no hooks.
+_SIGNS_OFF = """#!/bin/sh
+exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
+    "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
+"""
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -49,12 +54,14 @@ class Worktree:
         *,
         name: str = "Mergewright",
         email: str = "mergewright@localhost",
+        sign_off: bool = False,
     ) -> None:
-        """`name` and `email` are whose commits the agent makes."""
+        """`name` and `email` are whose commits the agent makes; `sign_off`: and who signs them."""
         self.mirror = mirror
         self.session = check_session(session)
         self.branch = check_branch(branch)
         self.name, self.email = name, email
+        self._sign_off = sign_off
         self.place = Path(os.path.realpath(root)) / session
         self.path = self.place / "checkout"
         self.repository = self.place / "repository.git"
@@ -278,6 +285,11 @@ class Worktree:
                 f"[gc]\n"
                 f"auto = 0\n"
             )
+        if self._sign_off:
+            hook = self.repository / "hooks" / "commit-msg"
+            hook.parent.mkdir(mode=0o700)
+            hook.write_text(_SIGNS_OFF)
+            hook.chmod(0o700)
         git(self.repository, "fetch", "--quiet", "--no-tags", "origin", protocol="file")
         add = ("worktree", "add", "--quiet", "-b", self.branch, str(self.path), start)
         git(self.repository, *add, seconds=NETWORK_SECONDS)

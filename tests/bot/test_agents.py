@@ -193,3 +193,43 @@ def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> N
     (due,) = store.due_actions(site.room.clock())
     with pytest.raises(Impossible, match=r"\[agents\.eve\] is not configured any more"):
         act.do(due, lambda: None)
+
+
+def test_a_branch_that_somebody_made_before_is_not_where_the_work_begins(site: Site) -> None:
+    main = git(site.github, "rev-parse", "main")
+    git(site.github, "update-ref", f"refs/heads/{site.session.branch}", main)
+    with pytest.raises(Impossible, match="is on GitHub already, and Mergewright did not push it"):
+        site.starts()
+    assert not site.workspace.made
+
+
+def test_a_branch_of_our_own_is_where_it_goes_on(site: Site) -> None:
+    site.starts()
+    site.commits("a")
+    first = publishes(site)
+    shutil.rmtree(site.workspace.place)
+    shutil.rmtree(site.sites.mirror("widgets").path)
+    site.starts(run=2)
+    assert site.workspace.head() == first
+
+
+def test_a_branch_that_somebody_made_meanwhile_is_not_pushed_over(site: Site) -> None:
+    site.starts()
+    site.commits("a")
+    main, branch = git(site.github, "rev-parse", "main"), site.session.branch
+    git(site.github, "update-ref", f"refs/heads/{branch}", main)
+    with pytest.raises(Impossible, match="Mergewright did not push it") as no:
+        publishes(site)
+    assert no.value.reason is Reason.PUSH_REFUSED
+    assert git(site.github, "rev-parse", branch) == main
+
+
+def test_a_push_of_ours_that_a_crash_left_unmarked_is_gone_on_from(site: Site) -> None:
+    site.starts()
+    first = site.commits("a")
+    mirror = site.sites.mirror("widgets")
+    mirror.take(site.workspace)
+    mirror.push(first, site.session.branch, expected="")
+    site.commits("b")
+    second = publishes(site)
+    assert git(site.github, "rev-parse", site.session.branch) == second

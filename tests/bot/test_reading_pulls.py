@@ -224,3 +224,19 @@ def test_checks_are_green_since_all_that_ran_passed_and_one_did(
     assert bench.reads()[0].green_since == first.green_since
     bench.pull(checks=(Check(id="a", name="a", state=CheckState.PASSED),), merge=Merge.CLEAN)
     assert bench.reads()[0].green_since == bench.room.clock()
+
+
+def test_one_on_a_branch_that_was_made_before_we_pushed_is_not_taken(bench: Bench) -> None:
+    bench.room.session()
+    bench.pull()
+    assert bench.reads() == ()
+    bench.pull(author="rob", head="e1")
+    assert bench.reads() == ()
+
+
+def test_one_of_a_fork_is_not_taken_even_at_our_commit(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(author="rob", repository="rob/widgets")
+    assert bench.reads() == ()
+    bench.pull(author="rob")
+    assert [pull.number for pull in bench.reads()] == [34]

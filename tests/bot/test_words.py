@@ -65,7 +65,10 @@ def test_mentions_commands_and_words_that_skip_checks_lose_their_effect(
 
 
 def test_what_terminals_obey_is_taken_out() -> None:
-    assert words.pull_title("Add \x1b[31mred\x1b[0m\nwidgets\u202e", []) == "Add red widgets"
+    assert (
+        words.pull_title("{title}", 12, "Add \x1b[31mred\x1b[0m\nwidgets\u202e", [])
+        == "Add red widgets"
+    )
 
 
 @pytest.mark.parametrize("text", ["fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000])
@@ -132,9 +135,26 @@ def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
     assert "@alice" not in body
 
 
+def test_a_title_has_the_form_the_project_wants() -> None:
+    assert words.pull_title("fix(#{number}): {title}", 12, "It breaks", []) == "fix(#12): It breaks"
+    assert words.pull_title("{title}", 12, "It breaks", ["Mend {number}"]) == "Mend {number}"
+
+
+def test_the_repositorys_template_is_kept_unless_the_agent_has_filled_it_in() -> None:
+    form = "## What\n<!-- say it -->\n\n## Tests\n- [ ] unit\n"
+    body = words.pull_body(12, "claude", "", "It retries.", [], form)
+    assert body.split("\n\n", 2)[2] == f"It retries.\n\n{form.strip()}"
+    filled = "## What\nIt retries.\n## Tests\n- [x] unit"
+    body = words.pull_body(12, "claude", "", filled, [], form)
+    assert body.endswith(filled)
+    assert body.count("## What") == 1
+    assert len(words.pull_body(12, "claude", "", "x" * 99_999, [], "y" * 99_999)) < 65_536
+
+
 def test_nothing_is_longer_than_github_takes() -> None:
     long = "x" * 100_000
-    assert len(words.pull_title(long, [])) <= 200
+    assert len(words.pull_title("{title}", 12, long, [])) <= 200
+    assert len(words.pull_title("x" * 100 + "{title}", 12, long, [])) == 256
     assert len(words.pull_body(12, "claude", "alice", long, [])) < 65_536
     assert len(words.pull_body(12, "claude", "alice", "", [long] * 250)) < 65_536
     message = words.merge_message(12, [long] * 250)

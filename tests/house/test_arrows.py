@@ -108,7 +108,8 @@ INSIDE_BOT = {
     "bars": set[str](),
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
-    "act": {"agents", "github", "outbox", "sites", "store", "words"},
+    "act": {"agents", "github", "outbox", "publishing", "sites", "store", "words"},
+    "publishing": {"github", "outbox", "sites", "store", "words"},
     "agents": {
         "archive",
         "github",
@@ -119,6 +120,7 @@ INSIDE_BOT = {
         "sites",
         "store",
         "watch_agents",
+        "words",
     },
     "watch_issues": {
         *("github", "identities", "people", "reopened", "retries", "store", "watch_pulls"),

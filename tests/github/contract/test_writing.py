@@ -129,7 +129,7 @@ def test_a_pull_request_is_opened_once(
     github: GitHub, server: GitHubServer, repo: Repository
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
-    request = (repo.full_name, BRANCH, "main", "Retry", "Tries again.", True)
+    request = (repo.full_name, BRANCH, "main", "Retry", "Tries again.", True, ())
     server.fail_next("POST", "/pulls", 502, after=True)
     with pytest.raises(TryLater):
         github.write.open_pull(*request)
@@ -149,7 +149,7 @@ def test_the_open_one_of_several_is_found_and_never_a_forks(
     fork = repo.fork("eve")
     fork.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
     pull.close("ann")
-    request = (repo.full_name, BRANCH, "main", "Retry", "", False)
+    request = (repo.full_name, BRANCH, "main", "Retry", "", False, ())
     repo.open_pull(BRANCH, title="Mine!", by="eve", source=fork)
     assert github.write.open_pull(*request) == pull.number
     second = repo.open_pull(BRANCH, title="Again", by="wright")
@@ -167,7 +167,7 @@ def test_a_fork_of_the_same_owner_is_another_repository(
     ends = {"head": {"sha": "a", "repo": {"id": 8}}, "base": {"sha": "b", "repo": {"id": 7}}}
     listed = json.dumps([{"number": 4711, "node_id": "P", "state": "open", **ends}]).encode()
     server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, listed)
-    number = github.write.open_pull(repo.full_name, BRANCH, "main", "Retry", "", False)
+    number = github.write.open_pull(repo.full_name, BRANCH, "main", "Retry", "", False, ())
     assert [pull.number for pull in repo.pulls] == [number]
 
 
@@ -175,8 +175,26 @@ def test_one_that_appears_meanwhile_is_returned(
     github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, b"[]")
-    request = (repo.full_name, BRANCH, "main", "Retry", "", False)
+    request = (repo.full_name, BRANCH, "main", "Retry", "", False, ())
     assert github.write.open_pull(*request) == pull.number
+
+
+def test_somebody_elses_is_taken_only_at_a_commit_that_we_pushed(
+    github: GitHub, repo: Repository
+) -> None:
+    repo.push(BRANCH, {"retry.py": "evil\n"}, by="ann")
+    theirs = repo.open_pull(BRANCH, title="Mine!", by="ann")
+    request = (repo.full_name, BRANCH, "main", "Retry", "", False)
+    with pytest.raises(Refused, match="Mergewright did not push"):
+        github.write.open_pull(*request, {"f" * 40: "when"})
+    assert github.write.open_pull(*request, {theirs.head: "when"}) == theirs.number
+    assert len(repo.pulls) == 1
+
+
+def test_labels_are_put_on_a_pull_request(github: GitHub, repo: Repository, pull: Pull) -> None:
+    for names in (("agent", "retry"), ()):
+        github.write.label_pull(repo.full_name, pull.number, names)
+    assert pull.labels == ["agent", "retry"]
 
 
 def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: Repository) -> None:
@@ -185,7 +203,7 @@ def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: R
     repo.git.set_ref("refs/heads/empty", repo.heads["main"])
     repo.refs_moved("wright")
     with pytest.raises(Refused, match="would be empty"):
-        github.write.open_pull(repo.full_name, "empty", "main", "Retry", "", False)
+        github.write.open_pull(repo.full_name, "empty", "main", "Retry", "", False, ())
 
 
 def test_an_issue_is_closed_and_keeps_the_reason_it_had(

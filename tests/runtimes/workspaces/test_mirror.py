@@ -301,3 +301,19 @@ def test_the_token_travels_neither_in_arguments_nor_on_disk(
     assert re.search(r"GIT_CONFIG_VALUE_\d+=Authorization: Basic c2VjcmV0LXRva2Vu\n", environment)
     assert "of-the-server" not in environment
     assert "GIT_ALLOW_PROTOCOL=https\n" in environment
+
+
+def test_the_template_for_pull_requests_is_found_where_github_looks_for_it(
+    mirror: Mirror, person: Path, git: Git
+) -> None:
+    main = mirror.head_of("main")
+    assert main is not None
+    assert mirror.pull_template(main) == ""
+    for folder in ("docs", "", ".github"):
+        (person / folder).mkdir(exist_ok=True)
+        said = folder or "root"
+        name = f"{folder}/PULL_REQUEST_TEMPLATE.md".lstrip("/")
+        sha = git.commit(person, name, f"## What ({said})\n")
+        git(person, "push", "--quiet", "origin", "main")
+        mirror.refresh()
+        assert mirror.pull_template(sha) == f"## What ({said})\n"

@@ -37,6 +37,22 @@ def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
     )
 
 
+def test_commits_are_signed_off_where_the_project_wants_that(
+    mirror: Mirror, tmp_path: Path, git: Git
+) -> None:
+    root = tmp_path / "data" / "workspaces"
+    signed = Worktree(mirror, root, "widgets-12", BRANCH, sign_off=True)
+    signed.make("main")
+    git.commit(signed.path, "a", "1", "Write a\n\nIt was missing.")
+    git(signed.path, "commit", "--amend", "--no-edit", "--quiet")
+    sign = "Signed-off-by: Mergewright <mergewright@localhost>"
+    assert git(signed.path, "log", "-1", "--format=%B").split("\n\n")[2:] == [sign]
+    unsigned = Worktree(mirror, root, "widgets-13", "mergewright/13-x")
+    unsigned.make("main")
+    git.commit(unsigned.path, "a", "1")
+    assert "Signed-off-by" not in git(unsigned.path, "log", "-1", "--format=%B")
+
+
 def test_a_push_of_the_agent_fails_and_says_who_pushes(worktree: Worktree, git: Git) -> None:
     with pytest.raises(AssertionError, match="Mergewright pushes this branch by itself"):
         git(worktree.path, "push", "origin", "HEAD")

@@ -1,0 +1,105 @@
+"""The agent's commits on their way to people: pushed to GitHub, opened as a pull request."""
+
+from datetime import datetime
+
+from bot import words
+from bot.github.client import GitHub
+from bot.outbox import Check, Impossible, Later, Outcome
+from bot.sites import Sites
+from bot.store import Session, Store, Touch
+from lifecycle import actions
+from lifecycle.status import PullState, Reason
+from runtimes.workspaces.mirror import Mirror, PushRefused
+from runtimes.workspaces.push_checks import skips_checks, touched
+
+
+class Publishing:
+    """Pushes and opens. Every method may be repeated after a crash."""
+
+    def __init__(self, store: Store, github: GitHub, sites: Sites) -> None:
+        self._store = store
+        self._github = github
+        self._sites = sites
+
+    def publish(self, session: Session, publish: actions.Publish, check: Check) -> Outcome:
+        """Fetch the commits as from a stranger, and push them where nobody pushed since."""
+        mirror, head = self._sites.mirror(session.project), publish.head
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        if mirror.take(workspace) != head:
+            # Not taken back at once: until a look has seen it, it would be asked for again.
+            raise Later("the agent has moved its branch on")
+        self._look_at(session, mirror, publish)
+        check()
+        pushed = self._pushes(session.id)
+        #: What GitHub's branch is at by our own account; empty: it must not exist.
+        last = max(pushed, key=pushed.__getitem__, default="")
+        try:
+            mirror.push(head, session.branch, expected=last)
+        except PushRefused as refused:
+            # GitHub may be at a push of ours that a crash left unmarked, or at a person's commit
+            # that the agent has taken in. What is contained in `head` cannot be lost by it.
+            mirror.refresh()
+            # A branch that was deleted there before it had a pull request is made anew.
+            there = mirror.head_of(session.branch) or ""
+            contained = mirror.is_ancestor(there, head) if there else not session.pulls
+            if not refused.moved or not contained:
+                raise
+            if there and not pushed and mirror.is_ancestor(there, session.work.base):
+                raise PushRefused(words.foreign_branch(session.branch), moved=True) from refused
+            mirror.push(head, session.branch, expected=there)
+        return Outcome(result=head, touches=(of_branch(session),))
+
+    def _look_at(self, session: Session, mirror: Mirror, publish: actions.Publish) -> None:
+        """Hold what may not go out by itself. Raises `Impossible`."""
+        head = publish.head
+        if skips := skips_checks(mirror, head):
+            why = f"the message of {head[:7]} keeps checks from running: {skips}"
+            raise Impossible(why, Reason.PUSH_REFUSED)
+        onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
+        base = mirror.head_of(onto[0]) if onto else None
+        there = mirror.head_of(session.branch) or ""
+        changed = touched(mirror, base or session.work.base, there, head, publish.protected)
+        if changed:
+            raise Impossible(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
+
+    def open_pull(self, session: Session, head: str, draft: bool, check: Check) -> Outcome:
+        """Make a pull request of what was pushed, as the repository wants to have it."""
+        repository = self._github.read.repository(session.repository)
+        project, mirror = self._sites.projects[session.project], self._sites.mirror(session.project)
+        base = project.base_branch or repository.default_branch
+        commits = mirror.subjects(session.work.base, head)
+        subjects, issue = [commit.subject for commit in commits], session.issue
+        check()
+        number = self._github.write.open_pull(
+            session.repository,
+            session.branch,
+            base,
+            words.pull_title(project.pull_title, issue.number, issue.title, subjects),
+            words.pull_body(
+                issue.number,
+                session.agent_type,
+                session.requester,
+                session.agent.summary,
+                subjects,
+                mirror.pull_template(session.work.base),
+            ),
+            draft,
+            self._pushes(session.id),
+        )
+        self._github.write.label_pull(session.repository, number, project.pull_labels)
+        return Outcome(result=str(number), touches=(of_pull(session, number),))
+
+    def _pushes(self, session: str) -> dict[str, datetime]:
+        """Every commit that went to the session's branch, with when."""
+        done = self._store.facts(session).done.items()
+        return {key.removeprefix("push:"): d.at for key, d in done if key.startswith("push:")}
+
+
+def of_pull(session: Session, number: int) -> Touch:
+    """Asks for a look at a pull request of a session."""
+    return Touch(repository=session.repository, subject=f"pull:{number}")
+
+
+def of_branch(session: Session) -> Touch:
+    """Asks for a look at a session's branch."""
+    return Touch(repository=session.repository, subject=f"branch:{session.branch}")
