@@ -150,6 +150,19 @@ def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
     assert edge.reads == reads + 9
 
 
+def test_what_was_dead_before_makes_no_few_that_vanish_many(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, *range(1, 5))
+    edge.seen = {}
+    watch.sweep()
+    running(room, edge, *range(5, 12))
+    for number in range(5, 9):
+        del edge.seen[f"widgets-{number}_r1"]
+    watch.sweep()
+    assert Counter(programs(room)) == {"dead": 8, "alive": 3}
+
+
 def test_a_death_that_nothing_proves_is_left_to_a_look_at_all(
     room: Any, edge: Edge, watch: WatchAgents
 ) -> None:

@@ -234,3 +234,28 @@ def test_ready_for_longer_than_five_minutes_is_idle(
     watch.sweep()
     watch.examine()
     assert the(room).activity is activity
+
+
+@pytest.mark.parametrize("activity", [Activity.WAITING_INPUT, Activity.BLOCKED])
+def test_what_is_asked_still_was_asked_then_whatever_a_new_reader_takes_for_its_time(
+    room: Any, edge: Edge, watch: WatchAgents, activity: Activity
+) -> None:
+    running(room, edge, 1)
+    first = room.clock()
+    asks: dict[str, Any] = {
+        "activity": activity,
+        "native_id": "talk",
+        "question": "Which?",
+        "error": "529",
+    }
+    edge.says["widgets-1"] = Agent(**asks, since=first)
+    watch.sweep()
+    room.clock.passes(60)
+    later = room.clock()
+    edge.says["widgets-1"] = Agent(**{**asks, "native_id": ""}, since=later)
+    watch.sweep()
+    assert (the(room).since, the(room).native_id) == (first, "talk")
+    edge.says["widgets-1"] = Agent(**{**asks, "question": "Which one?"}, since=later)
+    room.clock.passes(120)
+    watch.sweep()
+    assert the(room).since == later

@@ -16,6 +16,7 @@ from tests.lifecycle.universe import (
     HEAD,
     NEXT,
     NOW,
+    OTHER,
     agent,
     ago,
     approval,
@@ -73,6 +74,16 @@ def test_before_it_is_in_nothing_is_pushed() -> None:
     assert keys(pushed(work=work, done={TAKE.key: Done(at=NOW, result=NEXT)}))[0] == f"push:{NEXT}"
 
 
+def test_before_it_is_in_nothing_is_pushed_whatever_else_is_open() -> None:
+    work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
+    one = pushed(work=work)
+    worse = pull(number=35, branch="other", head=OTHER, checks=FAILED)
+    both = replace(one, pulls=(*one.pulls, worse))
+    assert decision(both).status is Status.CI_FAILED
+    assert replace(TAKE, into=NEXT) in actions(both)
+    assert not any(isinstance(action, do.Publish) for action in actions(both))
+
+
 @pytest.mark.parametrize(("dirty", "prompts"), [(True, ["uncommitted"]), (None, [])])
 def test_it_is_never_brought_into_files_that_are_not_committed(
     dirty: bool | None, prompts: list[str]
@@ -109,6 +120,10 @@ def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
     assert actions(pushed(done=done(TAKE.key))) == []
     assert actions(taken()) == []
     assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == "stop:r1"
+
+
+def test_nothing_is_brought_into_a_workspace_that_was_not_seen_yet() -> None:
+    assert actions(pushed(work=Work(base=BASE, branch=BRANCH, dirty=False))) == []
 
 
 def test_what_a_person_pushed_is_not_pushed_again_by_us() -> None:
@@ -154,6 +169,13 @@ def test_the_next_request_of_a_person_gives_the_branch_back() -> None:
         agent=agent(seconds_ago=60),
     )
     assert [a.prompt.name for a in asked(heard) if isinstance(a, do.Tell)] == ["fix_ci"]
+
+
+def test_what_was_said_in_the_second_of_the_push_gives_the_branch_back() -> None:
+    """GitHub tells the time of a comment in whole seconds."""
+    said = {"checks": FAILED, "comments": (remark("c1", seconds_ago=100),)}
+    names = [a.prompt.name for a in asked(taken(at=99.5, pull=said)) if isinstance(a, do.Tell)]
+    assert names == ["fix_ci", "address_review"]
 
 
 def test_the_agent_gives_way_also_after_its_own_commits_went_out_on_top() -> None:
