@@ -25,6 +25,7 @@ from bot.people import People
 from bot.prompts import Prompts
 from bot.redaction import Redaction
 from bot.redeliver import Redeliver
+from bot.repository_config import RepositoryConfig
 from bot.retention import Busy, Retention
 from bot.sites import Sites, programs
 from bot.store import Store
@@ -154,7 +155,13 @@ class App:
             self.leading.may_act,
             self._may_speak,
         )
-        self.engine = Engine(self.store, policy, clock, journal, self._doing.kick, identities.words)
+        self.repository_config = RepositoryConfig(
+            *(self.store, self.github, settings.projects, policy, clock, self._may_speak)
+        )
+        self.engine = Engine(
+            *(self.store, self.repository_config.policy_of, clock, journal),
+            *(self._doing.kick, identities.words),
+        )
         self.archive = Archive(self.sites, redact)
         agents = Agents(
             self.store,
@@ -299,6 +306,8 @@ class App:
         """Everything read from GitHub, one after the other, so that no older answer comes last."""
         # A wish may follow on the heels of the label; and it is about the head that stood before
         # the pull request is read again.
+        if self.repository_config.look_where_pushed():
+            self._judge_all_anew()
         done = self.watch_access.look_if_asked()
         done += self.watch_issues.read_touched()
         done += self.wishes.settle()
@@ -306,6 +315,11 @@ class App:
         done += self.watch_pulls.read_touched()
         if done:
             self._visiting.kick()
+
+    def _judge_all_anew(self) -> None:
+        """The policy is another one."""
+        self._looked_at_all = False
+        self._visiting.kick()
 
     def _sweep(self) -> None:
         if self.watch_agents.sweep():
@@ -350,6 +364,8 @@ class App:
 
     def _reconcile(self) -> None:
         self.watch_access.look()
+        if self.repository_config.look():
+            self._judge_all_anew()
         self.watch_issues.reconcile()
         self.watch_pulls.touch_stale(self._settings.reconcile_seconds / 2)
         if self._settings.polls:

@@ -29,16 +29,18 @@ class Engine:
     def __init__(
         self,
         store: Store,
-        policy: Policy,
+        policy_of: Callable[[str], Policy],
         clock: Clock,
         journal: Journal,
         on_actions: Callable[[], None],
         agents: Collection[str] = (),
     ) -> None:
-        """`on_actions` says that there is something to do; `agents` may be asked for by people."""
+        """`policy_of` a project; `on_actions` says that there is something to do; `agents` may be
+        asked for by people.
+        """
         self._store = store
         self._agents = tuple(sorted(agents))
-        self._policy = policy
+        self._policy_of = policy_of
         self._clock = clock
         self._journal = journal
         self._on_actions = on_actions
@@ -86,7 +88,8 @@ class Engine:
         if isinstance(visit.facts, BadRow):
             raise visit.facts
         facts = replace(visit.facts, agents=self._agents)
-        return recorded(facts, self._policy, decide(facts, self._policy, now))
+        policy = self._policy_of(facts.project)
+        return recorded(facts, policy, decide(facts, policy, now))
 
     def _write_down(
         self, news: Sequence[tuple[Visit, Recorded]], failed: list[str], now: datetime
@@ -119,7 +122,7 @@ class Engine:
             return True  # What was asked for was judged once, when this was written down.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
         judged = replace(facts, pending=without, agents=self._agents)
-        decision = decide(judged, self._policy, self._clock())
+        decision = decide(judged, self._policy_of(facts.project), self._clock())
         if isinstance(action, Start):
             # Its run is ordered already, so the reaction that asked for it does not ask again.
             return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)

@@ -38,6 +38,9 @@ TOPICS: Final[Mapping[str, str]] = {
     "not_started": "No agent was started: {why}.",
 }
 
+#: The name of the check that says what is wrong with a repository's own configuration.
+CONFIGURATION_CHECK: Final = f"{NAME} configuration"
+
 #: What a row of a session's history says, by its kind; a decision speaks for itself.
 HISTORY: Final[Mapping[str, str]] = {
     "created": "issue #{issue} asks for {agent}: {title}",

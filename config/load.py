@@ -91,7 +91,7 @@ def settings_of(text: str, path: str) -> Settings:
         document = tomllib.loads(text)
     except ValueError as error:  # It names line and column.
         raise ConfigError(f"{path}: {error}") from None
-    problems = list(_misfits(document, Settings, ""))
+    problems = list(misfits(document, Settings, ""))
     if not problems:
         settings = msgspec.convert(document, Settings)
         problems = list(_contradictions(settings))
@@ -135,16 +135,16 @@ def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
     return f"{meant}known: {', '.join(sorted(choices)) or 'none'}"
 
 
-def _misfits(value: object, kind: Any, where: str) -> Iterator[str]:
+def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
     """Every place below `where` whose value is not what its declaration says."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         yield from _table_misfits(value, kind, where)
     elif get_origin(kind) is dict and isinstance(value, dict):
         for name, inner in value.items():
-            yield from _misfits(inner, get_args(kind)[1], f"{where}.{name}")
+            yield from misfits(inner, get_args(kind)[1], f"{where}.{name}")
     elif get_origin(kind) is tuple and isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _misfits(inner, get_args(kind)[0], f"{where}[{index}]")
+            yield from misfits(inner, get_args(kind)[0], f"{where}[{index}]")
     elif isinstance(value, str) and _SECRET_VALUE.match(value):
         yield f"{where}: this looks like a secret, which does not belong in a file: {_remedy('')}"
     elif isinstance(value, float) and not math.isfinite(value):
@@ -165,7 +165,7 @@ def _table_misfits(value: object, kind: type[Struct], where: str) -> Iterator[st
     for key, inner in value.items():
         path = f"{where}.{key}" if where else key
         if key in fields:
-            yield from _misfits(inner, fields[key].type, path)
+            yield from misfits(inner, fields[key].type, path)
         elif _SECRET_NAME.search(key.replace("-", "_")):
             yield f"{path}: a secret does not belong in a file: {_remedy(key)}"
         else:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from bot.github.auth import Credentials
 from bot.github.calls import Calls
+from bot.github.files import Files
 from bot.github.hook import Hook
 from bot.github.merging import Merges
 from bot.github.read import Reads
@@ -43,6 +44,7 @@ class GitHub:
         self.write = Writes(self._calls, self.read.me)
         self.reports = Reports(self._calls, self.read.me, self.write)
         self.merges = Merges(self._calls)
+        self.files = Files(self._calls)
         self.hook = Hook(self._calls)
 
     def git_header(self, repository: str) -> str:

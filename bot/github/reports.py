@@ -1,6 +1,7 @@
 """What the bot keeps up to date on GitHub: a comment, a check run, the label of a status."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -10,6 +11,19 @@ from bot.github.shapes import App, Named
 from bot.github.signed import Signed, neutral, signed
 from bot.github.write import Writes
 from lifecycle.names import NAME, SHOWS_STATUS
+
+#: GitHub takes so much text in a status, and so many notes at once.
+_MOST_OF_STATUS, _MOST_NOTES = 140, 50
+
+
+class Fault(Protocol):
+    """One thing that is wrong with a file."""
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def says(self) -> str: ...
 
 
 class New(Struct, frozen=True):
@@ -98,8 +112,40 @@ class Reports:
             return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, New).id
         return self._calls.send(repo, "POST", "check-runs", {**told, "head_sha": head}, New).id
 
-    def _own_run(self, repo: str, head: str) -> int | None:
-        params = {"check_name": NAME}
+    def fault(self, repo: str, head: str, name: str, path: str, faults: Sequence[Fault]) -> None:
+        """Report what is wrong with a file as a check of a commit, once for its name.
+
+        An App's has a note at each line; of a token's account GitHub takes a commit status alone.
+        """
+        first = faults[0]
+        title = f"{path}, line {first.line}: {first.says}"
+        if not self.may_check:
+            body = {"state": "failure", "context": name, "description": title[:_MOST_OF_STATUS]}
+            self._calls.do(repo, "POST", f"statuses/{head}", body)
+            return
+        if self._own_run(repo, head, name) is not None:
+            return
+        notes = [
+            {
+                "path": path,
+                "start_line": fault.line,
+                "end_line": fault.line,
+                "annotation_level": "failure",
+                "message": fault.says,
+            }
+            for fault in faults[:_MOST_NOTES]
+        ]
+        told = {
+            "name": name,
+            "head_sha": head,
+            "status": "completed",
+            "conclusion": "failure",
+            "output": {"title": "It cannot be used", "summary": title, "annotations": notes},
+        }
+        self._calls.send(repo, "POST", "check-runs", told, New)
+
+    def _own_run(self, repo: str, head: str, name: str = NAME) -> int | None:
+        params = {"check_name": name}
         runs = self._calls.get(repo, f"commits/{head}/check-runs", OwnRuns, params).check_runs
         mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._me())
         return next(mine, None)

@@ -1,5 +1,6 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
+from bot.store.configurations import Configuration
 from bot.store.errors import (
     BadRow,
     Fenced,
@@ -45,6 +46,7 @@ __all__ = [
     "RIGHTS",
     "Accepted",
     "BadRow",
+    "Configuration",
     "Delivery",
     "Due",
     "DueTouch",

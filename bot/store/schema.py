@@ -251,6 +251,12 @@ WHOLE_LIFECYCLE = (
         PRIMARY KEY (repository, issue, login)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX outsiders_untold ON outsiders (at) WHERE told IS NULL",
+    # What repositories say of themselves in a file of theirs.
+    """CREATE TABLE configurations (
+        repository TEXT PRIMARY KEY,
+        blob TEXT NOT NULL,
+        good TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
     # How far something that grows elsewhere was looked at.
     """CREATE TABLE marks (
         name TEXT PRIMARY KEY,

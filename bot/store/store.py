@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.store.agents import Agents
+from bot.store.configurations import Configurations
 from bot.store.deliveries import Deliveries
 from bot.store.errors import StoreFailure
 from bot.store.freezes import Freezes
@@ -46,6 +47,7 @@ class Store(
     Incidents,
     Outsiders,
     Places,
+    Configurations,
     Retaining,
     Lease,
 ):

@@ -56,7 +56,7 @@ class Population:
         self.watch = WatchAgents(
             self.store, self.sites, Policy(), self.clock, _silent, lambda: None
         )
-        self.engine = Engine(self.store, Policy(), self.clock, _silent, lambda: None)
+        self.engine = Engine(self.store, lambda _: Policy(), self.clock, _silent, lambda: None)
         self.size = restored
         for number in range(1, restored + 1):
             self._launch(number)

@@ -19,7 +19,7 @@ STARTING = facts(run=2, pending=frozenset({START.key}))
 
 def wanted(given: Facts, action: Action) -> bool:
     nothing: Any = None
-    engine = Engine(nothing, Policy(), lambda: NOW, log_step, lambda: None)
+    engine = Engine(nothing, lambda _: Policy(), lambda: NOW, log_step, lambda: None)
     return engine.still_wanted(given, action)
 
 

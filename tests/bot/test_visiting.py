@@ -27,7 +27,7 @@ class Visiting:
         self.told: list[tuple[Step, str]] = []
         self.kicks = 0
         self.engine = Engine(
-            room.store, Policy(), room.clock, self._journal, self._kicked, {"eve", "ada"}
+            room.store, lambda _: Policy(), room.clock, self._journal, self._kicked, {"eve", "ada"}
         )
 
     def sessions(self, *numbers: int) -> list[str]:

@@ -24,7 +24,7 @@ def lived(house: House) -> str:
     name = house.has_session(slot=True)
     now = house.now
     with closing(Store(house.layout.database, clock=lambda: now)) as store:
-        engine = Engine(store, Policy(), lambda: now, log_step, lambda: None)
+        engine = Engine(store, lambda _: Policy(), lambda: now, log_step, lambda: None)
         engine.visit_due()
         for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
             now += timedelta(seconds=30)

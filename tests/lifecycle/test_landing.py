@@ -8,7 +8,7 @@ from lifecycle import actions as do
 from lifecycle.facts import Dequeued, Facts
 from lifecycle.policy import AutoMerge, MergeMethod, Mode
 from lifecycle.status import CheckState, Merge, Reason, Status
-from tests.lifecycle.asking import READY, asked, decision, keys, of
+from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
 from tests.lifecycle.test_wishes import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, done, wish
 
@@ -78,7 +78,7 @@ def test_what_is_in_the_queue_waits_there_and_says_so() -> None:
     found = decision(of({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
     assert found.status is Status.APPROVED
     assert found.blockers == ("queued: it is in GitHub's merge queue",)
-    assert found.actions == ()
+    assert deeds(found) == []
 
 
 def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.facts import Facts, Failure
-from lifecycle.policy import PROTECTED_PATHS
+from lifecycle.policy import Policy
 from lifecycle.status import Reason, Status
 from tests.lifecycle.asking import COMMIT, asked, decision, keys
 from tests.lifecycle.test_wishes import answers
@@ -21,13 +21,15 @@ def held(*wishes: Any, **failed: Any) -> Facts:
     return published(work=COMMIT, failures={f"push:{NEXT}": failure}, wishes=wishes)
 
 
-def pushes(given: Facts) -> list[do.Action]:
+def pushes(given: Facts) -> list[do.Publish]:
     return [action for action in asked(given) if isinstance(action, do.Publish)]
 
 
-def test_a_push_names_what_it_may_not_change() -> None:
+def test_a_push_names_its_limits() -> None:
     (push,) = pushes(published(work=COMMIT))
-    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=PROTECTED_PATHS)
+    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=Policy().protected_paths)
+    for path in (".github/**", "CODEOWNERS", "AGENTS.md", ".gitmodules", ".npmrc"):
+        assert path in push.protected
 
 
 def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> None:
@@ -65,7 +67,7 @@ def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
     given = replace(held(earlier), done={**held().done, **heeded})
     assert pushes(given) == []
     (push,) = pushes(replace(given, failures={}))
-    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=PROTECTED_PATHS)
+    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=Policy().protected_paths)
 
 
 def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:

@@ -56,3 +56,25 @@ def test_a_merge_in_the_background_by_a_method_that_the_repository_allows(world:
     issue.pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
     assert world.repo.git.commit(world.repo.heads["main"]).message.strip() == "Add a widget"
+
+
+def test_a_repository_narrows_the_servers_policy_and_a_broken_file_changes_nothing(
+    world: World,
+) -> None:
+    def says(text: str | None) -> str:
+        return world.repo.push("main", {".github/mergewright.toml": text}, by=ALICE)
+
+    says('[policy]\nauto-merge = "on-command"\n')
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    issue.pull.ci_passes().reviewer_approves()
+    issue.pull.is_answered("to have it merged")
+    head = says('[policy]\nauto-merge = "on-a-whim"\n')
+    eventually(
+        lambda: [s for s in world.repo.checks.statuses_of(head) if "line 2" in str(s.description)],
+        "the fault is told as a check",
+    )
+    assert issue.becomes("mergeable")
+    says(None)
+    issue.becomes("merged")

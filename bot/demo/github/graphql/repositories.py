@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from bot.demo.github.graphql.commits import Commit, branch_of
+from bot.demo.github.graphql.commits import branch_of
 from bot.demo.github.graphql.connections import Json, Told, connection
 from bot.demo.github.graphql.conversations import state, thing
+from bot.demo.github.graphql.objects import git_object
 from bot.demo.github.http import Request
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
@@ -32,7 +33,7 @@ def repository(known: Repository, asking: Request) -> Json:
         "ref": lambda info, **given: branch_of(
             known, given["qualifiedName"].removeprefix("refs/heads/")
         ),
-        "object": lambda info, oid: Commit(known, oid) if known.git.resolve(oid) else None,
+        "object": lambda info, **given: git_object(known, **given),
         "issue": lambda info, number: _numbered(known, number, "an Issue"),
         "pullRequest": lambda info, number: _numbered(known, number, "a PullRequest"),
         "issueOrPullRequest": lambda info, number: _numbered(

@@ -1,0 +1,28 @@
+"""Git objects as GraphQL shows them: a commit by its name, a file or a folder by its place."""
+
+from bot.demo.github.graphql.commits import Commit
+from bot.demo.github.graphql.connections import Json
+from bot.demo.github.repository import Repository
+
+
+def git_object(repo: Repository, oid: str = "", expression: str = "") -> Commit | Json | None:
+    """What `oid` or an expression such as `HEAD:README.md` names; None: nothing."""
+    revision, _, path = expression.partition(":")
+    if not path:
+        named = oid or revision
+        return Commit(repo, named) if repo.git.resolve(named) else None
+    top = f"refs/heads/{repo.default_branch}" if revision == "HEAD" else revision
+    return _at(repo, f"{top}:{path}")
+
+
+def _at(repo: Repository, place: str) -> Json | None:
+    told = repo.git.run("cat-file", "--batch-check", stdin=f"{place}\n".encode()).split()
+    if told[-1] == "missing":
+        return None
+    oid, kind, _ = told
+    shown = {"__typename": kind.title(), "id": f"{kind[0].upper()}_{oid}", "oid": oid}
+    if kind == "blob":
+        return {**shown, "text": repo.git.run("cat-file", "blob", oid)}
+    names = repo.git.run("ls-tree", "-z", "--name-only", oid).split("\0")
+    inside = [{"name": name, "object": _at(repo, f"{oid}:{name}")} for name in names if name]
+    return {**shown, "entries": inside}

@@ -1,0 +1,160 @@
+"""A repository's own configuration: from its default branch alone, and the last good one stays."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.repository import Repository
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.repository_config import RepositoryConfig
+from bot.store import Store, Touch
+from config.settings import Project
+from lifecycle.policy import Policy
+from tests.world.app_key import PRIVATE, PUBLIC
+
+FILE = ".github/mergewright.toml"
+STRICT = "[policy]\nci-repairs = 1\n"
+BROKEN = "[policy]\nci-repairs = 9\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+        server.user("wright", token="wrights-token")
+        server.user("ann")
+        yield server
+
+
+@pytest.fixture
+def repo(server: GitHubServer, request: pytest.FixtureRequest) -> Repository:
+    made = server.repository(f"acme/{request.node.name[:60]}", {"README": "x\n"})
+    for login in ("wright", "ann"):
+        made.permission(login, "write")
+    return made
+
+
+class Told:
+    """The configuration of one repository, as a bot has it that may be started anew."""
+
+    def __init__(self, room: Any, server: GitHubServer, repo: Repository) -> None:
+        self.room, self.server, self.repo = room, server, repo
+        self.credentials = Credentials(token="wrights-token")
+        self.policy = Policy()
+        self.restarts()
+
+    def restarts(self) -> None:
+        self.github = GitHub(f"{self.server.url}api/v3", self.credentials)
+        self.config = RepositoryConfig(
+            self.room.store,
+            self.github,
+            {"widgets": Project(repository=self.repo.full_name)},
+            self.policy,
+            self.room.clock,
+            lambda _: True,
+        )
+
+    @property
+    def store(self) -> Store:
+        found: Store = self.room.store
+        return found
+
+    @property
+    def repairs(self) -> int:
+        return self.config.policy_of("widgets").ci_repairs
+
+    def says(self, text: str | None, branch: str = "main") -> str:
+        return self.repo.push(branch, {FILE: text}, by="ann")
+
+
+@pytest.fixture
+def told(room: Any, server: GitHubServer, repo: Repository) -> Iterator[Told]:
+    made = Told(room, server, repo)
+    yield made
+    made.github.close()
+
+
+def test_the_file_of_the_default_branch_alone_counts(told: Told) -> None:
+    told.says(STRICT, "elsewhere")
+    assert (told.config.look(), told.repairs) == (False, 3)
+    told.says(STRICT)
+    assert (told.config.look(), told.repairs) == (True, 1)
+    assert (told.config.look(), told.repairs) == (False, 1)
+    told.says(None)
+    assert (told.config.look(), told.repairs) == (True, 3)
+
+
+def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(told: Told) -> None:
+    told.says(STRICT)
+    told.config.look()
+    told.says(BROKEN)
+    assert (told.config.look(), told.repairs) == (False, 1)
+    told.github.close()
+    told.restarts()
+    assert told.repairs == 1
+    told.says(STRICT + "draft = true\n")
+    assert (told.config.look(), told.config.policy_of("widgets").draft) == (True, True)
+    assert told.store.incidents() == []
+
+
+def test_a_broken_file_is_told_once_with_line_and_reason(told: Told) -> None:
+    head = told.says(BROKEN)
+    for _ in range(2):
+        told.config.look()
+    told.repo.push("main", {"README": "y\n"}, by="ann")
+    told.config.look()
+    (status,) = told.repo.checks.statuses
+    assert (status.sha, status.state) == (head, "failure")
+    assert status.context == "mergewright configuration"
+    says = f"{FILE}, line 2: policy.ci-repairs = 9: the server allows no more than 3"
+    assert status.description == says
+    (incident,) = told.store.incidents()
+    assert incident.text == f"{told.repo.full_name}: {says}"
+
+
+def test_an_app_tells_it_by_a_check_with_a_note_at_the_line(told: Told) -> None:
+    app = told.server.app("wright-app", PUBLIC)
+    told.repo.permission(app.bot.login, "write")
+    told.github.close()
+    told.credentials = Credentials(app_id=str(app.id), private_key=PRIVATE, owners=("acme",))
+    told.restarts()
+    head = told.says(BROKEN)
+    told.config.look()
+    (run,) = told.repo.checks.runs_of(head)
+    assert (run.name, run.conclusion) == ("mergewright configuration", "failure")
+    (note,) = run.output["annotations"]
+    assert (note["path"], note["start_line"]) == (FILE, 2)
+
+
+def test_a_push_to_the_default_branch_is_looked_at_and_any_other_is_not(told: Told) -> None:
+    assert told.config.look_where_pushed() is False
+    told.says(STRICT)
+    asked = told.server.count("POST", "graphql")
+    told.store.touch([_branch(told, "elsewhere")], told.room.clock())
+    assert told.config.look_where_pushed() is False
+    assert told.server.count("POST", "graphql") == asked
+    told.store.touch([_branch(told, "main")], told.room.clock())
+    assert (told.config.look_where_pushed(), told.repairs) == (True, 1)
+
+
+def test_what_was_good_and_is_wider_than_the_server_of_today_is_not_in_force(told: Told) -> None:
+    told.says("[policy]\nci-repairs = 2\n")
+    told.config.look()
+    told.github.close()
+    told.policy = Policy(ci_repairs=1)
+    told.restarts()
+    assert told.repairs == 1
+
+
+def test_an_outage_changes_nothing(told: Told) -> None:
+    told.says(STRICT)
+    told.config.look()
+    told.says(None)
+    told.server.fail_next("POST", "graphql", 502)
+    assert (told.config.look(), told.repairs) == (False, 1)
+
+
+def _branch(told: Told, name: str) -> Touch:
+    return Touch(repository=told.repo.full_name, subject=f"branch:{name}")

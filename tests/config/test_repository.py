@@ -1,0 +1,91 @@
+"""What a repository may say of itself: less than the server, never more, and where it is wrong."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import fields
+
+from config.repository import MAY_SET, Problem, RepositoryError, narrowed
+from lifecycle.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, Policy
+
+SERVER = Policy(mode=Mode.MERGE, bots=("lintbot", "fmtbot"), session_tokens=1000)
+
+
+def problems(text: str, server: Policy = SERVER) -> list[Problem]:
+    with pytest.raises(RepositoryError) as wrong:
+        narrowed(text, server)
+    return wrong.value.problems
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ('mode = "propose"', "mode", Mode.PROPOSE),
+        ('auto-merge = "on-command"', "auto_merge", AutoMerge.ON_COMMAND),
+        ('merge-method = "rebase"', "merge_method", MergeMethod.REBASE),
+        ("draft = true", "draft", True),
+        ('bots = ["lintbot"]', "bots", ("lintbot",)),
+        ("ci-repairs = 1", "ci_repairs", 1),
+        ("settle-seconds = 300", "settle_seconds", 300),
+        ("session-usd = 2.5", "session_usd", 2.5),
+        ("issue-usd = 9", "issue_usd", 9),
+        ("session-usd = 5", "session_usd", 5),
+        ('protected-paths = ["ci/**"]', "protected_paths", (*PROTECTED_PATHS, "ci/**")),
+    ],
+)
+def test_a_repository_may_be_stricter_than_the_server(line: str, name: str, value: Any) -> None:
+    policy = narrowed(f"[policy]\n{line}\n", SERVER)
+    assert getattr(policy, name) == value
+    others = [field.name for field in fields(Policy) if field.name != name]
+    assert all(getattr(policy, other) == getattr(SERVER, other) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("line", "server", "says"),
+    [
+        ('mode = "merge"', Policy(), "policy.mode = 'merge': the server allows no more than"),
+        ('auto-merge = "when-approved"', Policy(auto_merge=AutoMerge.OFF), "policy.auto-merge = "),
+        ('bots = ["evilbot"]', SERVER, "policy.bots = ['evilbot']: "),
+        ("require-review = false", SERVER, "policy.require-review = False: "),
+        ("public-cost = true", SERVER, "policy.public-cost = True: "),
+        ("ci-repairs = 4", SERVER, "policy.ci-repairs = 4: the server allows no more than 3"),
+        ("settle-seconds = 1", SERVER, "policy.settle-seconds = 1.0: "),
+        ("session-usd = 6", SERVER, "policy.session-usd = 6.0: the server allows no more than 5.0"),
+        ("session-usd = 0", SERVER, "policy.session-usd = 0.0: "),
+        ("day-usd = -1", SERVER, "policy.day-usd = -1.0: expected 0 or more"),
+        ("stuck-seconds = 1", SERVER, "policy.stuck-seconds: only the server's configuration"),
+    ],
+)
+def test_a_repository_is_never_wider_than_the_server(line: str, server: Policy, says: str) -> None:
+    (problem,) = problems(f"# ours\n[policy]\n{line}\n", server)
+    assert problem.line == 3
+    assert problem.says.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("[policy]\nmode = propose\n", 2, "Invalid value"),
+        ("[policy]\ndraft = true\ndraft = true\n", 3, "Cannot overwrite a value"),
+        ('[policy]\nmodes = "propose"\n', 2, "policy.modes: unknown key; did you mean 'mode'?"),
+        ('[policy]\n\nmode = "pro"\n', 3, "policy.mode = 'pro': did you mean 'propose'?"),
+        ("\n[server]\nport = 1\n", 2, "server: unknown key"),
+        ('policy = "all"\n', 1, "policy = 'all': expected a table"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, line: int, says: str) -> None:
+    problem = problems(text)[0]
+    assert (problem.line, problem.says[: len(says)]) == (line, says)
+
+
+def test_no_file_and_an_empty_one_change_nothing() -> None:
+    assert narrowed("", SERVER) == SERVER
+
+
+def test_what_a_repository_may_set_is_part_of_the_policy() -> None:
+    assert MAY_SET.keys() <= {field.name for field in fields(Policy)}
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    text = "[policy]\nci-repairs = 9\nsession-usd = 9\n"
+    assert [problem.line for problem in problems(text)] == [2, 3]
