@@ -109,6 +109,9 @@ class WatchIssues:
         if name is None and known is None:
             return
         reading = self._github.read.issue(touch.repository, number)
+        if reading is None or not reading.issue.open:
+            waiting = self._store.waiting_for(touch.repository, number)
+            self._touch((touch.repository, other) for other in waiting)
         if reading is None:
             if known is not None:
                 self._deleted(known)
@@ -144,6 +147,7 @@ class WatchIssues:
             state_reason=reading.issue.state_reason,
             # What was started by a word, and never labelled, needs no label to go on.
             labelled=wears(reading, label) or session.issue.labelled_at is None,
+            blocked_by=self._blocked_by(session.repository, reading) if not session.run else (),
         )
         self._store.prioritise(id, priority_of(reading.labels))
         if not issue.open:
@@ -160,6 +164,12 @@ class WatchIssues:
             self._asked_again(session, reading, put)
         if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
             self._journal(Step.OBSERVED, id)
+
+    def _blocked_by(self, repository: str, reading: IssueReading) -> tuple[str, ...]:
+        """The issues a session waits for that has not begun."""
+        if not reading.issue.open:
+            return ()
+        return self._github.read.blocked_by(repository, reading.issue.number)
 
     def _asked_again(self, session: Session, reading: IssueReading, put: Labeling) -> None:
         """A label put on anew: brings an ended session back, or is answered with what runs."""
@@ -218,7 +228,12 @@ class WatchIssues:
             project=name,
             repository=project.repository,
             created=self._clock(),
-            issue=replace(issue, labelled=True, labelled_at=put.at if put else None),
+            issue=replace(
+                issue,
+                labelled=True,
+                labelled_at=put.at if put else None,
+                blocked_by=self._blocked_by(project.repository, reading),
+            ),
             branch=branch_name(project.branch, issue.number, issue.title),
             requester=requester,
             agent_type=chosen.agent_type,

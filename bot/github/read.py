@@ -68,6 +68,19 @@ class RepositoryAnswer(Struct, frozen=True):
     permissions: Rights | None = None
 
 
+class Blocker(Struct, frozen=True):
+    """One entry of GET issues/NUMBER/dependencies/blocked_by."""
+
+    number: int
+    state: str
+    repository_url: str
+
+    @property
+    def repository(self) -> str:
+        """Where it is: `owner/name`."""
+        return "/".join(self.repository_url.rsplit("/", 2)[1:])
+
+
 class PlaceAnswer(Struct, frozen=True):
     """The part of the same that says which repository it is."""
 
@@ -199,6 +212,24 @@ class Reads:
         """An issue, or the pull request that has the number; None where neither exists."""
         data = self._calls.graphql(repo, "issue", IssueData, {"number": number})
         return issue_of(data.repository) if data else None
+
+    def blocked_by(self, repo: str, number: int) -> tuple[str, ...]:
+        """The open issues that an issue waits for, as `#5` or `owner/name#5`.
+
+        None of them where the server knows no dependencies.
+        """
+        path, here = f"issues/{number}/dependencies/blocked_by", self._calls.places.now(repo)
+        try:
+            blockers = list(self._calls.pages(repo, path, Blocker))
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            return ()
+        return tuple(
+            f"{'' if one.repository.lower() == here.lower() else one.repository}#{one.number}"
+            for one in blockers
+            if one.state == "open"
+        )
 
     def labelled(self, repo: str, label: str) -> list[int]:
         """The numbers of all open issues with the label, in order."""

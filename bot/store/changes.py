@@ -33,6 +33,8 @@ def issue_changes(old: Issue, new: Issue) -> Iterator[str]:
         yield "issue reopened" if new.open else _line("issue closed", new.state_reason)
     if (old.labelled, old.labelled_at) != (new.labelled, new.labelled_at):
         yield "label is on the issue" if new.labelled else "label taken off the issue"
+    if old.blocked_by != new.blocked_by:
+        yield _line("waits for", ", ".join(new.blocked_by)) if new.blocked_by else "waits no more"
 
 
 def pull_changes(old: tuple[Pull, ...], new: tuple[Pull, ...]) -> Iterator[str]:

@@ -16,7 +16,10 @@ _LEARN = """INSERT INTO repositories (id, name, now, archived)
     VALUES (:id, :name, :now, :archived)"""
 #: What is kept by a repository's name.
 _TABLES = ("sessions", "session_pulls", "wishes", "touches", "usage", "outsiders")
-_MOVE = "UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"
+_MOVES = tuple(
+    f"UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"  # noqa: S608 - our tables
+    for table in _TABLES
+)
 _WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
     WHERE id IN live AND repository = :name RETURNING id"""
 
@@ -60,8 +63,8 @@ class Places(Base):
             connection.execute(_FORGET, values)
             connection.execute(_LEARN, {**values, "archived": place.archived})
             if before is not None and before["name"] != place.name:
-                for table in _TABLES:
-                    connection.execute(_MOVE.format(table=table), (place.name, before["name"]))
+                for move in _MOVES:
+                    connection.execute(move, (place.name, before["name"]))
             woken = connection.execute(_WAKE, {"name": place.name, "now": now.timestamp()})
             return [row["id"] for row in woken.fetchall()]
 

@@ -24,6 +24,8 @@ WISHES = """SELECT * FROM wishes WHERE session IN (SELECT value FROM json_each(?
 _WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
     WHERE id = :id"""
 OF_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
+WAITING_FOR = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
+    AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
 OF_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
 OF_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 OF_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
@@ -119,6 +121,12 @@ class Sessions(Base):
     def session_of_issue(self, repository: str, number: int) -> str | None:
         """The session that works on an issue."""
         return self._id(OF_ISSUE, repository, number)
+
+    def waiting_for(self, repository: str, number: int) -> list[int]:
+        """The issues of the same repository whose sessions wait for this one to be closed."""
+        with self._read() as connection:
+            rows = connection.execute(WAITING_FOR, (repository, f"#{number}"))
+            return [row["number"] for row in rows]
 
     def session_of_pull(self, repository: str, number: int) -> str | None:
         """The session a pull request belongs to."""

@@ -38,6 +38,7 @@ class GitHub:
         self.writers = {"ada", "rob"}
         self.issues: dict[int, Any] = {}
         self.pulls: dict[int, Any] = {}
+        self.blocked: dict[int, tuple[str, ...]] = {}
         self.log: Any = "it broke"
         self.refuses: set[str] = set()
         self.asked = 0
@@ -53,6 +54,9 @@ class GitHub:
 
     def issue(self, repository: str, number: int) -> Any:
         return answer(self.issues.get(number))
+
+    def blocked_by(self, repository: str, number: int) -> tuple[str, ...]:
+        return self.blocked.get(number, ())
 
     def labelled(self, repository: str, label: str) -> list[int]:
         if repository in self.refuses:

@@ -242,3 +242,34 @@ def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")
         for subject in ("rights:", "repository:")
     ]
+
+
+def seen(bench: Bench, *numbers: int) -> None:
+    bench.touches(*(f"issue:{number}" for number in numbers))
+    while bench.issues.read_touched():
+        pass
+
+
+def test_a_session_waits_for_the_issues_its_own_depends_on_and_no_longer(bench: Bench) -> None:
+    bench.labelled()
+    bench.github.blocked[12] = ("#7", "acme/gears#3")
+    seen(bench, 12)
+    facts = bench.store.facts("widgets-12")
+    assert facts.issue.blocked_by == ("#7", "acme/gears#3")
+    bench.github.issues[7] = replace(bench.labelled(7), issue=Issue(number=7, title="x"))
+    bench.github.blocked[12] = ()
+    seen(bench, 7)
+    assert bench.store.facts("widgets-12").issue.blocked_by
+    closed = Issue(number=7, title="x", open=False)
+    bench.github.issues[7] = replace(bench.labelled(7), issue=closed)
+    seen(bench, 7)
+    assert bench.store.facts("widgets-12").issue.blocked_by == ()
+
+
+def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Bench) -> None:
+    bench.labelled()
+    seen(bench, 12)
+    bench.room.orders("widgets-12", run=1)
+    bench.github.blocked[12] = ("#7",)
+    seen(bench, 12)
+    assert bench.store.facts("widgets-12").issue.blocked_by == ()

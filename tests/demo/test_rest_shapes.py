@@ -110,6 +110,7 @@ CALLS: dict[str, Call] = {
     ),
     "issues": lambda s: s.kit.rest.issues.list_for_repo(**s.at, state="all"),
     "issue": lambda s: s.kit.rest.issues.get(**s.at, issue_number=1),
+    "blocked by": lambda s: s.kit.rest.issues.list_dependencies_blocked_by(**s.at, issue_number=1),
     "pull as issue": lambda s: s.kit.rest.issues.get(**s.at, issue_number=2),
     "edit issue": lambda s: s.kit.rest.issues.update(**s.at, issue_number=1, title="Very broken"),
     "timeline": lambda s: s.kit.rest.issues.list_events_for_timeline(**s.at, issue_number=1),

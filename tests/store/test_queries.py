@@ -17,6 +17,8 @@ from bot.store import (
     metadata,
     observe,
     outbox,
+    outsiders,
+    places,
     sessions,
     slots,
     touches,
@@ -27,7 +29,19 @@ from bot.store import (
 
 ROOMS = (
     *(agents, deliveries, freezes, history, incidents, judgements, loading),
-    *(metadata, observe, outbox, sessions, slots, touches, usage, visits, wishes),
+    *(
+        metadata,
+        observe,
+        outbox,
+        outsiders,
+        places,
+        sessions,
+        slots,
+        touches,
+        usage,
+        visits,
+        wishes,
+    ),
 )
 STATEMENTS = {
     f"{room.__name__.rpartition('.')[2]}.{name}": statement

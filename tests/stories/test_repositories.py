@@ -1,4 +1,4 @@
-"""What becomes of sessions when something happens to their repository as a whole."""
+"""What becomes of sessions when something happens around their issue: to others, to all."""
 
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
@@ -29,3 +29,14 @@ def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_re
     eventually(lambda: issue.session and not issue.session.slot, "its program is ended")
     world.repo.archive(by=ALICE, archived=False)
     issue.becomes("review_pending")
+
+
+def test_an_issue_that_waits_for_another_is_begun_when_that_is_closed(world: World) -> None:
+    world.bot_starts()
+    first, issue = world.issue("Make a mould"), world.issue("Add widgets")
+    issue.issue.waits_for(first.issue, by=ALICE)
+    issue.is_labelled()
+    why = f"waits for #{first.issue.number}"
+    eventually(lambda: issue.session and issue.session.because == why, "it says what it waits for")
+    first.issue.close(by=ALICE)
+    issue.agent.starts()

@@ -89,6 +89,7 @@ class Issue(Thing):
     label_list: list[Label] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
+    blocked_by: list["Issue"] = field(default_factory=list)  #: What has to be closed before.
     timeline: list[Any] = field(default_factory=list)  #: Events, comments and reviews, in order.
 
     event_name = "issues"  #: The webhook event, and with `part` how its body names the subject.
@@ -129,6 +130,13 @@ class Issue(Thing):
         self.label_list.remove(found[0])
         self.happened("unlabeled", by, label=found[0])
         self.publish("unlabeled", by, label=found[0])
+
+    @locked
+    def waits_for(self, other: "Issue", by: str) -> None:
+        """Say that another issue has to be closed before this one is begun."""
+        self.blocked_by.append(other)
+        parts = {"blocked_issue": self, "blocking_issue": other}
+        self.repo.publish("issue_dependencies", "blocked_by_added", by, **parts)
 
     @locked
     def comment(self, text: str, by: str) -> Comment:

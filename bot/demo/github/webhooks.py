@@ -21,6 +21,8 @@ from bot.demo.github.world import App, Event, World
 #: How each part of an event is written in its body.
 _PARTS: dict[str, Callable[[Any], Json]] = {
     "issue": issues.issue,
+    "blocked_issue": issues.issue,
+    "blocking_issue": issues.issue,
     "comment": issues.comment,
     "pull_request": pulls.pull,
     "review": pulls.webhook_review,

@@ -51,6 +51,10 @@ def _timeline(request: Request) -> Answer:
     return request.page(issue.timeline, lambda entry: issues.timeline(entry, issue))
 
 
+def _blocked_by(request: Request) -> Answer:
+    return request.page(request.issue_of(request.repo).blocked_by, issues.issue)
+
+
 def _labels(request: Request) -> Answer:
     return _labels_of(request, request.issue_of(request.repo))
 
@@ -193,6 +197,7 @@ ROUTES: list[Route] = [
     ("GET", _ISSUE, _get),
     ("PATCH", _ISSUE, _patch),
     ("GET", f"{_ISSUE}/timeline", _timeline),
+    ("GET", f"{_ISSUE}/dependencies/blocked_by", _blocked_by),
     ("GET", f"{_ISSUE}/labels", _labels),
     ("POST", f"{_ISSUE}/labels", _add_labels),
     ("DELETE", f"{_ISSUE}/labels/{{name:path}}", _remove_label),
