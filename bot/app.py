@@ -18,11 +18,13 @@ from bot.journal import Journal, Step, log_step
 from bot.layout import Layout
 from bot.leading import Leading
 from bot.limits import caps
+from bot.looks import Looks
 from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.outsiders import Outsiders
 from bot.people import People
 from bot.prompts import Prompts
+from bot.reconcile import Reconcile
 from bot.redaction import Redaction
 from bot.redeliver import Redeliver
 from bot.repository_config import RepositoryConfig
@@ -124,10 +126,12 @@ class App:
         self.outsiders = Outsiders(
             self.store, self.github, clock, self.leading.may_act, self._may_speak
         )
+        looks = Looks(self.store, self.github, clock)
         self.watch_pulls = WatchPulls(
             self.store,
             self.github,
             people,
+            looks,
             Movers(self.store, self.sites).who,
             settings.projects,
             clock,
@@ -139,11 +143,13 @@ class App:
             self.github,
             people,
             self.watch_pulls,
+            looks,
             settings.projects,
             identities,
             clock,
             journal,
         )
+        self.reconcile = Reconcile(self.store, self.github, self.watch_issues, looks)
         self.watch_access = WatchAccess(self.store, self.github, settings.projects.values(), clock)
         self.redeliver = Redeliver(self.store, self.github, clock)
         self.wishes = Wishes(
@@ -366,8 +372,7 @@ class App:
         self.watch_access.look()
         if self.repository_config.look():
             self._judge_all_anew()
-        self.watch_issues.reconcile()
-        self.watch_pulls.touch_stale(self._settings.reconcile_seconds / 2)
+        self.reconcile.look()
         if self._settings.polls:
             self.watch_comments.look()
         self._reading.kick()

@@ -14,6 +14,7 @@ from bot.github.errors import GitHubFailure
 from bot.github.read import IssueReading, Labeling
 from bot.identities import Identities
 from bot.journal import Journal, Step
+from bot.looks import Looks, Thing
 from bot.people import People
 from bot.reopened import wish_to_restore
 from bot.retries import Retries
@@ -35,6 +36,7 @@ class WatchIssues:
         github: GitHub,
         people: People,
         pulls: WatchPulls,
+        looks: Looks,
         projects: Mapping[str, Project],
         identities: Identities,
         clock: Clock,
@@ -44,6 +46,7 @@ class WatchIssues:
         self._github = github
         self._people = people
         self._pulls = pulls
+        self._looks = looks
         self._names = {project.repository.lower(): name for name, project in projects.items()}
         self._projects = projects
         self._identities = identities
@@ -72,20 +75,17 @@ class WatchIssues:
                 self._store.postpone_touch(touch, self._retries.after(name, error))
         return len(due)
 
-    def reconcile(self) -> None:
-        """Ask for a look at every labelled issue and every issue of a live session.
-
-        What a lost webhook would have said is found here. A list that cannot be had cancels
-        nothing: it only asks for looks.
-        """
+    def labelled(self) -> list[Thing]:
+        """Every labelled open issue. A list that cannot be had is left out: it cancels nothing."""
+        found: list[Thing] = []
         for project in self._projects.values():
             try:
                 numbers = self._github.read.labelled(project.repository, project.label)
             except GitHubFailure as failure:
                 log.warning("%s: labelled issues not listed: %s", project.repository, failure)
                 continue
-            self._touch((project.repository, number) for number in numbers)
-        self._touch((live.repository, live.number) for live in self._store.live())
+            found += [(project.repository, number) for number in numbers]
+        return found
 
     def _look_over(self, repository: str) -> None:
         """Ask for a look at everything in one repository. Raises `GitHubFailure`."""
@@ -104,14 +104,21 @@ class WatchIssues:
 
     def _look(self, touch: DueTouch) -> None:
         number = int(touch.subject.removeprefix("issue:"))
-        name = self._names.get(touch.repository.lower())
-        known = self._store.session_of_issue(touch.repository, number)
+        thing = (touch.repository, number)
+        glance = self._looks.found(thing)
+        self._read(touch.repository, number)
+        self._looks.keep(thing, glance)
+
+    def _read(self, repository: str, number: int) -> None:
+        """Read one issue, and keep or make its session."""
+        name = self._names.get(repository.lower())
+        known = self._store.session_of_issue(repository, number)
         if name is None and known is None:
             return
-        reading = self._github.read.issue(touch.repository, number)
+        reading = self._github.read.issue(repository, number)
         if reading is None or not reading.issue.open:
-            waiting = self._store.waiting_for(touch.repository, number)
-            self._touch((touch.repository, other) for other in waiting)
+            waiting = self._store.waiting_for(repository, number)
+            self._touch((repository, other) for other in waiting)
         if reading is None:
             if known is not None:
                 self._deleted(known)

@@ -12,10 +12,11 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import PullReading
 from bot.journal import Journal, Step
+from bot.looks import Looks
 from bot.people import People
 from bot.reopened import wish_to_restore
 from bot.retries import Retries
-from bot.store import DueTouch, Observed, Outsider, Session, Store, Touch
+from bot.store import DueTouch, Observed, Outsider, Session, Store
 from config.settings import Project
 from lifecycle.backoff import delay
 from lifecycle.facts import Check, Pull, Push, Remark, Thread, Verdict
@@ -41,6 +42,7 @@ class WatchPulls:
         store: Store,
         github: GitHub,
         people: People,
+        looks: Looks,
         movers: Callable[[Session, Pull, Pull | None], Mover],
         projects: Mapping[str, Project],
         clock: Clock,
@@ -49,6 +51,7 @@ class WatchPulls:
         self._store = store
         self._github = github
         self._people = people
+        self._looks = looks
         self._movers = movers
         self._projects = projects
         self._clock = clock
@@ -84,16 +87,6 @@ class WatchPulls:
         if numbers:
             self._read(session.id, session.repository, numbers)
 
-    def touch_stale(self, seconds: float) -> None:
-        """Ask for another look at what was not read for so long: a lost webhook costs no more."""
-        now, most = self._clock(), timedelta(seconds=seconds)
-        stale = [
-            Touch(repository=live.repository, subject=f"branch:{live.branch}")
-            for live in self._store.live()
-            if live.run and (live.pulls_read_at is None or now - live.pulls_read_at > most)
-        ]
-        self._store.touch(stale, now)
-
     def _look(self, touch: DueTouch, read: set[tuple[str, int]]) -> None:
         """Find what a touch is about, and read it unless this round has read it."""
         session, numbers = self._concerned(touch.repository, touch.subject)
@@ -116,8 +109,7 @@ class WatchPulls:
     def _touch_onto(self, repository: str, base: str) -> None:
         """A base that moved may leave what goes onto it behind, or in conflict."""
         branches = self._store.branches_onto(repository, base)
-        touches = [Touch(repository=repository, subject=f"branch:{name}") for name in branches]
-        self._store.touch(touches, self._clock())
+        self._looks.ask(repository, [f"branch:{name}" for name in branches])
 
     def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
         """The session a subject is about, and the numbers of its pull requests to read."""
@@ -171,6 +163,7 @@ class WatchPulls:
         if before is None:
             return None
         known = {pull.number: pull for pull in before.pulls}
+        glances = {number: self._looks.found((repository, number)) for number in numbers}
         for number in numbers:
             # From its beginning, for what happens during the read may not be in it.
             self._read_at[repository, number] = self._clock()
@@ -186,6 +179,8 @@ class WatchPulls:
         pulls = tuple(known[number] for number in sorted(known))
         self._turn_away(before, pulls)
         changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
+        for number, glance in glances.items():
+            self._looks.keep((repository, number), glance)
         if changed:
             self._journal(Step.OBSERVED, session)
         if not any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls):

@@ -83,7 +83,6 @@ def session_of(
         blockers=blockers_of(row),
         decided_at=moment_or_none(row["decided_at"]),
         due=moment_or_none(row["due"]),
-        pulls_read_at=moment_or_none(row["pulls_read_at"]),
         version=row["version"],
     )
 
@@ -101,7 +100,7 @@ def live_of(row: Row) -> Live:
         status=row["status"],
         agent=agent_of(row),
         work=work_of(row),
-        pulls_read_at=moment_or_none(row["pulls_read_at"]),
+        pulls=tuple(msgspec.json.decode(row["numbers"], type=list[int])),
     )
 
 

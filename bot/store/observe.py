@@ -25,7 +25,6 @@ STORED = """SELECT id, run, agent, work,
 _STORE = """UPDATE sessions SET agent = coalesce(:agent, agent), work = coalesce(:work, work),
         pulls = coalesce(:pulls, pulls), issue = coalesce(:issue, issue)
     WHERE id = :id"""
-_PULLS_READ = "UPDATE sessions SET pulls_read_at = ? WHERE id = ?"
 _FORGET_PULLS = "DELETE FROM session_pulls WHERE session = ?"
 _ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
     SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
@@ -38,8 +37,8 @@ class Observing(Base):
         """Write down, in one transaction, what differs from what is stored, and visit those.
 
         What was seen of the program or workspace of another run than the session's is dropped.
-        When pull requests were read is kept in any case; that alone is no change. Returns the
-        sessions that changed. A sweep that saw nothing new writes nothing.
+        When a pull request was read is no change. Returns the sessions that changed. A sweep that
+        saw nothing new writes nothing.
         """
         observations = [self.redact(seen) for seen in observations]
         with self._read() as connection:
@@ -65,7 +64,7 @@ def _with_news(connection: sqlite3.Connection, observations: Sequence[Observed])
     news = {
         seen.session
         for seen in observations
-        if (row := rows.get(seen.session)) and (seen.pulls is not None or _differing(seen, row))
+        if (row := rows.get(seen.session)) and _differing(seen, row)
     }
     return [seen for seen in observations if seen.session in news]
 
@@ -104,8 +103,6 @@ def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
     row = _rows(connection, [seen]).get(seen.session)
     if row is None:
         return False
-    if seen.pulls is not None:
-        connection.execute(_PULLS_READ, (now.timestamp(), seen.session))
     differing = _differing(seen, row)
     if not differing:
         return False

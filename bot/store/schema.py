@@ -166,6 +166,8 @@ WHOLE_LIFECYCLE = (
     "ALTER TABLE sessions DROP COLUMN owner",
     "ALTER TABLE sessions DROP COLUMN claimed_until",
     "ALTER TABLE sessions DROP COLUMN epoch",
+    # When GitHub is read is not a matter of single sessions any more.
+    "ALTER TABLE sessions DROP COLUMN pulls_read_at",
     "DROP INDEX sessions_queued",
     "DROP INDEX outbox_dead",
     # All that the line is made of, so that it is read without the large columns.

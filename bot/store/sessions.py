@@ -38,17 +38,20 @@ ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
 LIVE_IDS = "SELECT id FROM live ORDER BY id"
-LIVE_VERSIONS = """SELECT id, version, pulls_read_at FROM sessions WHERE id IN live
+LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN live
     ORDER BY created, id"""
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
-        work, pulls_read_at FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
+        work,
+        (SELECT json_group_array(p.number) FROM session_pulls AS p WHERE p.session = sessions.id)
+            AS numbers
+    FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
 
 
 class Sessions(Base):
     """The table of sessions."""
 
     #: What `live` last read, with what tells whether it still stands. Replaced, never changed.
-    _known: Mapping[str, tuple[tuple[int, float | None], Live]] = MappingProxyType({})
+    _known: Mapping[str, tuple[int, Live]] = MappingProxyType({})
 
     def create_session(self, new: NewSession) -> bool:
         """Write a session down, due at once; False where its id, issue or branch has one."""
@@ -99,7 +102,7 @@ class Sessions(Base):
         """
         with self._read() as connection:
             rows = connection.execute(LIVE_VERSIONS).fetchall()
-            now = {row["id"]: (row["version"], row["pulls_read_at"]) for row in rows}
+            now = {row["id"]: row["version"] for row in rows}
             known = {
                 name: self._known[name]
                 for name, version in now.items()

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bot.store.base import Base
 from bot.store.rows import encoded, moment
@@ -24,11 +24,16 @@ _POSTPONE = """UPDATE touches SET due = ?
 class Touches(Base):
     """The table of touches."""
 
-    def touch(self, touches: Iterable[Touch], now: datetime) -> None:
-        """Ask for another look; one that waits already keeps its place."""
+    def touch(
+        self, touches: Iterable[Touch], now: datetime, *, apart: timedelta = timedelta()
+    ) -> None:
+        """Ask for another look; one that waits already keeps its place.
+
+        Of many, each may be due some time after the one before it.
+        """
         rows = list(touches)
         if rows:
-            self.write(lambda connection: add_touches(connection, rows, now))
+            self.write(lambda connection: add_touches(connection, rows, now, apart))
 
     def due_touches(
         self, now: datetime, prefixes: tuple[str, ...], limit: int = 200
@@ -57,10 +62,18 @@ class Touches(Base):
         self.write(lambda connection: connection.execute(_POSTPONE, values))
 
 
-def add_touches(connection: sqlite3.Connection, touches: Iterable[Touch], now: datetime) -> None:
+def add_touches(
+    connection: sqlite3.Connection,
+    touches: Iterable[Touch],
+    now: datetime,
+    apart: timedelta = timedelta(),
+) -> None:
     """Write touches down inside a transaction."""
-    at = now.timestamp()
-    connection.executemany(_TOUCH, [(t.repository, t.subject, at, at) for t in touches])
+    rows = [
+        (t.repository, t.subject, now.timestamp(), (now + apart * place).timestamp())
+        for place, t in enumerate(touches)
+    ]
+    connection.executemany(_TOUCH, rows)
 
 
 def _identity(t: DueTouch) -> tuple[str, str, float, int]:

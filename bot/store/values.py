@@ -116,7 +116,6 @@ class Session(Struct, frozen=True, kw_only=True):
     blockers: tuple[str, ...]
     decided_at: datetime | None  #: When a decision last differed from the one before it.
     due: datetime | None  #: When it is visited next.
-    pulls_read_at: datetime | None
     version: int  #: How often its facts changed.
 
     @property
@@ -172,7 +171,7 @@ class Live(Struct, frozen=True, kw_only=True):
     status: str
     agent: Agent
     work: Work
-    pulls_read_at: datetime | None
+    pulls: tuple[int, ...]  #: The numbers of its pull requests.
 
 
 class Observed(Struct, frozen=True, kw_only=True):

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
 from bot.github.places import Places
-from bot.github.readings import CheckReport, IssueReading, Labeling, PullReading
+from bot.github.readings import Budget, CheckReport, IssueReading, Labeling, PullReading
 from bot.identities import Identities
 from bot.journal import log_step
+from bot.looks import Looks
 from bot.people import People
+from bot.reconcile import Reconcile
 from bot.store import Touch
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
@@ -42,6 +44,9 @@ class GitHub:
         self.log: Any = "it broke"
         self.refuses: set[str] = set()
         self.asked = 0
+        self.seen: dict[int, Any] = {}
+        self.glanced: list[tuple[int, ...]] = []
+        self.left: Budget | None = None
 
     def me(self) -> str:
         return "mergewright-bot"
@@ -61,13 +66,20 @@ class GitHub:
     def labelled(self, repository: str, label: str) -> list[int]:
         if repository in self.refuses:
             raise TryLater("down")
-        return sorted(self.issues)
+        return sorted(self.issues) if repository == REPOSITORY else []
 
     def pull(self, repository: str, number: int) -> Any:
         return answer(self.pulls.get(number))
 
     def pulls_of(self, repository: str, branch: str) -> list[int]:
         return sorted(self.pulls)
+
+    def glances(self, repository: str, issues: Any, pulls: Any) -> Any:
+        self.glanced.append((*issues, *pulls))
+        return {number: answer(self.seen.get(number)) for number in (*issues, *pulls)}
+
+    def budget(self, repository: str) -> Any:
+        return self.left
 
     def report(self, repository: str, run_id: int) -> CheckReport:
         return CheckReport(log=answer(self.log))
@@ -86,14 +98,16 @@ class Bench:
         github: Any = self.github
         self.people = People(github, room.clock)
         self.mover: Any = Mover.BOT
+        self.looks = Looks(room.store, github, room.clock)
         self.pulls = WatchPulls(
-            *(room.store, github, self.people, lambda *_: answer(self.mover)),
+            *(room.store, github, self.people, self.looks, lambda *_: answer(self.mover)),
             *(PROJECTS, room.clock, log_step),
         )
         self.issues = WatchIssues(
-            *(room.store, github, self.people, self.pulls, PROJECTS),
+            *(room.store, github, self.people, self.pulls, self.looks, PROJECTS),
             *(Identities(room.store, IDENTITIES, PROJECTS), room.clock, log_step),
         )
+        self.reconcile = Reconcile(room.store, github, self.issues, self.looks)
         self.wishes = Wishes(
             *(room.store, github, self.people, self.issues, room.clock, lambda: True),
             lambda _: True,

@@ -109,14 +109,7 @@ def test_the_time_of_reading_alone_is_kept_but_changes_nothing(
     assert store.due_visits(later) == []
     session = store.session(name)
     assert session is not None
-    assert (session.pulls, session.pulls_read_at) == ((again,), later)
-
-
-def test_reading_that_there_is_no_pull_request_counts_as_read(
-    room: Room, store: Store, name: str
-) -> None:
-    assert store.observe([Observed(session=name, pulls=())], room.now) == []
-    assert store.live()[0].pulls_read_at == room.now
+    assert session.pulls == (again,)
 
 
 def test_a_session_seen_twice_in_one_sweep_ends_as_seen_last(

@@ -188,8 +188,8 @@ def test_of_what_is_live_only_what_changed_is_read_again(room: Room, store: Stor
     store.observe([Observed(session=first, agent=seen)], room.now)
     changed, same = store.live()
     assert (changed.agent, same is before[1]) == (seen, True)
-    store.observe([Observed(session=second, pulls=())], room.now)
-    assert [live.pulls_read_at for live in store.live()] == [None, room.now]
+    store.observe([Observed(session=second, pulls=(Pull(number=34, head="feed"),))], room.now)
+    assert [live.pulls for live in store.live()] == [(), (34,)]
     room.decides(first, status="pr_open", run=7)
     assert [(live.status, live.run) for live in store.live()] == [("pr_open", 7), ("queued", 0)]
     store.write(

@@ -1,0 +1,190 @@
+"""Reconciliation: all is glanced at, what looks new is read, and points are kept for touches."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bot.github.errors import Refused, TryLater
+from bot.github.read import GLANCES
+from bot.github.readings import Budget, Glance
+from lifecycle.status import Merge
+from tests.bot.reading import REPOSITORY, Bench
+
+
+@pytest.fixture
+def quiet(bench: Bench) -> Bench:
+    """A session with a pull request, glanced at and read whole."""
+    bench.pushed("a1")
+    bench.pull(merge=Merge.CLEAN)
+    bench.labelled()
+    bench.reads()
+    bench.github.seen = {12: glance(bench), 34: glance(bench)}
+    bench.room.clock.passes(60)
+    bench.reconcile.look()
+    assert bench.waiting() == ["issue:12", "pull:34"]
+    reads_all(bench)
+    return bench
+
+
+def glance(bench: Bench, *more: object) -> Glance:
+    return Glance(state="OPEN", updated=bench.room.clock(), more=more)
+
+
+def reads_all(bench: Bench) -> None:
+    bench.issues.read_touched()
+    bench.pulls.read_touched()
+    assert bench.waiting() == []
+
+
+def test_what_looks_the_same_is_not_read_again(quiet: Bench) -> None:
+    for _ in range(3):
+        quiet.room.clock.passes(300)
+        quiet.reconcile.look()
+    assert quiet.waiting() == []
+    assert quiet.github.glanced == [(12, 34)] * 4
+
+
+def test_only_what_looks_new_is_read(quiet: Bench) -> None:
+    quiet.github.seen[34] = glance(quiet, "a check failed")
+    quiet.reconcile.look()
+    assert quiet.waiting() == ["pull:34"]
+
+
+def test_what_could_not_be_read_is_news_until_it_is_read(quiet: Bench) -> None:
+    quiet.room.clock.passes(60)
+    quiet.github.seen[34] = glance(quiet, "a check failed")
+    pull = quiet.github.pulls[34]
+    quiet.github.pulls[34] = TryLater("down")
+    quiet.room.clock.passes(60)
+    for _ in range(2):
+        quiet.reconcile.look()
+        quiet.pulls.read_touched()
+        assert quiet.waiting() == ["pull:34"]
+    quiet.github.pulls[34] = pull
+    quiet.room.clock.passes(60)
+    reads_all(quiet)
+    quiet.reconcile.look()
+    assert quiet.waiting() == []
+
+
+def test_a_read_that_began_before_a_glance_does_not_stand_for_it(quiet: Bench) -> None:
+    """What changed between the two is in the glance and not in the read."""
+    read = quiet.github.pull
+    quiet.github.seen[34] = glance(quiet, "a check failed")
+    quiet.room.clock.passes(60)
+
+    def meanwhile(repository: str, number: int) -> Any:
+        assert quiet.looks.is_news((repository, number), quiet.github.seen[number])
+        return read(repository, number)
+
+    quiet.github.pull = meanwhile  # type: ignore[method-assign]
+    quiet.touches("pull:34")
+    reads_all(quiet)
+    quiet.reconcile.look()
+    assert quiet.waiting() == ["pull:34"]
+
+
+def test_what_changed_in_this_very_second_is_read_once_more(quiet: Bench) -> None:
+    quiet.github.seen[34] = glance(quiet, "a comment")
+    for _ in range(2):
+        quiet.reconcile.look()
+        assert quiet.waiting() == ["pull:34"]
+        quiet.room.clock.passes(2)
+        reads_all(quiet)
+    quiet.room.clock.passes(60)
+    quiet.reconcile.look()
+    reads_all(quiet)
+    quiet.reconcile.look()
+    assert quiet.waiting() == []
+
+
+def test_once_in_a_while_all_is_read_whatever_it_looks_like(quiet: Bench) -> None:
+    quiet.room.clock.passes(7200)
+    quiet.reconcile.look()
+    assert quiet.waiting() == ["issue:12", "pull:34"]
+
+
+def test_what_cannot_be_seen_is_read_alone(quiet: Bench) -> None:
+    quiet.github.seen[34] = None
+    quiet.reconcile.look()
+    assert quiet.waiting() == ["pull:34"]
+
+
+def test_one_thing_that_github_fails_at_costs_itself_alone(bench: Bench) -> None:
+    for number in range(1, 101):
+        bench.labelled(number)
+        bench.github.seen[number] = glance(bench)
+    bench.github.seen[17] = TryLater("GitHub answered 502.")
+    bench.reconcile.look()
+    assert len(bench.waiting()) == 100
+    assert (17,) in bench.github.glanced
+    assert len(bench.github.glanced) <= 14
+
+
+@pytest.mark.parametrize(
+    ("failure", "asked"),
+    [
+        (TryLater("down"), 8),
+        (Refused("no access", 403), 8),
+        (TryLater("limited", Bench), 1),  # type: ignore[arg-type]
+    ],
+)
+def test_where_github_fails_altogether_little_is_asked_and_nothing_changes(
+    bench: Bench, failure: Exception, asked: int
+) -> None:
+    for number in range(1, 2 * GLANCES + 1):
+        bench.labelled(number)
+        bench.github.seen[number] = failure
+    bench.reconcile.look()
+    assert len(bench.github.glanced) == asked
+    assert len(bench.waiting()) <= 1
+
+
+def test_what_was_seen_before_the_limit_was_reached_is_used(bench: Bench) -> None:
+    for number in range(1, 2 * GLANCES + 1):
+        bench.labelled(number)
+    limit = TryLater("limited", bench.room.clock() + timedelta(minutes=9))
+    bench.github.seen |= dict.fromkeys(range(100, 101), limit)
+    bench.reconcile.look()
+    assert 0 < len(bench.waiting()) < 2 * GLANCES
+
+
+def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
+    now = bench.room.clock()
+    bench.github.left = Budget(cost=1, limit=100, remaining=65, reset_at=now + timedelta(hours=1))
+    for number in range(1, 101):
+        bench.labelled(number)
+    bench.reconcile.look()
+    assert len(bench.waiting()) == 40, "what may be spared"
+    assert len(bench.store.due_touches(now, ("issue:",))) == 21
+    soon = bench.store.due_touches(now + timedelta(minutes=15), ("issue:",))
+    assert len(soon) == 31
+
+
+def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench) -> None:
+    now = quiet.room.clock()
+    quiet.github.left = Budget(cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1))
+    quiet.github.seen[34] = glance(quiet, "a check failed")
+    before = list(quiet.github.glanced)
+    quiet.reconcile.look()
+    assert (quiet.waiting(), quiet.github.glanced) == ([], before)
+    quiet.touches("pull:34")
+    quiet.room.clock.passes(60)
+    reads_all(quiet)
+
+
+def test_the_branch_of_a_session_without_a_pull_request_is_looked_at(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.github.seen[12] = glance(bench)
+    bench.reconcile.look()
+    assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12"]
+    assert bench.store.due_touches(bench.room.clock(), ("",))[0].repository == REPOSITORY
+
+
+def test_what_is_over_is_forgotten(quiet: Bench) -> None:
+    quiet.github.issues.clear()
+    assert quiet.looks._known.keys() == {(REPOSITORY, 12), (REPOSITORY, 34)}
+    quiet.store.live = list
+    quiet.reconcile.look()
+    assert quiet.looks._known == {}
