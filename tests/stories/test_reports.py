@@ -1,0 +1,78 @@
+"""What people see on GitHub of a session's life, and that nobody else can write it."""
+
+from bot.demo.github.issues import Comment, Issue
+from bot.demo.github.pulls import Pull
+from tests.world.waiting import eventually
+from tests.world.world import ALICE, BOT, MALLORY, World
+
+
+def report_on(place: Issue | Pull, says: str) -> Comment:
+    """Wait until the bot's report there says so. There is one, and it is the first."""
+    by = f"{BOT}[bot]"
+
+    def there() -> Comment | None:
+        said = [c for c in place.comments if c.user.login == by and "/report:" in c.body]
+        assert len(said) <= 1
+        return said[0] if said and says in said[0].body else None
+
+    return eventually(there, f"the report on #{place.number} says {says!r}")
+
+
+def test_a_report_is_kept_up_to_date_over_a_whole_life(world: World) -> None:
+    world.has_an_app()
+    world.bot_starts({"check_run": True, "state_labels": True, "draft": True, "reviewers": ["rob"]})
+    issue = world.issue("Add widgets")
+    # The key is no secret, and whoever writes it is not the bot for that.
+    key = f"<!-- mergewright:key={issue.id}/report:{issue.issue.number} -->"
+    theirs = issue.issue.comment(f"All is well.\n\n{key}", by=MALLORY)
+    issue.is_labelled()
+    first = report_on(issue.issue, f"session `{issue.id}`")
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    pull = issue.pull.pull
+    assert pull.draft
+    assert not pull.requested
+    report_on(pull, "`pr_open`")
+    issue.pull.ci_passes()
+    eventually(lambda: not pull.draft, "it is made ready")
+    eventually(
+        lambda: [user.login for user in pull.requested] == ["rob"], "its review is asked for"
+    )
+    issue.becomes("review_pending")
+    before = report_on(pull, "`pr_open`").body
+    assert before, "a moment later nothing is edited"
+    world.time_passes(seconds=61)
+    report_on(pull, "`review_required`")
+    assert report_on(issue.issue, "`review_pending`") is first
+
+    def labels() -> list[str]:
+        return [name for name in issue.issue.labels if name.startswith("mergewright/")]
+
+    eventually(lambda: labels() == ["mergewright/review_pending"], "the status is shown")
+    issue.pull.reviewer_approves()
+    issue.becomes("merged")
+    world.time_passes(seconds=61)
+    report_on(pull, "`merged`")
+    runs = [run for run in pull.repo.checks.runs_of(pull.head) if run.name == "mergewright"]
+    eventually(lambda: runs[0].output["title"].startswith("merged: "), "the check says so")
+    assert len(runs) == 1
+    assert theirs.body == f"All is well.\n\n{key}"
+
+
+def test_what_others_made_under_our_names_is_left_alone(world: World) -> None:
+    fork = world.repo.fork(MALLORY)
+    fork.push("mergewright/1-add-widgets", {"widgets.txt": "evil\n"}, by=MALLORY)
+    world.repo.push("mergewright/2-add-more", {"widgets.txt": "early\n"}, by=ALICE)
+    world.bot_starts()
+    issue, other = world.issue("Add widgets"), world.issue("Add more")
+    theirs = world.repo.open_pull(
+        "mergewright/1-add-widgets", title="Mine", by=MALLORY, source=fork
+    )
+    issue.is_labelled()
+    other.is_labelled()
+    ended = other.becomes("errored")
+    assert "Mergewright did not push it" in ended.because
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    session = issue.becomes("review_pending")
+    assert [pull.number for pull in session.pulls] == [theirs.number + 1]
+    assert theirs.comments == []
+    assert other.agent.heard == []
