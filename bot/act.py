@@ -17,6 +17,7 @@ from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
 from bot.github.merging import QUEUED
 from bot.outbox import Check, Impossible, Later, Outcome
 from bot.publishing import Publishing, of_branch, of_pull
+from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Due, Observed, Session, Store, Touch
 from lifecycle import actions
@@ -38,6 +39,7 @@ class Act:
         sites: Sites,
         agents: Agents,
         public_url: str,
+        redact: Redaction,
         clock: Clock,
     ) -> None:
         """`public_url` is the page's address, with a slash at its end."""
@@ -46,7 +48,7 @@ class Act:
         self._sites = sites
         self._agents = agents
         self._public_url = public_url
-        self._publishing = Publishing(store, github, sites)
+        self._publishing = Publishing(store, github, sites, redact)
         self._clock = clock
 
     def do(self, due: Due, check: Check) -> Outcome:

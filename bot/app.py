@@ -188,7 +188,7 @@ class App:
         self.outbox = Outbox(
             self.store,
             self.engine,
-            Act(self.store, self.github, self.sites, agents, settings.public_url, clock),
+            Act(self.store, self.github, self.sites, agents, settings.public_url, redact, clock),
             self._workers,
             Tries(
                 most=timing.action_tries,

@@ -5,21 +5,23 @@ from datetime import datetime
 from bot import words
 from bot.github.client import GitHub
 from bot.outbox import Check, Impossible, Later, Outcome
+from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Session, Store, Touch
 from lifecycle import actions
 from lifecycle.status import PullState, Reason
 from runtimes.workspaces.mirror import Mirror, PushRefused
-from runtimes.workspaces.push_checks import skips_checks, touched
+from runtimes.workspaces.push_checks import holds, skips_checks, touched
 
 
 class Publishing:
     """Pushes and opens. Every method may be repeated after a crash."""
 
-    def __init__(self, store: Store, github: GitHub, sites: Sites) -> None:
+    def __init__(self, store: Store, github: GitHub, sites: Sites, redact: Redaction) -> None:
         self._store = store
         self._github = github
         self._sites = sites
+        self._redact = redact
 
     def publish(self, session: Session, publish: actions.Publish, check: Check) -> Outcome:
         """Fetch the commits as from a stranger, and push them where nobody pushed since."""
@@ -54,6 +56,9 @@ class Publishing:
         head = publish.head
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
+            raise Impossible(why, Reason.PUSH_REFUSED)
+        if holds(mirror, head, self._redact.finds):
+            why = "a commit holds a secret of this machine: it is to go from every commit"
             raise Impossible(why, Reason.PUSH_REFUSED)
         onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
         base = mirror.head_of(onto[0]) if onto else None

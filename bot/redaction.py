@@ -38,6 +38,10 @@ class Redaction:
         safe = self._text(text)
         return value if safe is text else msgspec.json.decode(safe, type=type(value))
 
+    def finds(self, text: str) -> bool:
+        """Whether a text holds a secret of which the value is known."""
+        return any(secret in text for secret in self._known)
+
     def masked(self, data: bytes) -> bytes:
         """As many bytes, with stars in place of secrets."""
         for secret in map(str.encode, self._known):

@@ -1,7 +1,7 @@
 """What is looked at before commits go to GitHub, where a push alone may set much in motion."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
@@ -33,6 +33,13 @@ def skips_checks(mirror: Mirror, head: str) -> str:
     """The words by which a commit keeps GitHub from running checks; empty: there are none."""
     found = _SKIPS.search(git(mirror.path, "log", "-1", "--format=%B", head))
     return found[0].strip() if found else ""
+
+
+def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
+    """Whether what a push makes public, every commit of it, has something that must not be."""
+    # Of a merge what was changed by hand; what came with it is told by its own commits.
+    show = ("log", "--patch", "--remerge-diff", "--no-ext-diff", "--no-textconv", "--format=raw")
+    return finds(git(mirror.path, *show, head, "--not", "--branches", "--"))
 
 
 def _differing(mirror: Mirror, one: str, other: str, specs: list[str]) -> set[str]:

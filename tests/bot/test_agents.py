@@ -7,11 +7,15 @@ import pytest
 
 from bot.act import Act
 from bot.outbox import Impossible, Later, Moot
+from bot.redaction import Redaction
 from bot.store import Observed
 from lifecycle.actions import Prompt, Publish, Start, Stop, Tell
 from lifecycle.facts import Pull
 from lifecycle.status import PullState, Reason
 from tests.bot.site import Site, git
+
+SECRET = "hunter2-of-the-agent"
+REDACT = Redaction([SECRET])
 
 
 def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: Site) -> None:
@@ -65,7 +69,7 @@ def test_a_session_that_had_no_commit_begins_anew(site: Site) -> None:
 def publishes(site: Site) -> str:
     """The outbox has the agent's commits pushed."""
     nobody: Any = None
-    act = Act(site.room.store, nobody, site.sites, site.agents, "", site.room.clock)
+    act = Act(site.room.store, nobody, site.sites, site.agents, "", REDACT, site.room.clock)
     head = site.workspace.head() or ""
     site.room.orders(site.id, Publish(key=f"push:{head}", head=head), run=site.session.run)
     (due,) = site.room.store.due_actions(site.room.clock())
@@ -98,6 +102,22 @@ def test_a_branch_that_was_deleted_with_its_pull_request_is_not_pushed_again(sit
     site.commits("b")
     with pytest.raises(Impossible, match="stale info"):
         publishes(site)
+
+
+def test_a_secret_is_not_pushed_also_where_a_later_commit_takes_it_out(site: Site) -> None:
+    site.starts()
+    site.commits("a")
+    publishes(site)
+    file = site.workspace.path / "b"
+    file.write_text(f"key = {SECRET}\n")
+    git(site.workspace.path, "add", "b")
+    git(site.workspace.path, "commit", "--quiet", "-m", "Add a key")
+    git(site.workspace.path, "rm", "--quiet", "b")
+    site.commits("c")
+    with pytest.raises(Impossible, match="a secret of this machine") as no:
+        publishes(site)
+    assert no.value.reason is Reason.PUSH_REFUSED
+    assert SECRET not in str(no.value)
 
 
 def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(site: Site) -> None:
@@ -187,7 +207,7 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
 def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:
     nobody: Any = None
     store = site.room.store
-    act = Act(store, nobody, site.sites, site.agents, "", site.room.clock)
+    act = Act(store, nobody, site.sites, site.agents, "", REDACT, site.room.clock)
     start = Start(key="start:agent:x:r1", run=1, prompt=Prompt(name="start"), agent="eve")
     site.room.orders(site.id, start)
     (due,) = store.due_actions(site.room.clock())

@@ -111,8 +111,8 @@ INSIDE_BOT = {
     "bars": set[str](),
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
-    "act": {"agents", "github", "outbox", "publishing", "sites", "store", "words"},
-    "publishing": {"github", "outbox", "sites", "store", "words"},
+    "act": {"agents", "github", "outbox", "publishing", "redaction", "sites", "store", "words"},
+    "publishing": {"github", "outbox", "redaction", "sites", "store", "words"},
     "agents": {
         "archive",
         "github",

@@ -6,7 +6,7 @@ import pytest
 
 from lifecycle.policy import PROTECTED_PATHS
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.push_checks import skips_checks, touched
+from runtimes.workspaces.push_checks import holds, skips_checks, touched
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import BRANCH, Git
 
@@ -103,3 +103,46 @@ def test_words_that_keep_checks_from_running_are_found(
 ) -> None:
     git.commit(worktree.path, "a", "1", message)
     assert skips_checks(mirror, mirror.take(worktree)) == words
+
+
+def secret(text: str) -> bool:
+    return "hunter2" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [("a", "key: hunter2\n", "Add"), ("hunter2", "x\n", "Add"), ("a", "x\n", "Use hunter2")],
+)
+def test_a_secret_is_found_in_any_commit_that_a_push_makes_public(
+    worktree: Worktree, mirror: Mirror, git: Git, name: str, text: str, message: str
+) -> None:
+    git.commit(worktree.path, "b", "1\n")
+    assert not holds(mirror, mirror.take(worktree), secret)
+    git.commit(worktree.path, name, text, message)
+    git(worktree.path, "rm", "--quiet", "-f", name)
+    git.commit(worktree.path, "b", "2\n")
+    assert holds(mirror, mirror.take(worktree), secret)
+
+
+def test_a_secret_that_came_in_with_the_hand_that_merged_is_found(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    git.commit(worktree.path, "b", "1\n")
+    git(worktree.path, "checkout", "--quiet", "-b", "aside", "HEAD~1")
+    git.commit(worktree.path, "c", "1\n")
+    git(worktree.path, "checkout", "--quiet", BRANCH)
+    git(worktree.path, "merge", "--quiet", "--no-commit", "aside")
+    git.commit(worktree.path, "b", "hunter2\n")
+    assert holds(mirror, mirror.take(worktree), secret)
+
+
+def test_what_github_has_already_keeps_nothing_from_going_there(
+    worktree: Worktree, mirror: Mirror, person: Path, git: Git
+) -> None:
+    git.commit(person, "b", "hunter2\n")
+    git(person, "push", "--quiet", "origin", "main")
+    mirror.refresh()
+    git(worktree.path, "fetch", "--quiet", "origin")
+    git(worktree.path, "merge", "--quiet", "origin/main")
+    git.commit(worktree.path, "c", "1\n")
+    assert not holds(mirror, mirror.take(worktree), secret)
