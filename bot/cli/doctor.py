@@ -21,6 +21,7 @@ from bot.account import client
 from bot.cli import given
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
+from bot.cli.workflows import secrets_for_branches
 from bot.clock import utc_now
 from bot.github.errors import GitHubFailure
 from bot.layout import Layout
@@ -167,6 +168,27 @@ def permissions(installed: Installation) -> Finding:
     return Finding(Verdict.FAIL, "\n".join(wrong), remedy)
 
 
+def workflows(installed: Installation) -> Finding:
+    if not _has_credentials(installed):
+        return Finding(Verdict.WARN, "not looked at: no credentials")
+    found = []
+    try:
+        with closing(client(installed.settings, installed.secrets)) as us:
+            for project in installed.settings.projects.values():
+                for path, text in us.files.workflows(project.repository).items():
+                    if secrets := secrets_for_branches(text):
+                        found.append(f"{project.repository}: {path}: {', '.join(secrets)}")
+    except GitHubFailure as failure:
+        return Finding(Verdict.WARN, f"not looked at: {failure}")
+    if not found:
+        return Finding(Verdict.OK, "none gives secrets to branches")
+    return Finding(
+        Verdict.WARN,
+        "these run for every branch, with secrets:\n" + "\n".join(found),
+        "keep the secrets in an environment that is for the default branch alone",
+    )
+
+
 def clock(installed: Installation) -> Finding:
     url = installed.settings.github.api_url
     try:
@@ -259,6 +281,7 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("data folder", data),
     ("GitHub", github),
     ("permissions", permissions),
+    ("workflows", workflows),
     ("clock", clock),
     ("webhook secret", webhook_secret),
     ("page token", page_token),

@@ -17,6 +17,7 @@ from bot.store import Store
 from tests.cli.conftest import CommandLine, House
 
 API = "https://github.example/api/v3/"
+GRAPHQL = "https://github.example/api/graphql"
 TOKEN = "ghp_" + "x" * 36
 
 Lines = Callable[[], dict[str, str]]
@@ -45,9 +46,8 @@ def github() -> Iterator[respx.MockRouter]:
     """A GitHub at which all is well."""
     with respx.mock(assert_all_called=False) as router:
         router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
-        router.post("https://github.example/api/graphql").respond(
-            json={"data": {"viewer": {"login": "mergewright-bot"}}}
-        )
+        said = {"viewer": {"login": "mergewright-bot"}, "repository": {"object": None}}
+        router.post(GRAPHQL).respond(json={"data": said})
         router.get(f"{API}repos/acme/widgets").respond(
             json={
                 "default_branch": "main",
@@ -101,6 +101,23 @@ def test_where_all_is_well_nothing_fails(lines: Lines) -> None:
     assert found["agents"].startswith("ok shell /")
     assert found["sandbox"].startswith("warn none: agents have the rights of this user")
     assert [name for name, text in found.items() if text.startswith("fail")] == []
+
+
+def test_workflows_that_hand_secrets_to_branches_are_listed(
+    lines: Lines, github: respx.MockRouter
+) -> None:
+    assert lines()["workflows"] == "ok none gives secrets to branches"
+    entries = [
+        {"name": "ci.yml", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},
+        {"name": "README", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},
+        {"name": "old", "object": {}},
+    ]
+    said = {"viewer": {"login": "us"}, "repository": {"object": {"entries": entries}}}
+    github.post(GRAPHQL).respond(json={"data": said})
+    found = lines()["workflows"]
+    assert found.startswith("warn these run for every branch, with secrets: ")
+    assert "acme/widgets: .github/workflows/ci.yml: NPM_TOKEN -> keep the secrets" in found
+    assert "README" not in found
 
 
 def test_programs_get_every_finding(mergewright: CommandLine, lines: Lines) -> None:
