@@ -52,15 +52,16 @@ class Reconcile:
             (repository, each.number) for repository, all_ in wanted.items() for each in all_
         )
         for repository, subjects in wanted.items():
-            self._look(repository, sorted(subjects), _unseen(repository, live))
+            here = [one for one in live if one.repository == repository]
+            self._look(repository, sorted(subjects), _unseen(here))
 
-    def _look(self, repository: str, subjects: Sequence[Subject], branches: list[str]) -> None:
+    def _look(self, repository: str, subjects: Sequence[Subject], unseen: set[str]) -> None:
         budget = self._github.read.budget(repository)
         if budget is not None and not budget.spare:
             log.warning("%s: not looked over: few points are left this hour", repository)
             return
         news = [str(each) for each in self._news(repository, subjects)]
-        self._looks.ask(repository, [*news, *branches])
+        self._looks.ask(repository, [*news, *sorted(unseen.difference(news))])
 
     def _news(self, repository: str, subjects: Sequence[Subject]) -> list[Subject]:
         """What looks new.
@@ -101,10 +102,7 @@ def _subjects(live: Live) -> list[Subject]:
     return [Subject("issue", live.number), *pulls]
 
 
-def _unseen(repository: str, live: Iterable[Live]) -> list[str]:
-    """The branches whose pull request, if there is one, is not known."""
-    return [
-        f"branch:{one.branch}"
-        for one in live
-        if one.repository == repository and one.run and not one.pulls
-    ]
+def _unseen(live: Iterable[Live]) -> set[str]:
+    """What no glance shows: a pull request that is not known yet, and what an issue waits for."""
+    branches = {f"branch:{one.branch}" for one in live if one.run and not one.pulls}
+    return branches | {f"issue:{one.number}" for one in live if one.blocked}

@@ -101,6 +101,7 @@ def live_of(row: Row) -> Live:
         agent=agent_of(row),
         work=work_of(row),
         pulls=tuple(msgspec.json.decode(row["numbers"], type=list[int])),
+        blocked=row["blocked"] > 0,
     )
 
 

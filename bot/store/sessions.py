@@ -43,7 +43,8 @@ LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN live
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
         work,
         (SELECT json_group_array(p.number) FROM session_pulls AS p WHERE p.session = sessions.id)
-            AS numbers
+            AS numbers,
+        coalesce(json_array_length(issue, '$.blocked_by'), 0) AS blocked
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
 
 

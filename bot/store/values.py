@@ -172,6 +172,7 @@ class Live(Struct, frozen=True, kw_only=True):
     agent: Agent
     work: Work
     pulls: tuple[int, ...]  #: The numbers of its pull requests.
+    blocked: bool  #: Whether its issue waits for others.
 
 
 class Observed(Struct, frozen=True, kw_only=True):

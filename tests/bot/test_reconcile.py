@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
 from bot.github.read import GLANCES
 from bot.github.readings import Budget, Glance
+from bot.store import Observed
 from lifecycle.status import Merge
 from tests.bot.reading import REPOSITORY, Bench
 
@@ -176,10 +178,17 @@ def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench)
 
 def test_the_branch_of_a_session_without_a_pull_request_is_looked_at(bench: Bench) -> None:
     bench.pushed("a1")
-    bench.github.seen[12] = glance(bench)
+    bench.room.session(13)  # It has not run, so that nobody can have opened one.
     bench.reconcile.look()
-    assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12"]
-    assert bench.store.due_touches(bench.room.clock(), ("",))[0].repository == REPOSITORY
+    assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12", "issue:13"]
+
+
+def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None:
+    session = quiet.store.session("widgets-12")
+    waiting = replace(session.issue, blocked_by=("#7",))
+    quiet.store.observe([Observed(session="widgets-12", issue=waiting)], quiet.room.clock())
+    quiet.reconcile.look()
+    assert quiet.waiting() == ["issue:12"]
 
 
 def test_what_is_over_is_forgotten(quiet: Bench) -> None:
