@@ -43,6 +43,7 @@ agent = "puppet"
 program = "shell"
 command = ["{python}", "-I", "{puppet}"]
 env = {{ PUPPET = "{puppets}" }}
+pass-env = ["PUPPET_KEY"]
 [runtime]
 sandbox = "none"
 [limits]

@@ -1,0 +1,65 @@
+"""Whatever an agent, a check or a person lets out: no secret goes on from there."""
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.web.access import COOKIE, Access
+from tests.world.waiting import eventually
+from tests.world.world import SECRET, TOKEN, IssueStory, World
+
+KEY, MADE = "the-key-the-agent-was-given", "ghs_" + "a1B2" * 9
+PAGE = "the page's token"
+ALL = (TOKEN, SECRET, PAGE, KEY, MADE)
+LET_OUT = " ".join(ALL)
+
+
+def test_no_secret_is_told_shown_kept_or_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUPPET_KEY", KEY)
+    issue = world.agent_begins()
+    issue.agent.asks(f"Is it {LET_OUT}?")
+    issue.becomes("needs_input")
+    eventually(lambda: "Is it [secret]" in "".join(issue.said()), "people are asked")
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn(LET_OUT)
+    pull = issue.pull
+    pull.ci_fails("unit", log=f"it broke: {LET_OUT}")
+    heard = issue.agent.hears("it broke")
+    assert world.app is not None
+    world.app.archive.keep_all(world.store.live())
+
+    told = {
+        "a message to the agent": heard["text"],
+        "the pull request": f"{pull.pull.title} {pull.pull.body} {pull.said()}",
+        "the issue": str(issue.said()),
+        **dict(shown(world, issue)),
+        **dict(kept(world)),
+    }
+    assert [(where, one) for where, text in told.items() for one in ALL if one in text] == []
+    assert all("[secret]" in told[where] for where in list(told)[:3])
+
+
+def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:
+    """The pages, and what programs are answered."""
+    cookies = {COOKIE: Access(PAGE).cookie(secure=False).value or ""}
+    with httpx.Client(base_url=f"http://127.0.0.1:{world.port}", cookies=cookies) as browser:
+        for page in ("/", f"/sessions/{issue.id}", "/agents"):
+            yield page, html.unescape(browser.get(page).raise_for_status().text)
+        browser.headers["authorization"] = f"Bearer {PAGE}"
+        for path in ("/api/sessions", f"/api/sessions/{issue.id}", "/api/queue"):
+            yield path, browser.get(path).raise_for_status().text
+
+
+def kept(world: World) -> Iterator[tuple[str, str]]:
+    """Every file of the bot but what the program itself printed."""
+    for path in (world.folder / "data").rglob("*"):
+        if (path.is_file() and path.name != "output.log") or "archive" in path.parts:
+            yield str(path.relative_to(world.folder)), text_of(path)
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace") if path.is_file() else ""
