@@ -150,11 +150,13 @@ def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
     assert edge.reads == reads + 9
 
 
+@pytest.mark.parametrize("shown", [True, False])
 def test_what_was_dead_before_makes_no_few_that_vanish_many(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: WatchAgents, shown: bool
 ) -> None:
     running(room, edge, *range(1, 5))
-    edge.seen = {}
+    gone = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
+    edge.seen = dict.fromkeys(edge.seen, gone) if shown else {}
     watch.sweep()
     running(room, edge, *range(5, 12))
     for number in range(5, 9):
