@@ -19,6 +19,7 @@ from lifecycle.view import View
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
 _RUNNING, _CRASHED = Stage.RUNNING, Talk.CRASHED
+_COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 #: What ended a session, in the words of its outcome.
 _OUTCOMES: Final = {
     Status.MERGED: Stage.MERGED,
@@ -73,40 +74,70 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
         return Stage.MERGED, Evidence(Reason.PR_MERGED, why)
     if facts.ended is not None:
         return _OUTCOMES[facts.ended.status], Evidence(facts.ended.reason, facts.ended.because)
+    for stage, ends in _ENDS:
+        if (evidence := ends(view)) is not None:
+            return stage, evidence
+    return None
+
+
+def _killed(view: View) -> Evidence | None:
+    """A person's word, or a run lost with what it ran on after all the restarts there are."""
     stop = view.wish("stop")
     if stop is not None:
-        return Stage.KILLED, Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
+        return Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
+    ending = view.facts.agent.exit
+    if view.talk is not _CRASHED or ending is None or not ending.lost:
+        return None
+    if view.losses < view.policy.losses:
+        return None
+    why = f"its program was lost again after {view.losses} restarts: {ending.lost}"
+    return Evidence(Reason.RUNTIME_LOST, why)
+
+
+def _terminated(view: View) -> Evidence | None:
+    """Nobody wants it any more."""
+    pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
-        why = "the pull request was closed without a merge"
-        return Stage.TERMINATED, Evidence(Reason.PR_CLOSED, why)
-    if not facts.issue.open:
-        completed = facts.issue.state_reason == "completed"
-        how = f" as {facts.issue.state_reason}" if facts.issue.state_reason else ""
-        closed = Evidence(Reason.ISSUE_CLOSED, f"the issue was closed{how}")
-        return Stage.DONE if completed else Stage.TERMINATED, closed
-    if not facts.issue.labelled:
-        why = "the label was taken off the issue"
-        return Stage.TERMINATED, Evidence(Reason.LABEL_REMOVED, why)
+        return Evidence(Reason.PR_CLOSED, "the pull request was closed without a merge")
+    if not issue.open and issue.state_reason != _COMPLETED:
+        how = f" as {issue.state_reason}" if issue.state_reason else ""
+        return Evidence(Reason.ISSUE_CLOSED, f"the issue was closed{how}")
+    if not issue.labelled:
+        return Evidence(Reason.LABEL_REMOVED, "the label was taken off the issue")
+    return None
+
+
+def _errored(view: View) -> Evidence | None:
+    """It could not be started, or broke off after all the restarts there are for it."""
+    facts = view.facts
     for key, failure in facts.failures.items():
         if key.startswith("start:"):
-            return Stage.ERRORED, Evidence(failure.reason, failure.detail)
+            return Evidence(failure.reason, failure.detail)
     if facts.start_due and view.passed(facts.start_due, view.policy.spawn_seconds):
         why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
-        return Stage.ERRORED, Evidence(Reason.TIMEOUT, why)
+        return Evidence(Reason.TIMEOUT, why)
+    ending = facts.agent.exit
+    if view.talk is not _CRASHED or (ending is not None and ending.lost):
+        return None
+    return _crash(view) if view.crashes >= view.policy.restarts else None
+
+
+def _done(view: View) -> Evidence | None:
+    """The issue was completed elsewhere, or there was nothing to change."""
+    if not view.facts.issue.open:
+        return Evidence(Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
     if view.policy.nothing_to_show is _DONE and (empty := nothing_to_show(view)):
-        return Stage.DONE, Evidence(Reason.COMPLETED, empty.because)
-    return _given_up(view) if view.talk is _CRASHED else None
+        return Evidence(Reason.COMPLETED, empty.because)
+    return None
 
 
-def _given_up(view: View) -> tuple[Stage, Evidence] | None:
-    """What becomes of a run that broke off after all the restarts there are for it."""
-    ending = view.facts.agent.exit
-    if ending is not None and ending.lost:
-        if view.losses < view.policy.losses:
-            return None
-        why = f"its program was lost again after {view.losses} restarts: {ending.lost}"
-        return Stage.KILLED, Evidence(Reason.RUNTIME_LOST, why)
-    return (Stage.ERRORED, _crash(view)) if view.crashes >= view.policy.restarts else None
+#: What ends a session now, in the order of the rules.
+_ENDS: Final = (
+    (Stage.KILLED, _killed),
+    (Stage.TERMINATED, _terminated),
+    (Stage.ERRORED, _errored),
+    (Stage.DONE, _done),
+)
 
 
 def _crash(view: View) -> Evidence:

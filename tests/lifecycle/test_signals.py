@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Ended, Facts, Failure, Issue, Work
+from lifecycle.facts import Agent, Ended, Exit, Facts, Failure, Issue, Work
 from lifecycle.policy import NothingToShow, Policy
 from lifecycle.reading import read
 from lifecycle.signals import Hold, Output, Signals, Stage, Talk
@@ -62,6 +62,16 @@ def stopped(**given: Any) -> Agent:
     return agent(Activity.EXITED, **dead, **given)
 
 
+def lost_for_good() -> Facts:
+    """Lost with its machine for the last time there are restarts for."""
+    starts = [f"start:lost:r{run}" for run in range(2, 12)]
+    record = Exit(at=ago(60), lost="the machine was started anew")
+    who = replace(ended(None), run=11, exit=record)
+    return facts(run=11, agent=who, done=done(*starts, seconds_ago=200))
+
+
+UNLABELLED = Issue(number=12, title="x", labelled=False)
+COMPLETED = Issue(number=12, title="x", open=False, state_reason="completed")
 STAGES: dict[str, tuple[Facts, Stage]] = {
     "no slot": (facts(run=0, slot=False, agent=Agent()), Stage.QUEUED),
     "a slot and no run": (facts(run=0, agent=Agent()), Stage.SPAWNING),
@@ -100,6 +110,26 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
     "a stop comes before a close": (
         published(pulls=(pull(state=PullState.CLOSED),), wishes=(wish("stop"),)),
         Stage.KILLED,
+    ),
+    "a run lost for good comes before a close": (
+        replace(lost_for_good(), pulls=(pull(state=PullState.CLOSED),)),
+        Stage.KILLED,
+    ),
+    "a label removed comes before a start given up": (
+        facts(failures={"start:first:r1": FAILURE}, issue=UNLABELLED),
+        Stage.TERMINATED,
+    ),
+    "a label removed comes before an issue completed": (
+        facts(issue=replace(COMPLETED, labelled=False)),
+        Stage.TERMINATED,
+    ),
+    "a start given up comes before an issue completed": (
+        facts(failures={"start:first:r1": FAILURE}, issue=COMPLETED),
+        Stage.ERRORED,
+    ),
+    "the last restart comes before an issue completed": (
+        crashed(3, issue=COMPLETED),
+        Stage.ERRORED,
     ),
     "the issue completed": (
         facts(issue=Issue(number=12, title="x", open=False, state_reason="completed")),
