@@ -189,6 +189,28 @@ def workflows(installed: Installation) -> Finding:
     )
 
 
+def signatures(installed: Installation) -> Finding:
+    if not _has_credentials(installed):
+        return Finding(Verdict.WARN, "not looked at: no credentials")
+    wanted = []
+    try:
+        with closing(client(installed.settings, installed.secrets)) as us:
+            for project in installed.settings.projects.values():
+                place = project.repository
+                branch = project.base_branch or us.read.repository(place).default_branch
+                if us.read.wants_signatures(place, branch):
+                    wanted.append(f"{place}: {branch} takes signed commits alone")
+    except GitHubFailure as failure:
+        return Finding(Verdict.WARN, f"not looked at: {failure}")
+    if not wanted:
+        return Finding(Verdict.OK, "no base branch asks for signed commits")
+    remedy = (
+        'use policy.merge-method = "squash": GitHub signs what it squashes, agents sign nothing'
+    )
+    verdict = Verdict.OK if installed.settings.policy.merge_method == "squash" else Verdict.FAIL
+    return Finding(verdict, "\n".join(wanted), "" if verdict is Verdict.OK else remedy)
+
+
 def clock(installed: Installation) -> Finding:
     url = installed.settings.github.api_url
     try:
@@ -282,6 +304,7 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("GitHub", github),
     ("permissions", permissions),
     ("workflows", workflows),
+    ("signatures", signatures),
     ("clock", clock),
     ("webhook secret", webhook_secret),
     ("page token", page_token),

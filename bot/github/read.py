@@ -36,6 +36,7 @@ from bot.github.shapes import (
     PullRequest,
     ViewerData,
 )
+from bot.github.signatures import wants_signatures
 from lifecycle.policy import MergeMethod
 
 __all__ = ["Edit", "IssueReading", "Labeling", "PullReading", "Reads", "Repository"]
@@ -230,6 +231,10 @@ class Reads:
             for one in blockers
             if one.state == "open"
         )
+
+    def wants_signatures(self, repo: str, branch: str) -> bool:
+        """Whether a branch takes signed commits alone."""
+        return wants_signatures(self._calls, repo, branch)
 
     def labelled(self, repo: str, label: str) -> list[int]:
         """The numbers of all open issues with the label, in order."""

@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -41,13 +42,22 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     return install
 
 
+def said(protected: bool = False, *rules: str) -> dict[str, Any]:
+    """What GraphQL says: who we are, no workflows, what binds the base branch."""
+    ref = {
+        "refUpdateRule": {"requiresSignatures": protected},
+        "rules": {"nodes": [{"type": rule} for rule in rules]},
+    }
+    viewer = {"login": "mergewright-bot"}
+    return {"viewer": viewer, "repository": {"object": None, "ref": ref}}
+
+
 @pytest.fixture
 def github() -> Iterator[respx.MockRouter]:
     """A GitHub at which all is well."""
     with respx.mock(assert_all_called=False) as router:
         router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
-        said = {"viewer": {"login": "mergewright-bot"}, "repository": {"object": None}}
-        router.post(GRAPHQL).respond(json={"data": said})
+        router.post(GRAPHQL).respond(json={"data": said()})
         router.get(f"{API}repos/acme/widgets").respond(
             json={
                 "default_branch": "main",
@@ -299,3 +309,15 @@ def test_without_a_usable_configuration_the_machine_is_looked_at(
     assert "server.prt: unknown key" in found["configuration"]
     house.file.unlink()
     assert "-> to begin: mergewright config example" in lines()["configuration"]
+
+
+@pytest.mark.parametrize("told", [said(True), said(False, "REQUIRED_SIGNATURES")])
+def test_a_base_branch_that_wants_signatures_is_named_where_commits_reach_it_unsigned(
+    lines: Lines, github: respx.MockRouter, house: House, told: dict[str, Any]
+) -> None:
+    github.post(GRAPHQL).respond(json={"data": told})
+    wants = "acme/widgets: main takes signed commits alone"
+    assert lines()["signatures"] == f"ok {wants}"
+    with house.file.open("a") as file:
+        file.write('\n[policy]\nmerge-method = "rebase"\n')
+    assert lines()["signatures"].startswith(f"fail {wants} -> use policy.merge-method")

@@ -38,6 +38,7 @@ class Protection:
     required_reviews: int = 0
     strict: bool = False  #: The head must hold all of the base.
     queue: bool = False  #: Everything goes through the merge queue.
+    signatures: bool = False  #: Its commits have to be signed.
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -103,6 +104,7 @@ class Repository(Thing):
         required_reviews: int = 0,
         strict: bool = False,
         queue: bool = False,
+        signatures: bool = False,
     ) -> None:
         """Protect a branch: nobody pushes to it, and merges wait for these."""
         self.protections[branch] = Protection(
@@ -110,6 +112,7 @@ class Repository(Thing):
             required_reviews=required_reviews,
             strict=strict,
             queue=queue,
+            signatures=signatures,
         )
         self.git.refuse_pushes(list(self.protections))
 

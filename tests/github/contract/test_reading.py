@@ -307,3 +307,12 @@ def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:
     with ThreadPoolExecutor(8) as pool:
         readings = list(pool.map(lambda _: read(github, pull).pull.checks, range(24)))
     assert len(set(readings)) == 1
+
+
+def test_a_branch_that_takes_signed_commits_alone_says_so(github: GitHub, repo: Repository) -> None:
+    assert not github.read.wants_signatures(repo.full_name, "main")
+    repo.protect("main", required_checks=["unit"])
+    assert not github.read.wants_signatures(repo.full_name, "main")
+    repo.protect("main", signatures=True)
+    assert github.read.wants_signatures(repo.full_name, "main")
+    assert not github.read.wants_signatures(repo.full_name, "no-such-branch")

@@ -41,6 +41,7 @@ def branch(known: Branch, asking: Request) -> Json:
         "prefix": "refs/heads/",
         "target": Commit(repo, repo.heads[known.name]),
         "branchProtectionRule": _protection(known.name, rules) if rules and shown else None,
+        "refUpdateRule": _update_rule(known.name, rules) if rules else None,
         "rules": pages(lambda: _rules(known.name, rules) if rules else []),
     }
 
@@ -57,6 +58,10 @@ def _protection(pattern: str, rules: Protection) -> Json:
     }
 
 
+def _update_rule(pattern: str, rules: Protection) -> Json:
+    return {"pattern": pattern, "requiresSignatures": rules.signatures}
+
+
 def _rules(name: str, rules: Protection) -> list[Json]:
     reviews = {
         "__typename": "PullRequestParameters",
@@ -67,13 +72,15 @@ def _rules(name: str, rules: Protection) -> list[Json]:
         "requiredStatusChecks": [{"context": check} for check in rules.required_checks],
         "strictRequiredStatusChecksPolicy": rules.strict,
     }
-    found = []
+    found: list[Json] = []
     if rules.required_reviews:
         found.append({"id": f"RRU_{name}_1", "type": "PULL_REQUEST", "parameters": reviews})
     if rules.required_checks:
         found.append(
             {"id": f"RRU_{name}_2", "type": "REQUIRED_STATUS_CHECKS", "parameters": checks}
         )
+    if rules.signatures:
+        found.append({"id": f"RRU_{name}_3", "type": "REQUIRED_SIGNATURES", "parameters": None})
     return found
 
 
