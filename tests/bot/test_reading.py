@@ -15,7 +15,7 @@ from lifecycle.actions import Comment
 from lifecycle.decide import decide
 from lifecycle.facts import Issue
 from lifecycle.policy import Policy
-from lifecycle.status import Status
+from lifecycle.status import Merge, PullState, Status
 from tests.bot.reading import REPOSITORY, Bench
 
 
@@ -179,6 +179,19 @@ def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) 
         bench.store.add_wish(asked)
     bench.wishes.settle()
     assert [one.kind for one in bench.store.session("widgets-12").wishes] == ["pause"]
+
+
+def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.CLEAN)
+    bench.reads()
+    bench.pull(state=PullState.MERGED)
+    closed = Issue(number=12, title="It breaks", open=False, state_reason="completed")
+    bench.labelled(issue=closed)
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
+    assert decision.status is Status.MERGED
 
 
 @pytest.mark.parametrize(("by", "wished"), [("rob", [("start", "rob")]), ("mallory", [])])
