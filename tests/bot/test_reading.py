@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
-from bot.github.readings import Edit
+from bot.github.readings import Edit, Labeling
 from bot.people import People
 from bot.replay import Effect, Recording, effects
 from bot.store import NewSession, NewWish
@@ -179,6 +179,36 @@ def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) 
         bench.store.add_wish(asked)
     bench.wishes.settle()
     assert [one.kind for one in bench.store.session("widgets-12").wishes] == ["pause"]
+
+
+@pytest.mark.parametrize(("first", "last"), [("rob", "mallory"), ("mallory", "rob")])
+def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
+    bench: Bench, first: str, last: str
+) -> None:
+    at = bench.room.clock()
+    put = Labeling(label="mergewright", actor=first, at=at, added=True)
+    off = Labeling(label="mergewright", actor="ada", at=at, added=False)
+    again = Labeling(label="MergeWright", actor=last, at=at, added=True)
+    other = Labeling(label="bug", actor="ada", at=at, added=True)
+    bench.labelled(labelings=(put, off, again, other))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    made = bench.store.session("widgets-12")
+    assert (made.requester if made else None) == (last if last == "rob" else None)
+
+
+def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
+    bench.labelled()
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    bench.room.clock.passes(60)
+    put, at = bench.github.issues[12].labelings[0], bench.room.clock()
+    off = Labeling(label="mergewright", actor="rob", at=at, added=False)
+    bench.labelled(labels=(), labelings=(put, off))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    assert bench.store.new_wishes() == []
+    assert not bench.store.facts("widgets-12").issue.labelled
 
 
 def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) -> None:
