@@ -7,7 +7,7 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from bot.setup.manifest import manifest
 from bot.web.api import ROUTES
 from config import load
 from lifecycle import diagram
+from lifecycle.policy import Policy
 from scripts import core_tables
+from scripts.mutants.tables import TABLES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md")
@@ -86,13 +88,34 @@ def settings() -> str:
 
 def modules() -> str:
     """Every file of the bot and of the core, with what it is for."""
-    rows = (
-        (f"`{path.relative_to(ROOT)}`", _first_line(path))
-        for room in ("lifecycle", "bot")
-        for path in sorted((ROOT / room).glob("*.py"))
-        if path.name != "__init__.py"
-    )
-    return table(("file", "what it is for"), rows)
+    paths = [path for room in ("lifecycle", "bot") for path in sorted((ROOT / room).glob("*.py"))]
+    return _files("what it is for", (path for path in paths if path.name != "__init__.py"))
+
+
+def held() -> str:
+    """Which tests hold each table that decides, and each default."""
+    rows = [(f"`{one.name}` of `{_file(one.module)}`", _tests(one.tests)) for one in TABLES]
+    rows.append((f"`Policy` of `{_file(Policy.__module__)}`", _tests(("test_defaults.py",))))
+    return table(("table", "held, row by row, by"), iter(rows))
+
+
+def _file(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _tests(names: Iterable[str]) -> str:
+    return ", ".join(f"`tests/lifecycle/{name}`" for name in names)
+
+
+def tests() -> str:
+    """Every file of tests that holds a part of the behaviour, with what it says."""
+    rooms = (ROOT / "tests" / room for room in ("lifecycle", "github", "bot", "commands"))
+    return _files("holds", (path for room in rooms for path in sorted(room.rglob("test_*.py"))))
+
+
+def _files(says: str, paths: Iterable[Path]) -> str:
+    rows = ((f"`{path.relative_to(ROOT)}`", _first_line(path)) for path in paths)
+    return table(("file", says), rows)
 
 
 def _first_line(path: Path) -> str:
@@ -120,6 +143,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "permissions": permissions,
     "manifest": app_manifest,
     "modules": modules,
+    "held": held,
+    "tests": tests,
     "settings": settings,
     "rules": of_core(core_tables.rules),
     "reactions": of_core(core_tables.reactions),
