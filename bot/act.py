@@ -146,9 +146,11 @@ class Act:
                 body = words.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
                 return Outcome(result=f"comment {written}")
-            case actions.Reply(number=number, thread=thread, topic=topic, values=values):
-                body = words.say(topic, values)
+            case actions.Reply(number=number, thread=thread) as reply:
+                body = words.say(reply.topic, reply.values)
                 self._github.write.reply(session.repository, number, thread, body, key)
+                if reply.resolve:
+                    self._github.write.resolve(session.repository, thread)
                 return Outcome(touches=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = words.report(standing, self._page(session))

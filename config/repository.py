@@ -78,6 +78,7 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "close_issue": _any,
     "require_review": _more,
     "threads_block": _more,
+    "resolve_threads": _less,
     "bots": _among,
     "ci_repairs": _less,
     "conflict_repairs": _less,

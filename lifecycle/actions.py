@@ -173,6 +173,7 @@ class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
     thread: str
     topic: str
     values: Mapping[str, str] = field(default_factory=dict)
+    resolve: bool = False  #: Whether that settles it.
 
 
 class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):

@@ -27,6 +27,7 @@ def reply(judged: Judged) -> Iterator[do.Action]:
                 thread=thread.id,
                 topic="done_in",
                 values={"sha": pull.head},
+                resolve=view.policy.resolve_threads,
             )
 
 

@@ -378,3 +378,7 @@ class ReplyData(Shape, frozen=True):
     """The answer to reply.graphql."""
 
     add_pull_request_review_thread_reply: ThreadReply
+
+
+class ResolveData(Shape, frozen=True):
+    """The answer to resolve.graphql, of which nothing is used."""

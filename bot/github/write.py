@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import App, Login, ReplyData
+from bot.github.shapes import App, Login, ReplyData, ResolveData
 from bot.github.signed import Signed, neutral, signed
 
 ACTIONS = "github-actions"
@@ -127,6 +127,10 @@ class Writes:
         if data is None:
             raise Refused(f"The review thread {thread} in {repo} is gone.", 404)
         return data.add_pull_request_review_thread_reply.comment.id
+
+    def resolve(self, repo: str, thread: str) -> None:
+        """Settle a review thread; one that is settled stays so."""
+        self._calls.graphql(repo, "resolve", ResolveData, {"thread": thread})
 
     def open_pull(
         self,

@@ -100,6 +100,11 @@ def told_cost(decision: Decision) -> str:
     return next(a.standing.cost for a in decision.actions if isinstance(a, do.Report))
 
 
+#: A thread that the agent heard, and a push of its own since.
+ANSWERED = published(
+    pulls=(pull(threads=(thread(),)),),
+    done=done("heard:thread-comment:1:r1") | done(f"push:{HEAD}", seconds_ago=500),
+)
 APPROVED = published(pulls=(pull(verdicts=(approval(),)),))
 MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
 
@@ -249,6 +254,14 @@ CHOICES = {
         status,
         Status.CHANGES_REQUESTED,
         Status.REVIEW_PENDING,
+    ),
+    "resolve_threads": Choice(
+        False,
+        True,
+        ANSWERED,
+        of_action("reply:", "resolve"),
+        says=False,
+        otherwise=True,
     ),
     "bots": Choice(
         (),

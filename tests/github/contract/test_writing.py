@@ -308,3 +308,10 @@ def test_reviewers_are_asked_and_who_may_not_is_named(
     assert [user.login for user in pull.requested] == ["ann"]
     with pytest.raises(Refused, match="collaborator"):
         github.write.request_review(repo.full_name, pull.number, ("wright",))
+
+
+def test_a_thread_is_settled_and_one_that_is_settled_stays_so(github: GitHub, pull: Pull) -> None:
+    pull.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 2?"), ("retry.py", 1, "Ok.")])
+    for _ in range(2):
+        github.write.resolve(pull.repo.full_name, pull.threads[0].node_id)
+    assert [thread.resolved for thread in pull.threads] == [True, False]

@@ -1,0 +1,38 @@
+"""A thread is answered, and settled only where that was asked for."""
+
+from typing import Any
+
+import pytest
+
+from bot.act import Act
+from bot.redaction import Redaction
+from lifecycle.actions import Reply
+from tests.bot.site import Site
+
+
+class Told:
+    """A GitHub that remembers what was done with its threads."""
+
+    def __init__(self) -> None:
+        self.write = self
+        self.done: list[str] = []
+
+    def reply(self, repository: str, number: int, thread: str, body: str, key: str) -> None:
+        self.done.append(f"{thread}: {body}")
+
+    def resolve(self, repository: str, thread: str) -> None:
+        self.done.append(f"{thread} is settled")
+
+
+@pytest.mark.parametrize("resolve", [False, True])
+def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: bool) -> None:
+    github: Any = Told()
+    act = Act(site.room.store, github, site.sites, site.agents, "", Redaction(), site.room.clock)
+    values = {"sha": "cafe"}
+    reply = Reply(
+        key="reply:T1:1", number=3, thread="T1", topic="done_in", values=values, resolve=resolve
+    )
+    site.room.orders(site.id, reply)
+    (due,) = site.room.store.due_actions(site.room.clock())
+    act.do(due, lambda: None)
+    assert github.done == ["T1: Done in cafe.", *(["T1 is settled"] if resolve else [])]
