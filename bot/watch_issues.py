@@ -23,6 +23,8 @@ from bot.watch_pulls import WatchPulls
 from config.load import nearest
 from config.settings import Project
 from lifecycle.capacity import priority_of
+from lifecycle.facts import Frozen
+from lifecycle.names import FREEZES
 
 log = logging.getLogger(__name__)
 
@@ -155,6 +157,7 @@ class WatchIssues:
             # What was started by a word, and never labelled, needs no label to go on.
             labelled=wears(reading, label) or session.issue.labelled_at is None,
             blocked_by=self._blocked_by(session.repository, reading) if not session.run else (),
+            frozen=self._frozen(reading, session.issue.frozen),
         )
         self._store.prioritise(id, priority_of(reading.labels))
         if not issue.open:
@@ -240,6 +243,7 @@ class WatchIssues:
                 labelled=True,
                 labelled_at=put.at if put else None,
                 blocked_by=self._blocked_by(project.repository, reading),
+                frozen=self._frozen(reading),
             ),
             branch=branch_name(project.branch, issue.number, issue.title),
             requester=requester,
@@ -250,6 +254,15 @@ class WatchIssues:
         if self._store.create_session(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
             self._journal(Step.OBSERVED, new.id)
+
+    def _frozen(self, reading: IssueReading, before: Frozen | None = None) -> Frozen | None:
+        """Who stopped all effects by a label, which takes no more than the right to put one on."""
+        if not wears(reading, FREEZES):
+            return None
+        put = labelling(reading, FREEZES)
+        if put is None:
+            return before or Frozen(scope="session", by="", at=self._clock())
+        return Frozen(scope="session", by=put.actor, at=put.at)
 
     def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
         """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""

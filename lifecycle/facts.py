@@ -18,6 +18,14 @@ from lifecycle.status import (
 )
 
 
+class Frozen(Struct, frozen=True, kw_only=True):
+    """That a person stopped every effect, and where."""
+
+    scope: str  #: `all`, `project` or `session`: the widest that stands.
+    by: str
+    at: datetime
+
+
 class Issue(Struct, frozen=True, kw_only=True):
     """The issue a session works on; title and body as they stood at the trigger."""
 
@@ -31,6 +39,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
     state_reason: str = ""
     labelled: bool = True  #: Whether the label that asked for an agent is still on it.
+    frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
 
@@ -57,14 +66,6 @@ class Spending(Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     tokens: int = 0
     active_seconds: float = 0.0  #: Of turns that have ended; the one under way is not in it.
-
-
-class Frozen(Struct, frozen=True, kw_only=True):
-    """That a person stopped every effect, and where."""
-
-    scope: str  #: `all`, `project` or `session`: the widest that stands.
-    by: str
-    at: datetime
 
 
 class Exit(Struct, frozen=True, kw_only=True):

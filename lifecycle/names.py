@@ -8,6 +8,8 @@ from msgspec import Struct
 NAME = "mergewright"
 #: The label that calls people to an issue.
 CALLS_PEOPLE = f"{NAME}:needs-input"
+#: The label that stops every effect on an issue's session.
+FREEZES = f"{NAME}:freeze"
 #: How the labels begin that show a status.
 SHOWS_STATUS = f"{NAME}/"
 

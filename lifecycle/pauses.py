@@ -60,8 +60,9 @@ PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
 
 def frozen_by(facts: Facts) -> Frozen | None:
     """Who stopped every effect on this session, if somebody did and nobody has undone it."""
-    if facts.frozen is not None or not facts.wishes:
-        return facts.frozen
+    outside = facts.frozen or facts.issue.frozen
+    if outside is not None or not facts.wishes:
+        return outside
     said = [wish for wish in facts.wishes if wish.kind in ("freeze", "unfreeze")]
     last = max(said, key=lambda wish: wish.at, default=None)
     if last is None or last.kind == "unfreeze":

@@ -14,6 +14,8 @@ from bot.store import NewSession, NewWish
 from lifecycle.actions import Comment
 from lifecycle.decide import decide
 from lifecycle.facts import Issue
+from lifecycle.names import FREEZES
+from lifecycle.pauses import frozen_by
 from lifecycle.policy import Policy
 from lifecycle.status import Merge, PullState, Status
 from tests.bot.reading import REPOSITORY, Bench
@@ -260,6 +262,20 @@ def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
     later = bench.store.session("widgets-12")
     assert later is not None
     assert later.priority == -1
+
+
+def test_a_label_freezes_its_session_until_it_is_taken_off(bench: Bench) -> None:
+    bench.github.issues[12] = bench.labelled(labels=("mergewright",))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    for labels, frozen in ((("mergewright", FREEZES), True), (("mergewright",), False)):
+        bench.github.issues[12] = bench.labelled(labels=labels)
+        bench.touches("issue:12")
+        bench.issues.read_touched()
+        facts = bench.store.facts("widgets-12")
+        assert (frozen_by(facts) is not None) is frozen
+        decision = decide(facts, Policy(), bench.room.clock())
+        assert any(told.startswith("frozen: ") for told in decision.blockers) is frozen
 
 
 def test_what_happens_to_a_repository_has_all_of_it_looked_at(bench: Bench) -> None:

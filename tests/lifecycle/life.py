@@ -281,6 +281,9 @@ class Life:
         verdict = Verdict(author="rob", approved=True, sha=self.pull.head, allowed=True)
         return self._pull(self.pull, threads=threads, verdicts=(verdict,))._then(True)
 
+    def verdicts_are(self, *verdicts: Verdict) -> "Life":
+        return self._pull(self.pull, verdicts=verdicts)._then(True)
+
     def base_conflicts(self, base: str = "e" * 40) -> "Life":
         return self._pull(self.pull, base=base, merge=Merge.CONFLICT)._then(True)
 

@@ -9,6 +9,7 @@ from lifecycle.facts import Dequeued, Facts
 from lifecycle.policy import AutoMerge, MergeMethod, Mode
 from lifecycle.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
+from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_wishes import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, done, wish
 
@@ -60,6 +61,12 @@ def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
     assert comment.topic == "ready_by_hand"
     said = answers(decision(ready(ASKED), auto_merge=AutoMerge.OFF))
     assert said["comment:wish:comment:merge"].startswith("Nothing is merged from here")
+
+
+def test_a_word_that_was_heeded_before_merging_was_switched_off_merges_nothing() -> None:
+    heeded = of(READY, wishes=(ASKED,), done=done("comment:heeded:comment:merge"))
+    assert lands(heeded)
+    assert lands(heeded, auto_merge=AutoMerge.OFF) == []
 
 
 def test_a_method_that_a_person_named_is_marked_as_such() -> None:
@@ -117,7 +124,23 @@ def test_a_word_from_before_it_was_put_out_does_not_queue_it_again() -> None:
     assert lands(put_out(wishes=(wish("merge", head=HEAD, at=ago(90)),))) == []
 
 
+def test_what_others_had_queued_and_was_put_out_before_our_turn_is_not_put_out_after_it() -> None:
+    ours = put_out(RED, done=done(AGAIN, seconds_ago=30))
+    assert decision(ours, mode=Mode.MERGE).status is Status.MERGEABLE
+
+
 def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:
     given = put_out(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
     (queue,) = lands(given, mode=Mode.MERGE)
     assert queue.key == f"merge:{NEXT}:{OUT.at.isoformat()}"
+
+
+def test_an_approval_from_before_the_agents_last_commit_merges_nothing() -> None:
+    life = until_reviewed(mode=Mode.MERGE)
+    approved = approval(life.pull.head)
+    life.agent_commits().agent_rests().ci_passes()
+    life.verdicts_are(approved)
+    assert life.sent("merge:") == []
+    assert "review_required: a review is needed" in life.decision.blockers
+    life.reviewer_approves()
+    assert life.sent("merge:") == [f"merge:{life.pull.head}"]
