@@ -81,7 +81,7 @@ class Inbox:
             return ()
         return tuple(
             NewWish(
-                key=_wish_key(comment, line),
+                key=_wish_key(comment, repository, line),
                 repository=repository,
                 number=comment.number,
                 kind=parsed.name,
@@ -116,5 +116,7 @@ class Inbox:
         return "" if name and id and self._store.place_named(name) else name
 
 
-def _wish_key(comment: RawComment, line: int) -> str:
-    return f"comment:{comment.id}" + (f":{line}" if line else "")
+def _wish_key(comment: RawComment, repository: str, line: int) -> str:
+    issue = f"issue:{repository}#{comment.number}"
+    cause = issue if comment.id is None else f"comment:{comment.id}"
+    return cause + (f":{line}" if line else "")

@@ -3,7 +3,7 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -82,12 +82,26 @@ class WatchIssues:
         found: list[Thing] = []
         for project in self._projects.values():
             try:
-                numbers = self._github.read.labelled(project.repository, project.label)
+                numbers = self._triggered(project)
             except GitHubFailure as failure:
                 log.warning("%s: labelled issues not listed: %s", project.repository, failure)
                 continue
             found += [(project.repository, number) for number in numbers]
         return found
+
+    def _triggered(self, project: Project) -> set[int]:
+        """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`."""
+        listed = (
+            self._github.read.labelled(project.repository, word) for word in self._triggers(project)
+        )
+        return {number for numbers in listed for number in numbers}
+
+    def _triggers(self, project: Project) -> Mapping[str, str]:
+        """What asks for an agent where an issue wears it, each with the agent; in small letters."""
+        label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
+        named = {f"{label}:{agent.lower()}": agent for agent in sorted(self._identities.words)}
+        assigned = {f"@{assignee}": project.agent} if assignee else {}
+        return {label: project.agent, **named, **assigned}
 
     def _look_over(self, repository: str) -> None:
         """Ask for a look at everything in one repository. Raises `GitHubFailure`."""
@@ -95,7 +109,7 @@ class WatchIssues:
         numbers = {one.number for one in live}
         for project in self._projects.values():
             if project.repository == repository:
-                numbers.update(self._github.read.labelled(repository, project.label))
+                numbers |= self._triggered(project)
         self._touch((repository, number) for number in numbers)
         branches = [Touch(repository=repository, subject=f"branch:{one.branch}") for one in live]
         self._store.touch(branches, self._clock())
@@ -148,14 +162,14 @@ class WatchIssues:
             return
         if session.project not in self._projects:
             return  # Which label counts is not known: nobody may be taken to have removed it.
-        label = self._projects[session.project].label
+        triggers = self._triggers(self._projects[session.project])
         issue = replace(
             session.issue,
             private=reading.issue.private,
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
             # What was started by a word, and never labelled, needs no label to go on.
-            labelled=wears(reading, label) or session.issue.labelled_at is None,
+            labelled=wears(reading, triggers) or session.issue.labelled_at is None,
             blocked_by=self._blocked_by(session.repository, reading) if not session.run else (),
             frozen=self._frozen(reading, session.issue.frozen),
         )
@@ -167,7 +181,7 @@ class WatchIssues:
             wish = wish_to_restore(session, reading, self._people, self._clock())
             if wish is not None:
                 self._store.add_wish(wish)
-        put = labelling(reading, label)
+        put = labelling(reading, triggers)
         before = session.issue.labelled_at
         if issue.open and put is not None and (before is None or put.at > before):
             issue = replace(issue, labelled_at=put.at)
@@ -187,28 +201,34 @@ class WatchIssues:
         if refusal:
             log.warning("%s: not asked for again: %s", session.id, refusal)
             return
+        project, word = self._projects[session.project], put.label.lower()
+        # A label that names an agent asks for that one.
+        named = word.startswith(f"{project.label.lower()}:")
+        agent = self._triggers(project)[word]
         self._store.add_wish(
             NewWish(
                 key=f"label:{session.id}:{put.at.isoformat()}",
                 repository=session.repository,
                 number=session.issue.number,
-                kind="restore" if session.ended else "start",
+                kind="restore" if session.ended and not named else "start",
                 actor=put.actor,
                 at=self._clock(),
+                text=agent if named else "",
             )
         )
 
     def _begin(self, name: str, project: Project, reading: IssueReading) -> None:
         """Make a session of a labelled open issue, if who labelled it may write."""
-        put = labelling(reading, project.label)
-        if not reading.issue.open or not wears(reading, project.label):
+        triggers = self._triggers(project)
+        put = labelling(reading, triggers)
+        if not reading.issue.open or not wears(reading, triggers):
             return
         refusal = self._refusal(project.repository, reading, put)
         if refusal or put is None:
             number = reading.issue.number
             log.warning("%s#%s: not started: %s", project.repository, number, refusal)
             return
-        self._make(name, reading, put.actor, project.agent)
+        self._make(name, reading, put.actor, triggers[put.label.lower()])
 
     def start(self, wish: NewWish) -> str:
         """Make a session at the word of a person who may; the refusal, or empty.
@@ -232,7 +252,7 @@ class WatchIssues:
     def _make(self, name: str, reading: IssueReading, requester: str, agent: str) -> None:
         project, issue = self._projects[name], reading.issue
         chosen = self._identities.choose(agent, name, requester)
-        put = labelling(reading, project.label)
+        put = labelling(reading, self._triggers(project))
         new = NewSession(
             id=f"{name}-{issue.number}",
             project=name,
@@ -286,19 +306,18 @@ class WatchIssues:
         return ""
 
 
-def wears(reading: IssueReading, label: str) -> bool:
-    """Whether the label is on it; for GitHub `Bug` and `bug` are one."""
-    return label.lower() in {name.lower() for name in reading.labels}
+def wears(reading: IssueReading, triggers: Container[str]) -> bool:
+    """Whether any of these is on it; for GitHub `Bug` and `bug` are one."""
+    return any(name.lower() in triggers for name in reading.labels)
 
 
-def labelling(reading: IssueReading, label: str) -> Labeling | None:
-    """Who last put the label on, when it still is."""
-    events = [event for event in reading.labelings if event.label.lower() == label.lower()]
-    if not events:
-        return None
+def labelling(reading: IssueReading, triggers: Container[str]) -> Labeling | None:
+    """Who last put one of these on that is on it still."""
     # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
-    last = sorted(events, key=lambda event: event.at)[-1]
-    return last if last.added else None
+    events = sorted(reading.labelings, key=lambda event: event.at)
+    last = {event.label.lower(): event for event in events if event.label.lower() in triggers}
+    standing = [event for event in events if event.added and last.get(event.label.lower()) is event]
+    return standing[-1] if standing else None
 
 
 def branch_name(pattern: str, number: int, title: str) -> str:

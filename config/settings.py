@@ -66,6 +66,8 @@ class Project(Table, frozen=True, kw_only=True):
 
     repository: str  #: `owner/name`.
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
+    #: A machine user; an issue that is assigned to it gets a session too.
+    assignee: Annotated[str, Meta(pattern=r"^@?[A-Za-z0-9-]*$")] = ""
     agent: str = "claude"  #: A name in `agent-types`.
     base_branch: str = ""  #: Empty: the repository's default.
     #: The branches made for it; with the issue's number, so that each has its own.

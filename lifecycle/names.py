@@ -34,6 +34,7 @@ class Said(Struct, frozen=True):
     line: str  #: What follows its name in the line; code in it is not told.
     #: The same with what follows it, code included, up to a blank line or the bot's name.
     paragraph: str
+    mention: bool = False  #: Whether it was called by `@`, as a person is.
 
 
 def said_to_the_bot(text: str) -> tuple[Said, ...]:
@@ -59,4 +60,5 @@ def _said(text: str) -> Iterator[Said]:
     for address in _ADDRESS.finditer(spoken):
         end = _END.search(spoken, address.end(1) + 1)
         paragraph = shown[address.start(1) : end.start() if end else len(text)]
-        yield Said(address[1].strip(), paragraph.replace("\0", "").strip())
+        mention = address[0].lstrip().startswith("@")
+        yield Said(address[1].strip(), paragraph.replace("\0", "").strip(), mention)

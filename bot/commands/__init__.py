@@ -81,6 +81,8 @@ def help_text() -> str:
 def _parsed(said: Said) -> Parsed:
     word = next(iter(said.line.split()), "")
     name = word.lower()
+    if not name and said.mention:
+        return Parsed(name=START.name)  # Who is called and asked for nothing is to come.
     if name in ("", HELP.name):
         return Parsed(name=HELP.name, text=help_text())
     command = COMMANDS.get(name)

@@ -19,9 +19,9 @@ class Touch(Struct, frozen=True, kw_only=True):
 
 
 class RawComment(Struct, frozen=True, kw_only=True):
-    """A comment that was just written; it may hold commands."""
+    """A comment, or an issue's own text, that was just written; it may hold commands."""
 
-    id: int
+    id: int | None  #: None: it is the issue's own text.
     repository: str
     repository_id: int
     number: int  #: The issue or pull request it stands on.
@@ -59,6 +59,13 @@ class Numbered(Struct, frozen=True):
     """The payloads' `issue` or `pull_request`, where only its number is used."""
 
     number: Number
+
+
+class User(Struct, frozen=True):
+    """The payloads' `user`, who wrote something."""
+
+    login: str
+    type: str
 
 
 class _PullPayload(Struct, frozen=True):

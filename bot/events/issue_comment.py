@@ -5,19 +5,14 @@ from datetime import datetime
 import msgspec
 from msgspec import Raw, Struct
 
-from bot.events.base import Number, Outcome, RawComment, Repository
-
-
-class _User(Struct, frozen=True):
-    login: str
-    type: str
+from bot.events.base import Number, Outcome, RawComment, Repository, User
 
 
 class _Comment(Struct, frozen=True):
     id: Number
     created_at: datetime
     body: str | None = None
-    user: _User | None = None  #: null: the account was deleted.
+    user: User | None = None  #: null: the account was deleted.
 
 
 class _Issue(Struct, frozen=True):

@@ -2,10 +2,15 @@
 
 from bot.github.pulls import login_of
 from bot.github.readings import Edit, IssueReading, Labeling, Reopening
-from bot.github.shapes import IssueRepository
+from bot.github.shapes import Event, IssueRepository
 from lifecycle.facts import Issue
 
-LABELINGS = {"LabeledEvent": True, "UnlabeledEvent": False}
+LABELINGS = {
+    "LabeledEvent": True,
+    "UnlabeledEvent": False,
+    "AssignedEvent": True,
+    "UnassignedEvent": False,
+}
 
 
 def issue_of(repository: IssueRepository) -> IssueReading:
@@ -37,18 +42,28 @@ def issue_of(repository: IssueRepository) -> IssueReading:
             state_reason=(said.state_reason or "").lower() if said.closed else "",
         ),
         is_pull=said.typename == "PullRequest",
-        labels=tuple(label.name for label in said.labels.nodes),
+        labels=(
+            *(label.name for label in said.labels.nodes),
+            *(f"@{one.login}" for one in (said.assignees.nodes if said.assignees else ())),
+        ),
         labelings=tuple(
             Labeling(
-                label=event.label.name,
+                label=_worn(event),
                 actor=login_of(event.actor),
                 at=event.created_at,
                 added=LABELINGS[event.typename],
             )
             for event in events
-            if event.typename in LABELINGS and event.label
+            if event.typename in LABELINGS and _worn(event)
         ),
         edits=tuple(sorted([*renamed, *rewritten], key=lambda edit: edit.at)),
         # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
         reopened=max(reversed(reopened), key=lambda event: event.at, default=None),
     )
+
+
+def _worn(event: Event) -> str:
+    """The label, or whom it was assigned to as `@login`; empty where that is gone."""
+    if event.label:
+        return event.label.name
+    return f"@{login_of(event.assignee)}" if event.assignee else ""

@@ -237,8 +237,9 @@ class Reads:
         return wants_signatures(self._calls, repo, branch)
 
     def labelled(self, repo: str, label: str) -> list[int]:
-        """The numbers of all open issues with the label, in order."""
-        params = {"labels": label, "state": "open", "sort": "created", "direction": "asc"}
+        """The numbers of all open issues with the label, or assigned to `@login`, in order."""
+        wanted = {"assignee": label[1:]} if label.startswith("@") else {"labels": label}
+        params = {**wanted, "state": "open", "sort": "created", "direction": "asc"}
         listed = self._calls.pages(repo, "issues", ListedIssue, params)
         return sorted(issue.number for issue in listed if issue.pull_request is None)
 

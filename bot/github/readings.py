@@ -57,9 +57,9 @@ class CheckReport(Struct, frozen=True, kw_only=True):
 
 
 class Labeling(Struct, frozen=True, kw_only=True):
-    """That somebody put a label on an issue, or took it off."""
+    """That somebody put a label on an issue or took it off, or assigned it to somebody."""
 
-    label: str
+    label: str  #: Of an assignment: `@login`.
     actor: str  #: Empty where the account is gone: then nobody may be assumed.
     at: datetime
     added: bool

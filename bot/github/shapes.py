@@ -71,12 +71,19 @@ class RepositoryName(Shape, frozen=True):
 
 
 class Event(Shape, frozen=True):
-    """A label put on or taken off, a new title, or that it was reopened."""
+    """A label or an assignee put on or taken off, a new title, or that it was reopened."""
 
     typename: str = field(name="__typename")
     created_at: datetime
     actor: Actor | None = None
     label: Named | None = None
+    assignee: Actor | None = None
+
+
+class Assignee(Shape, frozen=True):
+    """Whom an issue is assigned to."""
+
+    login: str
 
 
 class IssueOrPull(Shape, frozen=True):
@@ -93,6 +100,7 @@ class IssueOrPull(Shape, frozen=True):
     editor: Actor | None
     labels: Nodes[Named]
     timeline_items: Nodes[Event]
+    assignees: Nodes[Assignee] | None = None  #: Not asked for of a pull request.
     state_reason: str | None = None
 
 

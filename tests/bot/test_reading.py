@@ -18,7 +18,7 @@ from lifecycle.names import FREEZES
 from lifecycle.pauses import frozen_by
 from lifecycle.policy import Policy
 from lifecycle.status import Merge, PullState, Status
-from tests.bot.reading import REPOSITORY, Bench
+from tests.bot.reading import PROJECTS, REPOSITORY, Bench
 
 
 @pytest.mark.parametrize("broken", [TryLater("down"), ValueError("odd")])
@@ -332,3 +332,72 @@ def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Ben
     bench.github.blocked[12] = ("#7",)
     seen(bench, 12)
     assert bench.store.facts("widgets-12").issue.blocked_by == ()
+
+
+def worn(bench: Bench, label: str, by: str = "ada") -> None:
+    put = Labeling(label=label, actor=by, at=bench.room.clock(), added=True)
+    bench.labelled(labels=(label,), labelings=(put,))
+    seen(bench, 12)
+
+
+def test_a_label_that_names_an_agent_has_that_one_begin(bench: Bench) -> None:
+    worn(bench, "Mergewright:rob")
+    made = bench.store.session("widgets-12")
+    assert (made.agent_name, made.agent_type) == ("rob", "shell")
+
+
+def test_a_label_that_names_nobody_known_is_none_of_ours(bench: Bench) -> None:
+    worn(bench, "mergewright:eve")
+    assert bench.store.sessions() == []
+
+
+def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> None:
+    worn(bench, "mergewright")
+    bench.room.clock.passes(60)
+    worn(bench, "mergewright:rob")
+    (asked,) = bench.store.new_wishes()
+    assert (asked.kind, asked.text) == ("start", "rob")
+
+
+def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
+    worn(bench, "mergewright")
+    bench.labelled(labels=("mergewright:rob",), labelings=())
+    seen(bench, 12)
+    assert bench.store.session("widgets-12").issue.labelled
+    bench.labelled(labels=("other",), labelings=())
+    seen(bench, 12)
+    assert not bench.store.session("widgets-12").issue.labelled
+
+
+def test_an_issue_assigned_to_the_machine_user_gets_a_session_until_it_is_no_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worn(bench, "@Robot")
+    assert bench.store.sessions() == []
+    project = replace(PROJECTS["widgets"], assignee="@robot")
+    monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
+    worn(bench, "@Robot", by="mallory")
+    assert bench.store.sessions() == []
+    worn(bench, "@Robot")
+    made = bench.store.session("widgets-12")
+    assert (made.requester, made.issue.labelled) == ("ada", True)
+    bench.labelled(labels=(), labelings=())
+    seen(bench, 12)
+    assert not bench.store.session("widgets-12").issue.labelled
+
+
+def test_reconciliation_lists_all_that_asks_for_an_agent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = replace(PROJECTS["widgets"], assignee="robot")
+    monkeypatch.setattr(bench.issues, "_projects", {"widgets": project})
+    asked: list[str] = []
+
+    def labelled(_: str, label: str) -> list[int]:
+        asked.append(label)
+        return []
+
+    monkeypatch.setattr(bench.github, "labelled", labelled)
+    bench.issues.reconcile()
+    agents = ["ada", "claude", "rob", "shell"]
+    assert asked == ["mergewright", *(f"mergewright:{name}" for name in agents), "@robot"]

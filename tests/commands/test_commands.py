@@ -64,11 +64,17 @@ def test_a_flood_of_commands_is_not_read_to_its_end() -> None:
     assert len(parse("/mergewright help\n" * 1000)) == 10
 
 
-@pytest.mark.parametrize("text", ["/mergewright", "@mergewright help", "@mergewright:"])
+@pytest.mark.parametrize("text", ["/mergewright", "@mergewright help", "/mergewright:"])
 def test_the_bare_name_asks_for_help(text: str) -> None:
     (parsed,) = parse(text)
     assert parsed.name == "help"
     assert parsed.text == help_text()
+
+
+@pytest.mark.parametrize("text", ["@mergewright", " @Mergewright:", "Please!\n@mergewright\n"])
+def test_a_bare_mention_asks_for_an_agent(text: str) -> None:
+    (parsed,) = parse(text)
+    assert (parsed.name, parsed.text) == ("start", "")
 
 
 def test_the_help_lists_every_command_and_is_no_command_itself() -> None:

@@ -65,7 +65,7 @@ def test_what_happens_to_an_issue_touches_it(action: str) -> None:
 
 
 def test_what_concerns_no_session_about_an_issue_touches_nothing() -> None:
-    assert subjects(read("issues", payload("issues") | {"action": "assigned"})) == []
+    assert subjects(read("issues", payload("issues") | {"action": "pinned"})) == []
 
 
 def test_a_label_on_a_pull_request_touches_the_pull_request() -> None:

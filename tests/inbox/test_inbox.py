@@ -272,3 +272,20 @@ def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
     copied = f"/mergewright stop\n\n{mark('comment:started')}"
     assert wished(inbox, comment(copied)) == []
     assert wished(inbox, comment("/mergewright stop")) == ["stop"]
+
+
+@pytest.mark.parametrize(("action", "kinds"), [("opened", ["start"]), ("edited", [])])
+def test_the_text_of_a_new_issue_may_call_an_agent_and_an_edit_of_it_may_not(
+    inbox: Inbox, action: str, kinds: list[str]
+) -> None:
+    issue = {
+        "number": 12,
+        "created_at": "2026-11-20T10:00:00Z",
+        "body": "It breaks.\n\n@mergewright",
+        "user": {"login": "mara", "type": "User"},
+    }
+    body = {"action": action, "issue": issue, "repository": REPOSITORY}
+    _, wishes = inbox.meaning("issues", json.dumps(body).encode())
+    assert [wish.kind for wish in wishes] == kinds
+    for wish in wishes:
+        assert (wish.key, wish.comment, wish.actor) == ("issue:acme/widgets#12", None, "mara")

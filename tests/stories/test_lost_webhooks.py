@@ -11,12 +11,21 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
 
 
-def test_a_label_whose_webhook_was_lost_is_found_at_the_next_reconciliation(world: World) -> None:
+def test_while_every_webhook_is_lost_reconciliation_finds_what_happened(world: World) -> None:
     world.bot_starts(reconcile_seconds=0.5)
     issue = world.issue("Add widgets")
-    world.github.lose_next(100)
+    world.github.lose_next(1000)
     issue.is_labelled()
-    issue.agent.starts()
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    pull = issue.pull.ci_fails("unit", log="it broke and nobody told")
+    world.time_passes(minutes=10)
+    issue.agent.hears("it broke and nobody told")
+    pull.reviewer_asks_for("another test")
+    world.time_passes(minutes=10)
+    issue.agent.commits({"widgets.txt": "two\n"}).ends_its_turn()
+    issue.agent.hears("another test")
+    issue.issue.unlabel("mergewright", by=ALICE)
+    issue.becomes("terminated")
 
 
 def test_a_bot_that_github_cannot_reach_asks_for_what_happened(world: World) -> None:

@@ -31,6 +31,7 @@ class TimelineEvent(Thing):
     issue: "Issue"
     actor: User
     label: Label | None = None
+    assignee: User | None = None
     rename: tuple[str, str] | None = None  #: The title before and after.
     commit_id: str | None = None
     state_reason: str | None = None  #: Why it was closed.
@@ -87,6 +88,7 @@ class Issue(Thing):
     last_edited_at: datetime | None = None
     editor: User | None = None
     label_list: list[Label] = field(default_factory=list)
+    assignees: list[User] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
     blocked_by: list["Issue"] = field(default_factory=list)  #: What has to be closed before.
@@ -130,6 +132,21 @@ class Issue(Thing):
         self.label_list.remove(found[0])
         self.happened("unlabeled", by, label=found[0])
         self.publish("unlabeled", by, label=found[0])
+
+    @locked
+    def assign(self, login: str, by: str) -> None:
+        """Assign it to somebody."""
+        user = self.world.account(login)
+        self.assignees.append(user)
+        self.happened("assigned", by, assignee=user)
+        self.publish("assigned", by)
+
+    @locked
+    def unassign(self, login: str, by: str) -> None:
+        user = self.world.account(login)
+        self.assignees.remove(user)
+        self.happened("unassigned", by, assignee=user)
+        self.publish("unassigned", by)
 
     @locked
     def waits_for(self, other: "Issue", by: str) -> None:

@@ -58,6 +58,40 @@ def test_no_answer_is_no_permission(
         github.read.may_write(repo.full_name, "ann")
 
 
+def test_an_assignment_reads_as_a_label_of_whom_it_is_assigned_to(
+    github: GitHub, repo: Repository
+) -> None:
+    issue = repo.open_issue("Retry", "Please.", by="eve")
+    issue.assign("wright", by="ann")
+    reading = github.read.issue(repo.full_name, issue.number)
+    assert reading is not None
+    assert reading.labels == ("@wright",)
+    assert [(put.label, put.actor, put.added) for put in reading.labelings] == [
+        ("@wright", "ann", True)
+    ]
+    assert github.read.labelled(repo.full_name, "@wright") == [issue.number]
+    issue.unassign("wright", by="ann")
+    reading = github.read.issue(repo.full_name, issue.number)
+    assert reading is not None
+    assert reading.labels == ()
+    assert [put.added for put in reading.labelings] == [True, False]
+    assert github.read.labelled(repo.full_name, "@wright") == []
+
+
+def test_the_open_issues_an_issue_waits_for(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    issue, first, other = (repo.open_issue(name, by="eve") for name in ("a", "b", "c"))
+    far = server.repository(f"{repo.full_name}-far").open_issue("d", by="eve")
+    for one in (first, other, far):
+        issue.waits_for(one, by="ann")
+    other.close(by="ann")
+    waits = github.read.blocked_by(repo.full_name, issue.number)
+    assert waits == (f"#{first.number}", f"{repo.full_name}-far#{far.number}")
+    server.fail_next("GET", "dependencies", 404)
+    assert github.read.blocked_by(repo.full_name, issue.number) == ()
+
+
 def test_an_issue_with_who_labelled_and_who_changed_it(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", "Please.", by="eve")
     issue.label("agent", by="eve")

@@ -27,6 +27,8 @@ REACTIONS = {
 }
 #: Each event of a timeline that GraphQL shows: its type, and its word for choosing it.
 _EVENTS = {
+    "assigned": ("AssignedEvent", "ASSIGNED_EVENT"),
+    "unassigned": ("UnassignedEvent", "UNASSIGNED_EVENT"),
     "labeled": ("LabeledEvent", "LABELED_EVENT"),
     "unlabeled": ("UnlabeledEvent", "UNLABELED_EVENT"),
     "renamed": ("RenamedTitleEvent", "RENAMED_TITLE_EVENT"),
@@ -112,6 +114,7 @@ def conversation(kind: str, known: Issue) -> Json:
 def issue(known: Issue, asking: Request) -> Json:
     return {
         **conversation("Issue", known),
+        "assignees": pages(lambda: known.assignees),
         "stateReason": lambda info, **given: _reason(known.state_reason, given),
     }
 
@@ -140,6 +143,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
         **thing(kind, known),
         "actor": known.actor,
         "label": known.label,
+        "assignee": known.assignee,
         "previousTitle": previous,
         "currentTitle": current,
         "stateReason": lambda info, **given: _reason(known.state_reason, given),

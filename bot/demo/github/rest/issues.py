@@ -15,12 +15,14 @@ def _list(request: Request) -> Answer:
     repo = request.repo
     state = request.query.get("state", "open")
     wanted = {name.lower() for name in request.query.get("labels", "").split(",") if name}
+    assignee = request.query.get("assignee", "")
     since = _time(request.query.get("since"))
     found = [
         issue
         for issue in reversed(repo.issues_and_pulls.values())
         if state in ("all", issue.state)
         and wanted <= {name.lower() for name in issue.labels}
+        and (not assignee or assignee in {user.login for user in issue.assignees})
         and (since is None or issue.updated_at >= since)
     ]
     return request.page(found, issues.issue)
