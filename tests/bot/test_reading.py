@@ -398,6 +398,6 @@ def test_reconciliation_lists_all_that_asks_for_an_agent(
         return []
 
     monkeypatch.setattr(bench.github, "labelled", labelled)
-    bench.issues.reconcile()
+    assert bench.issues.labelled() == []
     agents = ["ada", "claude", "rob", "shell"]
     assert asked == ["mergewright", *(f"mergewright:{name}" for name in agents), "@robot"]
