@@ -146,11 +146,11 @@ class Act:
                 body = words.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
                 return Outcome(result=f"comment {written}")
-            case actions.Reply(number=number, thread=thread) as reply:
+            case actions.Reply(number=number, threads=threads) as reply:
                 body = words.say(reply.topic, reply.values)
-                self._github.write.reply(session.repository, number, thread, body, key)
+                self._github.reviews.answer(session.repository, number, threads, body, key)
                 if reply.resolve:
-                    self._github.write.resolve(session.repository, thread)
+                    self._github.reviews.resolve(session.repository, threads)
                 return Outcome(touches=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = words.report(standing, self._page(session))

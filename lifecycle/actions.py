@@ -166,11 +166,11 @@ class React(Struct, frozen=True, kw_only=True, tag="react"):
 
 
 class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
-    """Answer in a review thread."""
+    """Answer in review threads, as one review."""
 
     key: str
     number: int
-    thread: str
+    threads: tuple[str, ...]
     topic: str
     values: Mapping[str, str] = field(default_factory=dict)
     resolve: bool = False  #: Whether that settles it.

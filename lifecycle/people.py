@@ -1,34 +1,44 @@
 """What people are told, and how they are answered."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from lifecycle import actions as do
 from lifecycle.budgets import nearly
+from lifecycle.facts import Thread
+from lifecycle.keys import fingerprint
 from lifecycle.messages import Judged
 from lifecycle.names import CALLS_PEOPLE
 from lifecycle.reasons import ADVICE, Priority, advice_on
 from lifecycle.status import Status
+from lifecycle.view import View
 
 
 def reply(judged: Judged) -> Iterator[do.Action]:
-    """A thread is answered with the commit that was pushed after the agent heard it."""
+    """Threads are answered with the commit that was pushed after the agent heard them."""
     view, pull = judged.view, judged.view.pull
     pushed = view.past.pushes.get(pull.head) if pull and view.threads else None
     if pull is None or pushed is None:
         return
-    unheard = {remark.id for remark in view.unheard}
-    for thread in view.threads:
-        heard = [view.past.heard(f"heard:{remark.id}") for remark in thread.remarks]
-        told = max((telling.at for telling in heard if telling), default=None)
-        if told and told < pushed and not unheard & {remark.id for remark in thread.remarks}:
-            yield do.Reply(
-                key=f"reply:{thread.id}:{thread.remarks[-1].id}",
-                number=pull.number,
-                thread=thread.id,
-                topic="done_in",
-                values={"sha": pull.head},
-                resolve=view.policy.resolve_threads,
-            )
+    answered = [thread for thread in view.threads if _heard_before(view, thread, pushed)]
+    if answered:
+        last = fingerprint(thread.remarks[-1].id for thread in answered)
+        yield do.Reply(
+            key=f"reply:{last}",
+            number=pull.number,
+            threads=tuple(thread.id for thread in answered),
+            topic="done_in",
+            values={"sha": pull.head},
+            resolve=view.policy.resolve_threads,
+        )
+
+
+def _heard_before(view: View, thread: Thread, pushed: datetime) -> bool:
+    """Whether the agent heard all that a thread says before it came to that commit."""
+    if {remark.id for remark in view.unheard} & {remark.id for remark in thread.remarks}:
+        return False
+    heard = [view.past.heard(f"heard:{remark.id}") for remark in thread.remarks]
+    return any(heard) and max(telling.at for telling in heard if telling) < pushed
 
 
 def stand_back(judged: Judged) -> Iterator[do.Action]:

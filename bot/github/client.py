@@ -10,6 +10,7 @@ from bot.github.hook import Hook
 from bot.github.merging import Merges
 from bot.github.read import Reads
 from bot.github.reports import Reports
+from bot.github.reviews import Reviews
 from bot.github.write import Writes
 
 
@@ -42,6 +43,7 @@ class GitHub:
         self.places = self._calls.places
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)
+        self.reviews = Reviews(self._calls, self.read.me)
         self.reports = Reports(self._calls, self.read.me, self.write)
         self.merges = Merges(self._calls)
         self.files = Files(self._calls)

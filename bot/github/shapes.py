@@ -355,7 +355,7 @@ class PullData(Shape, frozen=True):
     repository: PullRepository
 
 
-# viewer.graphql and reply.graphql
+# viewer.graphql
 
 
 class Login(Shape, frozen=True):
@@ -368,25 +368,3 @@ class ViewerData(Shape, frozen=True):
     """The answer to viewer.graphql."""
 
     viewer: Login
-
-
-class NewComment(Shape, frozen=True):
-    """A comment just made."""
-
-    id: str
-
-
-class ThreadReply(Shape, frozen=True):
-    """What a mutation gives back."""
-
-    comment: NewComment
-
-
-class ReplyData(Shape, frozen=True):
-    """The answer to reply.graphql."""
-
-    add_pull_request_review_thread_reply: ThreadReply
-
-
-class ResolveData(Shape, frozen=True):
-    """The answer to resolve.graphql, of which nothing is used."""

@@ -15,7 +15,6 @@ class Written(Struct, frozen=True):
     """A comment as REST lists it."""
 
     id: int
-    node_id: str
     user: Login | None
     body: str | None = None
 
@@ -29,14 +28,19 @@ class Signed:
 
     def mine(self, repo: str, path: str, key: str) -> Iterator[Written]:
         """The bot's own comments that carry the key. What others write counts for nothing."""
-        me, signature = self._me(), mark(key)
+        return (written for written in self.own(repo, path) if carries(written, key))
+
+    def own(self, repo: str, path: str) -> Iterator[Written]:
+        """All comments of the bot's."""
+        me = self._me()
         for written in self._calls.pages(repo, path, Written):
-            if (
-                written.user
-                and written.user.login == me
-                and (written.body or "").rstrip().endswith(signature)
-            ):
+            if written.user and written.user.login == me:
                 yield written
+
+
+def carries(written: Written, key: str) -> bool:
+    """Whether a comment ends with this key."""
+    return (written.body or "").rstrip().endswith(mark(key))
 
 
 def mark(key: str) -> str:

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import App, Login, ReplyData, ResolveData
+from bot.github.shapes import App, Login
 from bot.github.signed import Signed, neutral, signed
 
 ACTIONS = "github-actions"
@@ -117,20 +117,6 @@ class Writes:
         """Put a reaction on a comment; GitHub itself keeps it from being there twice."""
         path = f"issues/comments/{comment}/reactions"
         self._calls.do(repo, "POST", path, {"content": content})
-
-    def reply(self, repo: str, number: int, thread: str, body: str, key: str) -> str:
-        """Answer in a review thread, once for a key; the answer's node id."""
-        for mine in self._signed.mine(repo, f"pulls/{number}/comments", key):
-            return mine.node_id
-        variables = {"thread": thread, "body": signed(body, key)}
-        data = self._calls.graphql(repo, "reply", ReplyData, variables)
-        if data is None:
-            raise Refused(f"The review thread {thread} in {repo} is gone.", 404)
-        return data.add_pull_request_review_thread_reply.comment.id
-
-    def resolve(self, repo: str, thread: str) -> None:
-        """Settle a review thread; one that is settled stays so."""
-        self._calls.graphql(repo, "resolve", ResolveData, {"thread": thread})
 
     def open_pull(
         self,

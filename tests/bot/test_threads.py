@@ -14,14 +14,16 @@ class Told:
     """A GitHub that remembers what was done with its threads."""
 
     def __init__(self) -> None:
-        self.write = self
+        self.reviews = self
         self.done: list[str] = []
 
-    def reply(self, repository: str, number: int, thread: str, body: str, key: str) -> None:
-        self.done.append(f"{thread}: {body}")
+    def answer(
+        self, repository: str, number: int, threads: tuple[str, ...], body: str, key: str
+    ) -> None:
+        self.done.append(f"{' '.join(threads)}: {body}")
 
-    def resolve(self, repository: str, thread: str) -> None:
-        self.done.append(f"{thread} is settled")
+    def resolve(self, repository: str, threads: tuple[str, ...]) -> None:
+        self.done.append(f"{' '.join(threads)} settled")
 
 
 @pytest.mark.parametrize("resolve", [False, True])
@@ -30,9 +32,14 @@ def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: 
     act = Act(site.room.store, github, site.sites, site.agents, "", Redaction(), site.room.clock)
     values = {"sha": "cafe"}
     reply = Reply(
-        key="reply:T1:1", number=3, thread="T1", topic="done_in", values=values, resolve=resolve
+        key="reply:1",
+        number=3,
+        threads=("T1", "T2"),
+        topic="done_in",
+        values=values,
+        resolve=resolve,
     )
     site.room.orders(site.id, reply)
     (due,) = site.room.store.due_actions(site.room.clock())
     act.do(due, lambda: None)
-    assert github.done == ["T1: Done in cafe.", *(["T1 is settled"] if resolve else [])]
+    assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 settled"] if resolve else [])]

@@ -123,7 +123,7 @@ def test_only_changes_wait_for_their_turn(
     github.read.me()
     assert turns == []
     github.write.react("acme/widgets", 5, "eyes")
-    github.write.reply("acme/widgets", 1, "T_1", "Done.", "key")
+    github.reviews.answer("acme/widgets", 1, ["T_1"], "Done.", "key")
     assert turns == ["", ""]
     github.close()
 

@@ -177,13 +177,13 @@ class Life:
             case do.MergePull(sha=sha):
                 assert sha == self.pull.head
                 self._pull(self.pull, state=PullState.MERGED, merged_at=self.now)
-            case do.Reply(thread=id):
+            case do.Reply(threads=ids):
                 self._said += 1
                 own = Remark(id=f"r{self._said}", author="bot", body="Done", at=self.now, own=True)
                 self._pull(
                     self.pull,
                     threads=tuple(
-                        replace(each, remarks=(*each.remarks, own)) if each.id == id else each
+                        replace(each, remarks=(*each.remarks, own)) if each.id in ids else each
                         for each in self.pull.threads
                     ),
                 )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.facts import Agent, Ended, Facts, Failure, Remark, Work
+from lifecycle.keys import fingerprint
 from lifecycle.policy import MergeMethod, Mode
 from lifecycle.reactions import REACTIONS
 from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
@@ -244,9 +245,9 @@ def answered(push: float = 500, **given: Any) -> list[do.Action]:
 
 def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> None:
     expected = do.Reply(
-        key="reply:T1:thread-comment:1",
+        key=f"reply:{fingerprint(['thread-comment:1'])}",
         number=34,
-        thread="T1",
+        threads=("T1",),
         topic="done_in",
         values={"sha": HEAD},
     )
@@ -265,7 +266,7 @@ def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> 
         {"talk": (remark("thread-comment:1", 700), remark("thread-comment:2", 100))},
         {"done": done("heard:thread-comment:1:r1", seconds_ago=100)},
         {"done": done("start:crash:r2", seconds_ago=550), "run": 2},
-        {"done": done("reply:T1:thread-comment:1")},
+        {"done": done(f"reply:{fingerprint(['thread-comment:1'])}")},
     ],
     ids=[
         *("pushed as it was heard", "pushed before", "resolved", "answered", "more was said"),

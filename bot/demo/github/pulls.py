@@ -9,7 +9,7 @@ from bot.demo.github import merging
 from bot.demo.github.checks import CheckRun, CommitStatus
 from bot.demo.github.git import Conflict
 from bot.demo.github.issues import Comment, Issue
-from bot.demo.github.reviews import OPINIONS, Review, ReviewComment, Thread
+from bot.demo.github.reviews import OPINIONS, PendingReview, Review, ReviewComment, Thread
 from bot.demo.github.world import User, locked
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Pull(Issue):
     merged_by: User | None = None
     merge_commit: str | None = None
     reviews: list[Review] = field(default_factory=list)
+    pending: dict[str, PendingReview] = field(default_factory=dict)  #: By its author's login.
     threads: list[Thread] = field(default_factory=list)
     requested: list[User] = field(default_factory=list)  #: Whose review is asked for.
     queued: str = ""  #: The commit by which the merge queue tries it; empty: it does not.
@@ -194,6 +195,22 @@ class Pull(Issue):
         self.touch()
         self.publish_review_comment("created", review.user.login, comment)
         return comment
+
+    @locked
+    def begin_review(self, by: str) -> PendingReview:
+        """A review that nobody sees before it is submitted. Raises `ValueError` on a second one."""
+        if by in self.pending:
+            raise ValueError("User can only have one pending review per pull request")
+        begun = PendingReview(
+            pull=self,
+            user=self.world.account(by),
+            state="PENDING",
+            body="",
+            commit_id=self.head,
+            **self.world.identity("PRR"),
+        )
+        self.pending[by] = self.world.add(begun)
+        return begun
 
     @locked
     def request_review(self, login: str, by: str) -> None:

@@ -53,6 +53,28 @@ class Review(Thing):
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
+class PendingReview(Review):
+    """What somebody has begun to say and nobody else sees; each has at most one at a time."""
+
+    replies: list[tuple["Thread", str]] = field(default_factory=list)
+
+    @locked
+    def submit(self) -> Review:
+        """Say all of it at once."""
+        self.drop()
+        review = self.pull.new_review(self.user.login, "COMMENTED", self.body)
+        for thread, text in self.replies:
+            self.pull.say_in_thread(thread, review, text)
+        return review
+
+    @locked
+    def drop(self) -> None:
+        """Say none of it."""
+        del self.pull.pending[self.user.login]
+        del self.world.nodes[self.node_id]
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
 class ReviewComment(Comment):
     """One comment in a thread."""
 

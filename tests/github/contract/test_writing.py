@@ -104,27 +104,6 @@ def test_a_label_is_put_on_and_taken_off_as_often_as_it_is_said(
         github.write.label(repo.full_name, 999, "mergewright:needs-input", on=True)
 
 
-def test_a_thread_is_answered_once(github: GitHub, server: GitHubServer, pull: Pull) -> None:
-    pull.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 2?"), ("retry.py", 1, "Ok.")])
-    thread = pull.threads[0]
-    place = (pull.repo.full_name, pull.number, thread.node_id)
-    server.fail_next(
-        "POST", "graphql", 502, after=True, operation="addPullRequestReviewThreadReply"
-    )
-    with pytest.raises(TryLater):
-        github.write.reply(*place, "Done in abc.", "reply:1")
-    answer = github.write.reply(*place, "Done in abc.", "reply:1")
-    assert [(each.user.login, each.node_id) for each in thread.comments[1:]] == [("wright", answer)]
-    assert github.write.reply(*place, "And more.", "reply:2") == thread.comments[2].node_id
-    assert len(pull.threads[1].comments) == 1
-
-
-def test_a_thread_that_is_gone_cannot_be_answered(github: GitHub, pull: Pull) -> None:
-    with pytest.raises(Refused) as refusal:
-        github.write.reply(pull.repo.full_name, pull.number, "PRRT_gone", "Done.", "reply:1")
-    assert refusal.value.status == 404
-
-
 def test_a_pull_request_is_opened_once(
     github: GitHub, server: GitHubServer, repo: Repository
 ) -> None:
@@ -308,10 +287,3 @@ def test_reviewers_are_asked_and_who_may_not_is_named(
     assert [user.login for user in pull.requested] == ["ann"]
     with pytest.raises(Refused, match="collaborator"):
         github.write.request_review(repo.full_name, pull.number, ("wright",))
-
-
-def test_a_thread_is_settled_and_one_that_is_settled_stays_so(github: GitHub, pull: Pull) -> None:
-    pull.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 2?"), ("retry.py", 1, "Ok.")])
-    for _ in range(2):
-        github.write.resolve(pull.repo.full_name, pull.threads[0].node_id)
-    assert [thread.resolved for thread in pull.threads] == [True, False]

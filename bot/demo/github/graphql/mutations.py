@@ -10,7 +10,7 @@ from bot.demo.github.issues import Comment, Issue
 from bot.demo.github.merging import Refused
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.reviews import Thread
+from bot.demo.github.reviews import PendingReview, Thread
 
 _Kind = TypeVar("_Kind", bound=Issue | Comment | Thread)
 
@@ -30,7 +30,39 @@ def _add_reaction(info: GraphQLResolveInfo, input: Json) -> Json:
 
 def _reply(info: GraphQLResolveInfo, input: Json) -> Json:
     thread = _find(info, input["pullRequestReviewThreadId"], Thread)
+    if review := input.get("pullRequestReviewId"):
+        _own(info, review).replies.append((thread, input["body"]))
+        return {"comment": None}
     return {"comment": thread.reply(info.context.login, input["body"])}
+
+
+def _begin_review(info: GraphQLResolveInfo, input: Json) -> Json:
+    pull = _find(info, input["pullRequestId"], Pull)
+    try:
+        return {"pullRequestReview": pull.begin_review(info.context.login)}
+    except ValueError as second:
+        raise Told("UNPROCESSABLE", str(second)) from second
+
+
+def _submit_review(info: GraphQLResolveInfo, input: Json) -> Json:
+    review = _own(info, input["pullRequestReviewId"])
+    if not review.replies:
+        raise Told("UNPROCESSABLE", "Could not submit an empty review")
+    return {"pullRequestReview": review.submit()}
+
+
+def _drop_review(info: GraphQLResolveInfo, input: Json) -> Json:
+    _own(info, input["pullRequestReviewId"]).drop()
+    return {}
+
+
+def _own(info: GraphQLResolveInfo, node_id: str) -> PendingReview:
+    """A review that the asker has begun."""
+    found = info.context.world.nodes.get(node_id)
+    if not isinstance(found, PendingReview) or found.user.login != info.context.login:
+        told = f"Could not resolve to a node with the global id of '{node_id}'"
+        raise Told("NOT_FOUND", told)
+    return found
 
 
 def _resolve(info: GraphQLResolveInfo, input: Json) -> Json:
@@ -122,12 +154,15 @@ def _demand(info: GraphQLResolveInfo, repo: Repository, level: str) -> None:
 
 MUTATIONS = {
     "addComment": _add_comment,
+    "addPullRequestReview": _begin_review,
     "addPullRequestReviewThreadReply": _reply,
     "addReaction": _add_reaction,
     "convertPullRequestToDraft": _mark_draft,
+    "deletePullRequestReview": _drop_review,
     "enqueuePullRequest": _enqueue,
     "markPullRequestReadyForReview": _mark_ready,
     "mergePullRequest": _merge,
     "resolveReviewThread": _resolve,
+    "submitPullRequestReview": _submit_review,
     "unresolveReviewThread": _unresolve,
 }

@@ -43,7 +43,7 @@ def pull(known: Pull, asking: Request) -> Json:
         "changedFiles": lazy(lambda: _diffstat(known)[2]),
         "commits": pages(lambda: _commits(known)),
         "statusCheckRollup": lazy(lambda: rollup(repo, known.head)),
-        "reviews": lambda info, **given: connection(_reviews(known, given), given),
+        "reviews": lambda info, **given: connection(_reviews(known, given, asking), given),
         "latestOpinionatedReviews": lambda info, **given: connection(
             _opinions(known, given["writersOnly"]), given
         ),
@@ -66,8 +66,9 @@ def _commits(known: Pull) -> list[Json]:
     ]
 
 
-def _reviews(known: Pull, given: Json) -> Iterable[Review]:
-    for one in known.reviews:
+def _reviews(known: Pull, given: Json, asking: Request) -> Iterable[Review]:
+    own = known.pending.get(asking.login)
+    for one in [*known.reviews, *([own] if own else [])]:
         states, author = given.get("states"), given.get("author")
         if one.state in (states or [one.state]) and author in (None, one.user.login):
             yield one

@@ -31,6 +31,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
     issues.TimelineEvent: _event,
     Pull: pulls.pull,
     reviews.Review: pulls.review,
+    reviews.PendingReview: pulls.review,
     reviews.Thread: pulls.thread,
     reviews.ReviewComment: pulls.review_comment,
     checks.CheckRun: commits.check_run,

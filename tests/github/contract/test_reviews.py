@@ -1,0 +1,94 @@
+"""Answers in review threads: once each, and those of one round as one review."""
+
+import pytest
+
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+from bot.github.errors import Refused, TryLater
+
+REPLY = "addPullRequestReviewThreadReply"
+
+
+@pytest.fixture
+def asked(pull: Pull) -> Pull:
+    """The bot's pull request, with two open threads."""
+    pull.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 2?"), ("retry.py", 1, "Ok.")])
+    return pull
+
+
+def answers(github: GitHub, pull: Pull, *threads: str, key: str = "reply:1") -> int:
+    return github.reviews.answer(pull.repo.full_name, pull.number, threads, "Done in abc.", key)
+
+
+def said(pull: Pull) -> list[list[str]]:
+    """What the bot said in each thread."""
+    every = [[c.body for c in one.comments if c.user.login == "wright"] for one in pull.threads]
+    return [[body.partition("\n")[0] for body in bodies] for bodies in every]
+
+
+def test_a_thread_is_answered_once(github: GitHub, server: GitHubServer, asked: Pull) -> None:
+    (first, _) = [thread.node_id for thread in asked.threads]
+    server.fail_next("POST", "graphql", 502, after=True, operation=REPLY)
+    with pytest.raises(TryLater):
+        answers(github, asked, first)
+    assert answers(github, asked, first) == 0
+    assert said(asked) == [["Done in abc."], []]
+    assert answers(github, asked, first, key="reply:2") == 1
+    assert said(asked) == [["Done in abc."] * 2, []]
+
+
+def test_the_answers_of_one_round_are_one_review(github: GitHub, asked: Pull) -> None:
+    threads = [thread.node_id for thread in asked.threads]
+    assert answers(github, asked, *threads) == 2
+    assert answers(github, asked, *threads) == 0
+    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    (mine,) = [review for review in asked.reviews if review.user.login == "wright"]
+    assert mine.state == "COMMENTED"
+    assert len(mine.comments) == 2
+    assert asked.pending == {}
+
+
+@pytest.mark.parametrize("operation", ["addPullRequestReview", REPLY, "submitPullRequestReview"])
+def test_a_review_that_a_crash_cut_short_is_said_once(
+    github: GitHub, server: GitHubServer, asked: Pull, operation: str
+) -> None:
+    threads = [thread.node_id for thread in asked.threads]
+    server.fail_next("POST", "graphql", 502, after=True, operation=operation)
+    with pytest.raises(TryLater):
+        answers(github, asked, *threads)
+    answers(github, asked, *threads)
+    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert len([review for review in asked.reviews if review.user.login == "wright"]) == 1
+    assert asked.pending == {}
+
+
+def test_what_somebody_else_wrote_with_our_key_is_no_answer(github: GitHub, asked: Pull) -> None:
+    thread = asked.threads[0]
+    thread.reply("eve", f"Ha.\n\n<!-- mergewright:key=reply:1/{thread.node_id} -->")
+    assert answers(github, asked, thread.node_id) == 1
+    assert said(asked)[0] == ["Done in abc."]
+
+
+def test_a_thread_that_is_gone_cannot_be_answered(github: GitHub, asked: Pull) -> None:
+    with pytest.raises(Refused) as refusal:
+        answers(github, asked, "PRRT_gone")
+    assert refusal.value.status == 404
+
+
+def test_a_review_goes_to_its_own_pull_request(
+    github: GitHub, asked: Pull, repo: Repository
+) -> None:
+    repo.push("other", {"retry.py": "one\n3\nthree\n"}, by="wright")
+    other = repo.open_pull("other", title="Other", by="wright")
+    other.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 3?"), ("retry.py", 1, "Hm.")])
+    answers(github, other, *[thread.node_id for thread in other.threads])
+    assert said(asked) == [[], []]
+    assert said(other) == [["Done in abc."], ["Done in abc."]]
+
+
+def test_threads_are_settled_and_what_is_settled_stays_so(github: GitHub, asked: Pull) -> None:
+    for _ in range(2):
+        github.reviews.resolve(asked.repo.full_name, [asked.threads[0].node_id])
+    assert [thread.resolved for thread in asked.threads] == [True, False]
