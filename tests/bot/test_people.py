@@ -3,8 +3,13 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from bot.github.readings import Reopening
+from bot.reopened import wish_to_restore
 from bot.store import NewWish
+from lifecycle.facts import Ended
+from lifecycle.status import Reason, Status
 from tests.bot.reading import REPOSITORY, Bench
 
 
@@ -61,3 +66,29 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
 ) -> None:
     rightless.room.session()
     assert wished(rightless, kind) == granted
+
+
+@pytest.mark.parametrize(
+    ("ended", "opened_by", "wishes"),
+    [
+        (True, "ada", [("restore", "ada")]),
+        (True, "mallory", []),
+        (True, "", []),
+        (True, None, []),
+        (False, "ada", []),
+    ],
+)
+def test_opening_it_again_is_a_restore_wish_of_who_may(
+    bench: Bench, ended: bool, opened_by: str | None, wishes: list[tuple[str, str]]
+) -> None:
+    session = bench.store.session(bench.room.session())
+    at = bench.room.clock()
+    over = Ended(status=Status.TERMINATED, reason=Reason.ISSUE_CLOSED, because="x", at=at)
+    opened = Reopening(actor=opened_by, at=at) if opened_by is not None else None
+    wish = wish_to_restore(
+        replace(session, ended=over if ended else None),
+        bench.labelled(reopened=opened),
+        bench.people,
+        at,
+    )
+    assert ([(wish.kind, wish.actor)] if wish else []) == wishes

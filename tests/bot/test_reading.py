@@ -213,6 +213,34 @@ def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
     assert not bench.store.facts("widgets-12").issue.labelled
 
 
+@pytest.mark.parametrize(
+    "changes", [{"is_pull": True}, {"issue": Issue(number=12, title="x", open=False)}]
+)
+def test_a_label_on_a_pull_request_or_a_closed_issue_starts_nothing(
+    bench: Bench, changes: dict[str, Any]
+) -> None:
+    bench.labelled(**changes)
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    assert bench.store.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"), [("completed", Status.DONE), ("not_planned", Status.TERMINATED)]
+)
+def test_a_closed_issue_ends_its_session_and_the_text_stays_as_it_was(
+    bench: Bench, reason: str, status: Status
+) -> None:
+    bench.room.session()
+    closed = Issue(number=12, title="Something else", open=False, state_reason=reason)
+    bench.labelled(issue=closed)
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    facts = bench.store.facts("widgets-12")
+    assert decide(facts, Policy(), bench.room.clock()).status is status
+    assert facts.issue.title == "It breaks"
+
+
 def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
