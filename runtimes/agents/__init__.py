@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from runtimes.agents.base import Program
 from runtimes.agents.claude import Claude
+from runtimes.agents.codex import Codex
 from runtimes.agents.shell import Shell
 
 AGENTS: Mapping[str, type[Program]] = {
     "claude": Claude,
+    "codex": Codex,
     "shell": Shell,
 }

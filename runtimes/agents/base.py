@@ -243,7 +243,7 @@ def read_text(path: Path) -> str:
     return ""
 
 
-def understood(text: str, kind: type[_T]) -> _T | None:
+def understood(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
     """One JSON value of a kind; None where it is something else."""
     try:
         return msgspec.json.decode(text, type=kind)

@@ -1,12 +1,9 @@
 """Reads one run of Claude Code from the files it leaves behind."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.facts import Agent, Usage
@@ -14,6 +11,7 @@ from lifecycle.status import Activity
 from runtimes.agents import claude_files as its
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
+from runtimes.agents.questions import permission, questions
 from runtimes.base import Seen
 
 #: It says `idle` a moment before the error that ended the turn is written down.
@@ -209,27 +207,10 @@ def _texts(content: Sequence[Mapping[str, object]]) -> str:
     return " ".join(str(block["text"]) for block in content if "text" in block)
 
 
-class _Option(Struct, frozen=True):
-    label: str
-
-
-class _Ask(Struct, frozen=True):
-    """One question of the tool that asks people."""
-
-    question: str
-    options: tuple[_Option, ...] = ()
-
-
 def _question(hook: its.Payload) -> str:
     """What it asks leave for, or asks, in words for people."""
     given = hook.tool_input
     if hook.tool_name == "ExitPlanMode":
         return f"It asks to go on with this plan: {given.get('plan', '')}".rstrip(": ")
-    if hook.tool_name == "AskUserQuestion":
-        with suppress(msgspec.ValidationError):
-            return " ".join(
-                f"{ask.question} ({' / '.join(option.label for option in ask.options)})"
-                for ask in msgspec.convert(given.get("questions"), list[_Ask])
-            )
-    what = given.get("command") or given.get("file_path") or given.get("url") or ""
-    return f"It asks for permission to use {hook.tool_name}: {what}".rstrip(": ")
+    asked = questions(given.get("questions")) if hook.tool_name == "AskUserQuestion" else ""
+    return asked or permission(hook.tool_name, given)

@@ -29,7 +29,10 @@ class Table(NamedTuple):
 
 TABLES = {
     "AGENTS": Table(
-        AGENTS, ROOT / "runtimes/agents", {"base", "hooks", "claude_files", "claude_reader"}
+        AGENTS,
+        ROOT / "runtimes/agents",
+        {"base", "claude_files", "claude_reader", "codex_files", "codex_reader", "hooks"}
+        | {"questions"},
     ),
     "RUNTIMES": Table(RUNTIMES, ROOT / "runtimes", {"base", "machine", "supervise", "supervised"}),
     "EVENTS": Table(EVENTS, ROOT / "bot/events", {"base"}),

@@ -1,7 +1,8 @@
 """What programs really wrote, in folders named by the answer: `NAME/ACTIVITY/CASE`.
 
 A case holds the files of a run (`run/`) and of its home (`home/`) as they stood at one instant, and
-`moment.json`: when they were written, when they are looked at, and what else the answer holds.
+`moment.json`: when they were written, when they are looked at, and what else the answer holds;
+`screen.txt` is what the terminal showed, where somebody looked.
 `@PID@` and `@START@` in them stand for a process that lives.
 """
 
@@ -26,7 +27,7 @@ NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOC
 class Moment(msgspec.Struct, forbid_unknown_fields=True):
     written: datetime
     now: datetime
-    expects: dict[str, str | bool]
+    expects: dict[str, object]
 
 
 def lay(case: Path, files: RunFiles) -> Moment:
@@ -51,7 +52,8 @@ def test_a_recorded_moment_is_read_as_its_folder_says(
 ) -> None:
     moment = lay(case, files)
     program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
-    agent = program.reader(files).read(alive, None, moment.now)
+    screen = (case / "screen.txt").read_text() if (case / "screen.txt").exists() else None
+    agent = program.reader(files).read(alive, screen, moment.now)
     assert agent.activity == case.parts[-2], agent.evidence
     assert agent.run == files.run
     read = msgspec.to_builtins(agent, builtin_types=(datetime,))

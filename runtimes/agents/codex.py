@@ -1,0 +1,121 @@
+"""Codex, in its own terminal: how it is started.
+
+What it leaves behind is in `codex_files`, how that is read in `codex_reader`. Everything it is to
+know stands in its arguments; its folder hangs below a home of the session's own.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from runtimes.agents import codex_files as its
+from runtimes.agents.base import (
+    AgentType,
+    Command,
+    RunFiles,
+    argument,
+    environment,
+    installed_version,
+    missing,
+    read_text,
+    write_private,
+)
+from runtimes.agents.codex_reader import CodexReader
+from runtimes.agents.hooks import spooling
+
+_INSTALL = "npm install -g @openai/codex"
+_MODES = {
+    "auto": ("--dangerously-bypass-approvals-and-sandbox",),
+    "confirm": ("--ask-for-approval", "on-request", "--sandbox", "workspace-write"),
+    "reject": ("--ask-for-approval", "never", "--sandbox", "workspace-write"),
+}
+#: Any of these says how it signs in.
+_CREDENTIALS = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
+#: Nothing of it lives on after the run, and nothing of it changes by itself.
+_QUIET = {
+    "features.daemon_auto_start": "false",
+    "features.plugins": "false",
+    "check_for_update_on_startup": "false",
+    "analytics.enabled": "false",
+}
+_HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
+
+
+class Codex:
+    """The `codex` program."""
+
+    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
+    wants_screen = True  #: Only it tells that leave was given, and of dialogs before the prompt.
+
+    def __init__(self, kind: AgentType) -> None:
+        self._kind = kind
+        self._program = kind.command or ("codex",)
+
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+        """Write its key, where it has one, and its arguments; see `Program.prepare`.
+
+        A conversation that is not in the session's home any more is begun anew; of a new one it
+        chooses the name.
+        """
+        env = {**environment(self._kind, files), "CODEX_HOME": str(its.folder(files))}
+        write_private(files.prompt, prompt)
+        its.folder(files).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if key := env.get("OPENAI_API_KEY"):
+            write_private(its.folder(files) / "auth.json", json.dumps({"OPENAI_API_KEY": key}))
+        if not files.conversation.exists():
+            write_private(files.conversation, resume if its.rollout(files, resume) else "")
+        native = read_text(files.conversation)
+        argv = [
+            *self._program,
+            *(("resume",) if native else ()),
+            "--no-daemon",
+            "--dangerously-bypass-hook-trust",
+            *(word for setting in _settings(files, system) for word in ("--config", setting)),
+            *_MODES.get(self._kind.permission_mode, _MODES["confirm"]),
+            *(("--model", self._kind.model) if self._kind.model else ()),
+            *self._kind.args,
+            "--",
+            *((native,) if native else ()),
+        ]
+        return Command(argv=(*argv, argument(files, prompt)), env=env, native_id=native)
+
+    def reader(self, files: RunFiles) -> CodexReader:
+        """A reader of the run's hooks, rollout and screen."""
+        return CodexReader(files)
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """The rollouts of its conversations."""
+        return tuple((its.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))
+
+    def version(self) -> str:
+        """What `codex --version` says."""
+        return installed_version(self._program, _INSTALL)
+
+    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+        """What stands in the way: it is not installed, or cannot sign in."""
+        problems = []
+        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
+            problems.append(absent)
+        given = {name for name in self._kind.pass_env if environ.get(name)} | self._kind.env.keys()
+        own_provider = any("model_provider" in word for word in self._kind.args)
+        if not given.intersection(_CREDENTIALS) and not own_provider:
+            problems.append(
+                "it has no credentials: set OPENAI_API_KEY for the server and name it in pass-env"
+                " of the agent type, or name a model_provider of your own in its args"
+            )
+        return problems
+
+
+def _settings(files: RunFiles, system: str) -> Iterator[str]:
+    """Its settings, in TOML, whose strings and tables of one line JSON almost is."""
+    yield from (f"{name}={value}" for name, value in _QUIET.items())
+    trusted = ",".join(
+        f'{json.dumps(str(root))}={{trust_level="trusted"}}' for root in files.trusted
+    )
+    yield f"projects={{{trusted}}}"
+    # Its sandbox protects the repository's own folder, without which nothing is committed.
+    yield f"sandbox_workspace_write.writable_roots=[{json.dumps(str(files.workspace / '.git'))}]"
+    hook = f'[{{hooks=[{{type="command",command={json.dumps(spooling(files))}}}]}}]'
+    yield from (f"hooks.{event}={hook}" for event in _HOOKS)
+    if system:
+        yield f"developer_instructions={json.dumps(system)}"

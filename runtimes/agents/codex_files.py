@@ -1,0 +1,134 @@
+"""Where Codex keeps what it says of itself, and what of it is used.
+
+It appends everything said and done to a rollout (`sessions/YYYY/MM/DD/rollout-*-ID.jsonl`, made at
+the first prompt) and calls hooks. Turns, words and tokens come from the rollout; what it asks leave
+for, and the name of its conversation, only from hooks; whether leave was given, from its screen.
+"""
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct
+
+from runtimes.agents.base import RunFiles
+
+_Count = Annotated[int, Meta(ge=0)]
+#: The last line of every dialog.
+_FOOT = re.compile(r"Press enter to |enter \w+ · esc ")
+_CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
+
+
+class Payload(Struct, frozen=True):
+    """What a hook is given."""
+
+    session_id: str
+    hook_event_name: str
+    turn_id: str = ""
+    tool_name: str = ""
+    tool_input: object = None
+    tool_use_id: str = ""
+
+
+class Record(Struct, frozen=True):
+    """One line of the rollout."""
+
+    timestamp: Annotated[datetime, Meta(tz=True)]
+    type: str
+    payload: Raw
+
+
+class Failure(Struct, frozen=True):
+    """What ended a turn."""
+
+    message: str = ""
+    codex_error_info: object = None  #: A word, or a word with `http_status_code`.
+
+    @property
+    def word(self) -> str:
+        """What kind of error it is."""
+        info = self.codex_error_info
+        return next(iter(info), "") if isinstance(info, dict) else str(info)
+
+    @property
+    def code(self) -> object:
+        """The answer's HTTP status, where it had one."""
+        info = self.codex_error_info
+        more = info.get(self.word) if isinstance(info, dict) else None
+        return more.get("http_status_code") if isinstance(more, dict) else None
+
+
+class Tokens(Struct, frozen=True):
+    """What the whole conversation used; what was cached and reasoned is part of the others."""
+
+    input_tokens: _Count = 0
+    cached_input_tokens: _Count = 0
+    cache_write_input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    reasoning_output_tokens: _Count = 0
+
+
+class Info(Struct, frozen=True):
+    """A count of tokens."""
+
+    total_token_usage: Tokens
+
+
+class Window(Struct, frozen=True):
+    """One usage limit of a subscription."""
+
+    used_percent: float = 0.0
+    resets_at: Annotated[float, Meta(ge=0, le=4e9)] | None = None  #: Seconds.
+
+
+class Limits(Struct, frozen=True):
+    """The usage limits it was told of."""
+
+    primary: Window | None = None
+    secondary: Window | None = None
+
+
+class Event(Struct, frozen=True):
+    """What happened: the payload of an `event_msg`."""
+
+    type: str
+    turn_id: str = ""
+    last_agent_message: str | None = None
+    error: Failure | None = None
+    info: Info | None = None
+    rate_limits: Limits | None = None
+
+
+class Item(Struct, frozen=True):
+    """What was said or done: the payload of a `response_item`."""
+
+    type: str
+    call_id: str = ""
+    name: str = ""
+    arguments: object = None
+
+
+def folder(files: RunFiles) -> Path:
+    """The program's own folder."""
+    return files.home / ".codex"
+
+
+def rollout(files: RunFiles, native: str) -> Path | None:
+    """The rollout of a conversation, where there is one."""
+    found = (folder(files) / "sessions").glob(f"*/*/*/rollout-*-{native}.jsonl") if native else ()
+    return next(iter(found), None)
+
+
+def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
+    """What a dialog that is open says above its choices, and these; empty where none is open."""
+    lines = [line.strip() for line in screen.strip().splitlines()]
+    if not lines or not _FOOT.match(lines[-1]):
+        return "", ()
+    found = [_CHOICE.fullmatch(line) for line in lines]
+    # What it asks about may hold numbers too: the choices are the last that begin with 1.
+    first = max((place for place, one in enumerate(found) if one and one[1] == "1"), default=None)
+    if first is None:
+        return lines[-1], ()
+    above = "\n".join(lines[:first]).strip().split("\n\n")[-1].replace("\n", " ")
+    return above, tuple(one[2] for one in found[first:] if one)

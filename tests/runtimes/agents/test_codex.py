@@ -1,0 +1,367 @@
+"""Codex: how it is started, and how its rollout and its hooks are read."""
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.agents.codex import Codex
+from runtimes.base import Seen
+
+KIND = AgentType(program="codex", model="gpt-5.1-codex", args=("--search",))
+ID = "01a1fd83-378b-7881-bd79-673a10f8339e"
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def command(files: RunFiles) -> Command:
+    return Codex(KIND).prepare(files, "Do it.", "")
+
+
+@pytest.fixture
+def reader(files: RunFiles, command: Command) -> Reader:
+    return Codex(KIND).reader(files)
+
+
+def settings(command: Command) -> dict[str, Any]:
+    """What it understands of its arguments."""
+    words = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--config"]
+    return tomllib.loads("\n".join(words))
+
+
+def hook(files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: object) -> str:
+    """A hook is called, by the command line that was prepared."""
+    line = settings(command)["hooks"][event][0]["hooks"][0]["command"]
+    said = {"session_id": ID, "hook_event_name": event, "turn_id": "t1", **payload}
+    done = subprocess.run(["sh", "-c", line.replace('"run":2', f'"run":{run}')], text=True,
+                          input=json.dumps(said) + "\n", capture_output=True)  # fmt: skip
+    assert done.returncode == 0
+    return done.stdout + done.stderr
+
+
+def rollout(files: RunFiles, *events: Mapping[str, object], at: datetime | None = None) -> Path:
+    path = files.home / f".codex/sessions/2026/11/21/rollout-2026-11-21T09-49-57-{ID}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        for event in events:
+            kind = "response_item" if "_call" in str(event["type"]) else "event_msg"
+            time = (at or datetime.now(UTC)).isoformat()
+            file.write(json.dumps({"timestamp": time, "type": kind, "payload": event}) + "\n")
+    return path
+
+
+def started(turn: str = "t1") -> dict[str, object]:
+    return {"type": "task_started", "turn_id": turn}
+
+
+def complete(turn: str = "t1", **more: object) -> dict[str, object]:
+    return {"type": "task_complete", "turn_id": turn, "last_agent_message": "ok", **more}
+
+
+def call(id: str, **more: object) -> dict[str, object]:
+    return {"type": "function_call", "call_id": id, "name": "exec_command", **more}
+
+
+def returned(id: str) -> dict[str, object]:
+    return {"type": "function_call_output", "call_id": id, "output": ""}
+
+
+def counted(tokens: int, **more: object) -> dict[str, object]:
+    used = {"input_tokens": tokens, "cached_input_tokens": 0, "output_tokens": 0}
+    return {"type": "token_count", "info": {"total_token_usage": used}, **more}
+
+
+@pytest.fixture
+def asking(files: RunFiles, command: Command) -> None:
+    """It waits for leave for one of two calls."""
+    use = {"command": "make"}
+    hook(files, command, "UserPromptSubmit", prompt="go")
+    hook(files, command, "PreToolUse", tool_use_id="c1", tool_name="Bash", tool_input=use)
+    more = {**use, "description": "why"}
+    hook(files, command, "PermissionRequest", tool_name="Bash", tool_input=more)
+    rollout(files, started(), call("c1"), call("c2"))
+
+
+def test_it_is_started_without_its_daemon_and_with_the_prompt_last(command: Command) -> None:
+    assert command.argv[:2] == ("codex", "--no-daemon")
+    assert command.argv[-3:] == ("--search", "--", "Do it.")
+    assert command.argv[command.argv.index("--model") + 1] == "gpt-5.1-codex"
+    assert command.native_id == ""
+    told = settings(command)
+    assert not told["features"]["daemon_auto_start"]
+    assert not told["check_for_update_on_startup"]
+
+
+def test_its_first_questions_are_answered_beforehand(files: RunFiles) -> None:
+    bare = files.workspace.parent / "repository.git"
+    (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
+    command = Codex(KIND).prepare(files, "x", "")
+    assert settings(command)["projects"][str(bare)]["trust_level"] == "trusted"
+    assert "--dangerously-bypass-hook-trust" in command.argv
+
+
+def test_what_its_agent_is_told_before_anything_else_stands_in_its_settings(
+    files: RunFiles, command: Command
+) -> None:
+    told = Codex(KIND).prepare(files, "Do it.", "", 'Be "kind",\n\\n ä.')
+    assert settings(told)["developer_instructions"] == 'Be "kind",\n\\n ä.'
+    assert "developer_instructions" not in settings(command)
+
+
+@pytest.mark.parametrize(
+    ("mode", "own"),
+    [
+        ("auto", "--dangerously-bypass-approvals-and-sandbox"),
+        ("confirm", "on-request"),
+        ("reject", "never"),
+    ],
+)
+def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
+    command = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
+    assert own in command.argv
+    roots = settings(command)["sandbox_workspace_write"]["writable_roots"]
+    assert roots == [str(files.workspace / ".git")]  # Or nothing could be committed.
+
+
+def test_its_key_lies_in_its_own_folder_alone(files: RunFiles) -> None:
+    kind = AgentType(program="codex", env={"OPENAI_API_KEY": "sk-1"})
+    command = Codex(kind).prepare(files, "x", "")
+    key = files.home / ".codex" / "auth.json"
+    assert json.loads(key.read_text()) == {"OPENAI_API_KEY": "sk-1"}
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert command.env["CODEX_HOME"] == str(key.parent)
+    assert "sk-1" not in " ".join(command.argv)
+
+
+def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+    files: RunFiles,
+) -> None:
+    gone = Codex(KIND).prepare(files, "Go on.", ID)
+    assert "resume" not in gone.argv
+    files.conversation.unlink()
+    rollout(files, started())
+    again = Codex(KIND).prepare(files, "Go on.", ID)
+    assert again.argv[1] == "resume"
+    assert again.argv[-3:] == ("--", ID, "Go on.")
+    assert again.native_id == ID
+    assert Codex(KIND).prepare(files, "Go on.", ID) == again
+    assert Codex(KIND).records(files) == (rollout(files),)
+
+
+def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
+    command = Codex(KIND).prepare(files, "ä" * 60_000, "")
+    assert str(files.prompt) in command.argv[-1]
+    assert len(command.argv[-1]) < 1000
+
+
+def test_a_hook_appends_one_line_says_nothing_and_cannot_fail(
+    files: RunFiles, command: Command, reader: Reader
+) -> None:
+    assert hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) %s\nend') == ""
+    (line,) = files.spool.read_text().splitlines()
+    assert json.loads(line)["hook"]["prompt"] == 'it\'s "mw-1" \\n $(id) %s\nend'
+    assert reader.received("mw-1")
+    assert not reader.received("mw-2")
+    files.spool.unlink()
+    files.spool.mkdir()
+    assert hook(files, command, "UserPromptSubmit") == ""
+
+
+def test_a_message_counts_as_received_where_only_the_conversation_has_it(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    rollout(files, {"type": "user_message", "message": "do mw-1"})
+    assert not reader.received("mw-1")  # Nobody said yet that this is its conversation.
+    hook(files, command, "SessionStart")
+    assert reader.read(alive, None, NOW).native_id == ID
+    assert reader.received("mw-1")
+
+
+def test_a_late_hook_of_an_earlier_run_is_dropped(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "PermissionRequest", run=1, tool_name="Bash")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.native_id) == (Activity.NONE, "")
+
+
+@pytest.mark.usefixtures("asking")
+def test_only_its_own_call_or_the_end_of_the_turn_ends_its_waiting(
+    files: RunFiles, reader: Reader, alive: Seen
+) -> None:
+    agent = reader.read(alive, None, NOW)
+    assert agent.activity is Activity.WAITING_INPUT
+    assert agent.question == "It asks for permission to use Bash: make"
+    rollout(files, returned("c2"), counted(5), complete("t0"))
+    assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
+    rollout(files, started(), returned("c1"))
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+@pytest.mark.usefixtures("asking")
+def test_a_turn_that_is_over_asks_for_nothing(files: RunFiles, reader: Reader, alive: Seen) -> None:
+    rollout(files, {"type": "turn_aborted", "turn_id": "t1"})
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.question) == (Activity.READY, "")
+
+
+@pytest.mark.usefixtures("asking")
+def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
+    reader: Reader, alive: Seen
+) -> None:
+    now = datetime.now(UTC)
+    later = now + timedelta(seconds=5)
+    assert reader.read(alive, "$ make", now).activity is Activity.WAITING_INPUT
+    assert reader.read(alive, "", later).activity is Activity.WAITING_INPUT  # A look that failed.
+    agent = reader.read(alive, "$ make", later)
+    assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
+
+
+def test_a_question_is_put_whatever_the_screen_shows(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    rollout(files, started(), call("c1", name="request_user_input", arguments="odd"))
+    agent = reader.read(alive, "something", NOW + timedelta(hours=1))
+    assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "It asks something.")
+
+
+def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, alive: Seen) -> None:
+    screen = "Sign in?\n\n› 1. With 1. and 2.\n  2. Not at all\n\nPress enter to continue"
+    agent = reader.read(alive, screen, NOW)
+    assert agent.question == "Sign in? (With 1. and 2. / Not at all)"
+    assert reader.read(alive, screen, NOW + timedelta(seconds=9)).since == agent.since == NOW
+    other = reader.read(alive, "Press enter to continue", NOW + timedelta(seconds=9))
+    assert (other.question, other.since) == ("Press enter to continue", NOW + timedelta(seconds=9))
+    assert reader.read(alive, f"{screen}\n\n› Ask", NOW).activity is Activity.NONE
+
+
+def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    rollout(files, started(), call("c1"))
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
+    rollout(files, returned("c1"))
+    assert not reader.read(alive, None, NOW).calling
+    rollout(files, call("c2"), {"type": "turn_aborted", "turn_id": "t1"}, started("t2"))
+    assert not reader.read(alive, None, NOW).calling
+    rollout(files, complete("t2"))
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.summary) == (Activity.READY, "ok")
+
+
+def test_what_earlier_runs_said_is_not_this_runs(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    past = NOW - timedelta(hours=1)
+    earlier = complete(error={"message": "no"}), started("t0")
+    rollout(files, counted(1000), call("c0"), *earlier, at=past)
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.seen, agent.usage.input) == (Activity.NONE, None, 0)
+    rollout(files, started(), counted(1500))
+    agent = reader.read(alive, None, NOW)
+    assert (agent.calling, agent.usage.input, agent.usage.cost_usd) == (False, 500, None)
+    assert Codex(KIND).reader(files).read(alive, None, NOW).usage.input == 500
+
+
+def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    full = {"used_percent": 100.0, "resets_at": 1795258800}
+    free = {"used_percent": 41.0, "resets_at": 1795600000}
+    error = {"message": "You've hit your usage limit.", "codex_error_info": "usage_limit_exceeded"}
+    rollout(files, started(), complete(error=error))
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
+    limits = {"primary": full, "secondary": free}
+    rollout(files, counted(1, rate_limits=limits), complete(error=error))
+    agent = reader.read(alive, None, NOW)
+    assert agent.limit_until == datetime.fromtimestamp(1795258800, UTC)
+    assert agent.error == "You've hit your usage limit."
+    limits["secondary"] = {**free, "used_percent": 99.2}
+    many = {"response_too_many_failed_attempts": {"http_status_code": 429}}
+    rollout(files, counted(1, rate_limits=limits), complete(error={"codex_error_info": many}))
+    agent = reader.read(alive, None, NOW)
+    assert agent.limit_until == datetime.fromtimestamp(1795600000, UTC)
+    assert agent.error == "response_too_many_failed_attempts"
+    rollout(files, complete(error={**error, "codex_error_info": "internal_server_error"}))
+    assert reader.read(alive, None, NOW).limit_until is None
+    rollout(files, started())
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.error) == (Activity.ACTIVE, "")
+
+
+@pytest.mark.parametrize(
+    ("info", "unauthorised"),
+    [
+        ("unauthorized", True),
+        ({"http_connection_failed": {"http_status_code": 401}}, True),
+        ({"http_connection_failed": {"http_status_code": 500}}, False),
+        ("internal_server_error", False),
+        ({"odd": []}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_an_error_of_its_key_or_login_is_told_apart(
+    files: RunFiles,
+    command: Command,
+    reader: Reader,
+    alive: Seen,
+    info: object,
+    unauthorised: bool,
+) -> None:
+    hook(files, command, "SessionStart")
+    rollout(files, started(), complete(error={"message": "no", "codex_error_info": info}))
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
+
+
+def test_lines_that_are_half_or_broken_change_nothing(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    path = rollout(files, started())
+    with path.open("a") as file:
+        file.write('null\n[\n{"timestamp": "x"}\n{"payload": ' + "[" * 5000 + '\n{"timestamp":')
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+def test_its_end_outweighs_what_its_files_say(
+    files: RunFiles, command: Command, reader: Reader, dead: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    rollout(files, started())
+    agent = reader.read(dead, None, NOW)
+    assert (agent.activity, agent.exit, agent.native_id) == (Activity.EXITED, dead.exit, ID)
+
+
+def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+    absent, credentials = Codex(AgentType(program="codex")).check({"PATH": str(tmp_path)})
+    assert "npm install" in absent
+    assert "pass-env" in credentials
+    (tmp_path / "codex").touch(0o755)
+    kind = AgentType(program="codex", pass_env=("OPENAI_API_KEY",))
+    assert Codex(kind).check({"PATH": str(tmp_path), "OPENAI_API_KEY": "x"}) == []
+    kind = AgentType(program="codex", args=("-c", "model_provider=mine"))
+    assert Codex(kind).check({"PATH": str(tmp_path)}) == []
+
+
+def test_its_version_is_what_it_says(tmp_path: Path) -> None:
+    program = tmp_path / "codex"
+    program.write_text("#!/bin/sh\necho 'codex-cli 0.169.0'\n")
+    program.chmod(0o755)
+    assert Codex(AgentType(program="codex", command=(str(program),))).version() == "0.169.0"
+    with pytest.raises(FileNotFoundError, match="npm install"):
+        Codex(AgentType(program="codex", command=("no-such-codex",))).version()
