@@ -16,7 +16,7 @@ _AT_ONCE = 20
 #: GitHub tells whole seconds: what was changed in this one may be changed again in it.
 _SECOND = timedelta(seconds=2)
 #: A glance does not show everything: once in so long all is read, whatever it looks like.
-_WHOLE = timedelta(hours=2)
+WHOLE = timedelta(hours=4)
 
 
 class Looks:
@@ -36,7 +36,7 @@ class Looks:
         """Whether it has to be read whole; None: it could not be seen."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
-        if glance is not None and glance == known and now - at < _WHOLE:
+        if glance is not None and glance == known and now - at < WHOLE:
             return False
         if glance is not None and now - glance.updated > _SECOND:
             self._found[thing] = glance

@@ -136,7 +136,8 @@ class Tmux:
         text = printable(send.text).encode(errors="replace")
         if not text:
             raise ValueError(f"nothing to send to {handle}: the message is empty")
-        key = hashlib.sha256(send.key.encode()).hexdigest()[:16]
+        # Of the session too: two of them may be told the same at the same moment.
+        key = hashlib.sha256(f"{handle} {send.key}".encode()).hexdigest()[:16]
         target, buffer, mark = f"={handle}:", f"mergewright_{key}", f"@mergewright_sent_{key}"
         enter = f"send-keys -t {target} Enter"
         if send.submit_seconds:  # The server waits by itself: Enter follows whatever befalls us.

@@ -66,6 +66,8 @@ class Scene:
 
     def _head_moved(self, pull: Pull) -> None:
         """A commit arrives: check it as the repository says, then look at it as a person would."""
+        if pull.repo is not self.repo:
+            return
         head = pull.head
         self._tell(f"pull request #{pull.number} is at {head[:7]}", pull.url)
         passed, log = self._check(head)

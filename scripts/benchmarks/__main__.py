@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from scripts.benchmarks import decide, ingest, sessions, start, sweep
+from scripts.benchmarks import decide, ingest, life, quiet, sessions, start, sweep
 from scripts.benchmarks.figure import Figure
 
 #: Every benchmark by its name; one line each.
@@ -18,6 +18,8 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "start": start.run,
     "decide": decide.run,
     "sessions": sessions.run,
+    "quiet": quiet.run,
+    "life": life.run,
 }
 
 

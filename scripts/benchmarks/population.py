@@ -53,10 +53,8 @@ class Population:
         self.sites = Sites(
             self.layout, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
         )
-        self.watch = WatchAgents(
-            self.store, self.sites, Policy(), self.clock, _silent, lambda: None
-        )
-        self.engine = Engine(self.store, lambda _: Policy(), self.clock, _silent, lambda: None)
+        self.watch = WatchAgents(self.store, self.sites, Policy(), self.clock, silent, lambda: None)
+        self.engine = Engine(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
         self.size = restored
         for number in range(1, restored + 1):
             self._launch(number)
@@ -168,5 +166,5 @@ def _branch(number: int) -> str:
     return f"mergewright/{number}-part-breaks"
 
 
-def _silent(step: Step, about: str) -> None:
+def silent(step: Step, about: str) -> None:
     """A journal that nobody reads."""

@@ -102,7 +102,7 @@ def test_what_changed_in_this_very_second_is_read_once_more(quiet: Bench) -> Non
 
 
 def test_once_in_a_while_all_is_read_whatever_it_looks_like(quiet: Bench) -> None:
-    quiet.room.clock.passes(7200)
+    quiet.room.clock.passes(4 * 3600)
     quiet.reconcile.look()
     assert quiet.waiting() == ["issue:12", "pull:34"]
 

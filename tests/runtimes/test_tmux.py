@@ -5,12 +5,13 @@ import shutil
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lifecycle.status import Probe
-from runtimes.base import Gone, Options, RuntimeFailure, Send, Unavailable
+from runtimes.base import Gone, Handle, Options, RuntimeFailure, Send, Unavailable
 from runtimes.tmux import Tmux
 from tests.runtimes.stages import TmuxStage, processes, until
 
@@ -124,6 +125,20 @@ def test_hostile_text_arrives_exactly_and_in_one_paste(
     until(lambda: tmux.seen(handle).exit, "its end")
     heard = (tmux.dir("app-1") / "raw").read_bytes()
     assert heard == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
+
+
+def test_those_told_at_once_under_one_key_each_hear_their_own(tmux: TmuxStage) -> None:
+    handles = [tmux.start(f"app-{number}") for number in range(4)]
+
+    def tell(handle: Handle) -> None:
+        for key in "abc":
+            tmux.runtime.send(handle, Send(text=f"{key} for {handle}", key=key))
+
+    with ThreadPoolExecutor(len(handles)) as people:
+        list(people.map(tell, handles))
+    for handle in handles:
+        own = "".join(f"{key} for {handle}\n" for key in "abc")
+        until(lambda handle=handle, own=own: tmux.heard(handle) == own, "all")  # type: ignore[misc]
 
 
 def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:

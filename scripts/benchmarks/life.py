@@ -1,0 +1,175 @@
+"""A whole life at the stand-in: how much is asked of it, and how soon a red suite is heard of."""
+
+import json
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+from typing import TypeVar
+
+from bot.app import App
+from bot.demo import agent as scripted_agent
+from bot.demo.bot_process import free_port
+from bot.demo.github import GitHubServer
+from bot.demo.github.pulls import Pull
+from bot.demo.scene import PERSON, REPOSITORY, Scene
+from config.load import Secrets, load_settings
+from scripts.benchmarks.figure import Figure
+
+T = TypeVar("T")
+SAMPLES, REQUESTS, HEARD_SECONDS = 10, 60, 3.0
+_PATIENCE = 180.0
+_RED = "acme/red"
+#: As it is by default, but for what only waits for more to be said.
+_CONFIG = """
+[server]
+port = {port}
+data = "{data}"
+[github]
+api-url = "{url}api/v3/"
+[projects.greetings]
+repository = "{greetings}"
+agent = "scripted"
+[projects.red]
+repository = "{red}"
+agent = "scripted"
+[agent-types.scripted]
+program = "shell"
+command = ["{python}", "-I", "{script}"]
+env = {{ DEMO_AGENT_LOG = "{log}" }}
+[runtime]
+sandbox = "none"
+[limits]
+sessions = 100
+memory-per-session-mb = 0
+[policy]
+mode = "merge"
+review-debounce-seconds = 1
+"""
+
+
+class Life:
+    """A bot with the demo's agents at two repositories: one with people, one that waits."""
+
+    def __init__(self, folder: Path, github: GitHubServer) -> None:
+        self.github = github
+        self.log = folder / "heard"
+        self.scene = Scene(github, lambda what, where: None)
+        self.red = github.repository(_RED)
+        for login in ("mergewright-bot", PERSON):
+            self.red.permission(login, "write")
+        port = free_port()
+        config = folder / "mergewright.toml"
+        config.write_text(
+            _CONFIG.format(
+                port=port,
+                data=folder / "data",
+                url=github.url,
+                greetings=REPOSITORY,
+                red=_RED,
+                python=sys.executable,
+                script=scripted_agent.__file__,
+                log=self.log,
+            )
+        )
+        given = Secrets(token=self.scene.token, webhook_secret=self.scene.secret, page_token="page")
+        self.app = App(load_settings(config), given)
+        self.app.start()
+        until(lambda: not self.app.health().standing_by, "the bot acts")
+        for repo in (self.scene.repo, self.red):
+            repo.webhook(f"http://127.0.0.1:{port}/webhooks/github", self.scene.secret)
+
+    def asked(self) -> int:
+        """How many requests the API has answered to the bot."""
+        return sum("/api/" in seen.path for seen in self.github.requests)
+
+    def whole(self) -> int:
+        """From the label to the merge, with one repair and one review: the requests."""
+        before = self.asked()
+        self.scene.open_issue()
+        session = "greetings-1"
+        until(lambda: self._status(session) == "merged", "it is merged")
+        return self.asked() - before
+
+    def waiting(self) -> list[Pull]:
+        """Pull requests of agents that are done, and of which nothing more is told."""
+        # One after the other: what these agents commit in one second is one and the same commit.
+        for number in range(1, SAMPLES + 1):
+            issue = self.red.open_issue(f"Greet {number}", by=PERSON)
+            issue.label("mergewright", by=PERSON)
+            until(lambda number=number: len(self.red.pulls) == number, "it is opened")  # type: ignore[misc]
+        self.rests()
+        return list(self.red.pulls)
+
+    def rests(self) -> None:
+        """Wait until nothing has been asked for a while."""
+        asked, since = self.asked(), time.monotonic()
+        while time.monotonic() < since + 8.0:
+            time.sleep(0.1)
+            if self.asked() != asked:
+                asked, since = self.asked(), time.monotonic()
+
+    def heard_after(self, pull: Pull) -> float:
+        """The seconds from a check that fails to the agent that reads of it."""
+        word = "".join(secrets.choice("abcdefgh") for _ in range(12))
+        pull.check("unit", conclusion="failure", log=f'say the word "{word}"')
+        begun = time.perf_counter()
+        until(lambda: word in self._words(), "the agent hears of it")
+        return time.perf_counter() - begun
+
+    def _words(self) -> list[str]:
+        lines = self.log.read_text().splitlines()
+        return [word for line in lines for word in json.loads(line)["words"]]
+
+    def _status(self, id: str) -> str:
+        session = self.app.store.session(id)
+        return session.status if session else ""
+
+
+def until(there: Callable[[], T], what: str) -> T:
+    """Wait for something to be so."""
+    deadline = time.monotonic() + _PATIENCE
+    while not (found := there()):
+        if time.monotonic() > deadline:
+            sys.exit(f"waited {_PATIENCE:g} s until {what}")
+        time.sleep(0.005)
+    return found
+
+
+def run() -> dict[str, Figure]:
+    """Live one life, and then have a suite of each of several pull requests turn red."""
+    with _life() as life:
+        requests = life.whole()
+        pulls = life.waiting()
+        before = life.asked()
+        time.sleep(5.0)
+        idle = life.asked() - before
+        heard = [life.heard_after(pull) for pull in pulls]
+    p95 = quantiles(heard, n=20, method="inclusive")[-1]
+    return {
+        "life.requests": Figure(
+            value=requests, unit="requests", limit=f"<= {REQUESTS}", holds=requests <= REQUESTS
+        ),
+        "life.idle": Figure(value=idle, unit="requests", limit="= 0", holds=idle == 0),
+        "life.red_to_agent": Figure(
+            value=p95, unit="s (p95)", limit=f"<= {HEARD_SECONDS:g}", holds=p95 <= HEARD_SECONDS
+        ),
+    }
+
+
+@contextmanager
+def _life() -> Iterator[Life]:
+    with tempfile.TemporaryDirectory(prefix="mw-") as name:
+        folder = Path(name)
+        with GitHubServer(folder / "github") as github:
+            life = Life(folder, github)
+            try:
+                yield life
+            finally:
+                life.app.stop()
+                for handle in life.app.sites.runtime.look():
+                    life.app.sites.runtime.stop(handle, grace_seconds=0.1)

@@ -1,0 +1,142 @@
+"""What a thousand open and quiet pull requests cost at GitHub, by the stand-in's counting."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from bot.clock import utc_now
+from bot.demo.github import GitHubServer
+from bot.demo.github.repository import Repository
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.identities import Identities
+from bot.looks import WHOLE, Looks
+from bot.people import People
+from bot.reconcile import Reconcile
+from bot.store import NewSession, Observed, Store
+from bot.watch_issues import WatchIssues
+from bot.watch_pulls import WatchPulls
+from config.settings import Project, Timing
+from lifecycle.facts import Issue, Pull
+from lifecycle.status import Mover
+from scripts.benchmarks.figure import Figure
+from scripts.benchmarks.population import silent
+
+SIZE, ROUNDS, POINTS_AN_HOUR = 1000, 3, 1500
+_REPOSITORY, _BOT, _TOKEN = "acme/bench", "bot", "token-of-the-bench"
+
+
+class Quiet:
+    """A bot's observers of GitHub, with a clock that moves only when told to."""
+
+    def __init__(self, folder: Path, github: GitHubServer) -> None:
+        self.server = github
+        self.now = utc_now()
+        self.store = Store(folder / "mergewright.db", clock=self.clock)
+        self.github = GitHub(f"{github.url}api/v3/", Credentials(token=_TOKEN))
+        projects = {"bench": Project(repository=_REPOSITORY)}
+        people = People(self.github, self.clock)
+        looks = Looks(self.store, self.github, self.clock)
+        self.pulls = WatchPulls(
+            *(self.store, self.github, people, looks, lambda *_: Mover.BOT),
+            *(projects, self.clock, silent),
+        )
+        self.issues = WatchIssues(
+            *(self.store, self.github, people, self.pulls, looks, projects),
+            *(Identities(self.store, {}, projects), self.clock, silent),
+        )
+        self.reconcile = Reconcile(self.store, self.github, self.issues, looks)
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def session(self, repo: Repository, number: int) -> None:
+        """A labelled issue with a session whose pull request is green and waits."""
+        issue = repo.open_issue(f"Part {number} breaks", by=_BOT)
+        issue.label("mergewright", by=_BOT)
+        branch = f"mergewright/{issue.number}-part-breaks"
+        repo.push(branch, {f"part-{number}.py": "1\n"}, by=_BOT)
+        pull = repo.open_pull(branch, title="Mend it", by=_BOT)
+        pull.check("unit", conclusion="success")
+        name = f"bench-{issue.number}"
+        new = NewSession(
+            id=name,
+            project="bench",
+            repository=_REPOSITORY,
+            created=self.now,
+            issue=Issue(number=issue.number, title=issue.title),
+            branch=branch,
+            requester=_BOT,
+            agent_type="shell",
+        )
+        self.store.create_session(new)
+        known = Pull(number=pull.number, branch=branch, head=pull.head, base=pull.base)
+        self.store.observe([Observed(session=name, pulls=(known,))], self.now)
+
+    def round(self) -> tuple[int, int]:
+        """One reconciliation with all it leads to: the points it costs, and what was read whole."""
+        self.now += timedelta(seconds=Timing().reconcile_seconds)
+        before = self._used()
+        self.reconcile.look()
+        read = 0
+        while self.store.due_touches(self.now + timedelta(hours=2), ("",)):
+            self.now += timedelta(seconds=10)
+            read += self.issues.read_touched() + self.pulls.read_touched()
+        return self._used() - before, read
+
+    def requests_between(self) -> int:
+        """How much is asked from one reconciliation to the next."""
+        before = len(self.server.requests)
+        for _ in range(int(Timing().reconcile_seconds)):
+            self.now += timedelta(seconds=1)
+            self.issues.read_touched()
+            self.pulls.read_touched()
+        return len(self.server.requests) - before
+
+    def _used(self) -> int:
+        return self.server.traffic.spend(_BOT, "graphql", 0)["used"]
+
+
+def run() -> dict[str, Figure]:
+    """Read a thousand of them whole, and then find again and again that nothing has changed."""
+    with _quiet() as bot:
+        whole, read = bot.round()
+        bot.round()  # What changed in the second in which it was read.
+        rounds = [bot.round() for _ in range(ROUNDS)]
+        asked = bot.requests_between()
+    hour = timedelta(hours=1)
+    rounds_an_hour = hour / timedelta(seconds=Timing().reconcile_seconds)
+    points = max(points for points, _ in rounds) * rounds_an_hour + whole * (hour / WHOLE)
+    return {
+        "quiet.after_restart": Figure(value=whole, unit="points"),
+        "quiet.round": Figure(value=max(points for points, _ in rounds), unit="points"),
+        "quiet.read_whole": Figure(value=read / SIZE, unit="a session"),
+        "quiet.hour": Figure(
+            value=points,
+            unit="points",
+            limit=f"<= {POINTS_AN_HOUR}",
+            holds=points <= POINTS_AN_HOUR and not any(read for _, read in rounds),
+        ),
+        "quiet.between": Figure(value=asked, unit="requests", limit="= 0", holds=asked == 0),
+    }
+
+
+@contextmanager
+def _quiet() -> Iterator[Quiet]:
+    with tempfile.TemporaryDirectory(prefix="mw-") as name:
+        folder = Path(name)
+        with GitHubServer(folder / "github") as github:
+            github.traffic.limits["graphql"] = 1_000_000
+            github.bot_account(_BOT, token=_TOKEN)
+            repo = github.repository(_REPOSITORY)
+            repo.permission(_BOT, "write")
+            bot = Quiet(folder, github)
+            for number in range(SIZE):
+                bot.session(repo, number)
+            try:
+                yield bot
+            finally:
+                bot.github.close()
+                bot.store.close()
