@@ -277,9 +277,9 @@ class WatchIssues:
 
     def _frozen(self, reading: IssueReading, before: Frozen | None = None) -> Frozen | None:
         """Who stopped all effects by a label, which takes no more than the right to put one on."""
-        if not wears(reading, FREEZES):
+        if not wears(reading, {FREEZES}):
             return None
-        put = labelling(reading, FREEZES)
+        put = labelling(reading, {FREEZES})
         if put is None:
             return before or Frozen(scope="session", by="", at=self._clock())
         return Frozen(scope="session", by=put.actor, at=put.at)
