@@ -159,3 +159,9 @@ class Bench:
         self.pulls.read_touched()
         found: tuple[Pull, ...] = self.store.session("widgets-12").pulls
         return found
+
+
+def seen(bench: Bench, *numbers: int) -> None:
+    bench.touches(*(f"issue:{number}" for number in numbers))
+    while bench.issues.read_touched():
+        pass

@@ -1,0 +1,191 @@
+"""What labels, closes and merges say of an issue's session: by whom, and which one counts."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bot.github.readings import Labeling
+from lifecycle.actions import Comment
+from lifecycle.decide import decide
+from lifecycle.facts import Issue
+from lifecycle.names import FREEZES
+from lifecycle.pauses import frozen_by
+from lifecycle.policy import Policy
+from lifecycle.status import Merge, PullState, Status
+from tests.bot.reading import PROJECTS, Bench, seen
+
+
+@pytest.mark.parametrize(("first", "last"), [("rob", "mallory"), ("mallory", "rob")])
+def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
+    bench: Bench, first: str, last: str
+) -> None:
+    at = bench.room.clock()
+    put = Labeling(label="mergewright", actor=first, at=at, added=True)
+    off = Labeling(label="mergewright", actor="ada", at=at, added=False)
+    again = Labeling(label="MergeWright", actor=last, at=at, added=True)
+    other = Labeling(label="bug", actor="ada", at=at, added=True)
+    bench.labelled(labelings=(put, off, again, other))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    made = bench.store.session("widgets-12")
+    assert (made.requester if made else None) == (last if last == "rob" else None)
+
+
+def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
+    bench.labelled()
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    bench.room.clock.passes(60)
+    put, at = bench.github.issues[12].labelings[0], bench.room.clock()
+    off = Labeling(label="mergewright", actor="rob", at=at, added=False)
+    bench.labelled(labels=(), labelings=(put, off))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    assert bench.store.new_wishes() == []
+    assert not bench.store.facts("widgets-12").issue.labelled
+
+
+@pytest.mark.parametrize(
+    "changes", [{"is_pull": True}, {"issue": Issue(number=12, title="x", open=False)}]
+)
+def test_a_label_on_a_pull_request_or_a_closed_issue_starts_nothing(
+    bench: Bench, changes: dict[str, Any]
+) -> None:
+    bench.labelled(**changes)
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    assert bench.store.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"), [("completed", Status.DONE), ("not_planned", Status.TERMINATED)]
+)
+def test_a_closed_issue_ends_its_session_and_the_text_stays_as_it_was(
+    bench: Bench, reason: str, status: Status
+) -> None:
+    bench.room.session()
+    closed = Issue(number=12, title="Something else", open=False, state_reason=reason)
+    bench.labelled(issue=closed)
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    facts = bench.store.facts("widgets-12")
+    assert decide(facts, Policy(), bench.room.clock()).status is status
+    assert facts.issue.title == "It breaks"
+
+
+def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.CLEAN)
+    bench.reads()
+    bench.pull(state=PullState.MERGED)
+    closed = Issue(number=12, title="It breaks", open=False, state_reason="completed")
+    bench.labelled(issue=closed)
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
+    assert decision.status is Status.MERGED
+
+
+@pytest.mark.parametrize(("by", "wished"), [("rob", [("start", "rob")]), ("mallory", [])])
+def test_a_second_label_is_answered_with_the_session_that_runs(
+    bench: Bench, by: str, wished: list[tuple[str, str]]
+) -> None:
+    bench.labelled()
+    for _ in range(2):
+        bench.touches("issue:12")
+        bench.issues.read_touched()
+    assert bench.store.new_wishes() == []
+    bench.room.clock.passes(60)
+    bench.labelled(by=by)
+    for _ in range(2):
+        bench.touches("issue:12")
+        bench.issues.read_touched()
+    assert [(wish.kind, wish.actor) for wish in bench.store.new_wishes()] == wished
+    assert len(bench.store.sessions()) == 1
+    bench.wishes.settle()
+    decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
+    answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
+    told = "A session works on this already, `queued`: waits for a free slot."
+    assert answers == [told] * len(wished)
+
+
+def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
+    bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:high"))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    made = bench.store.session("widgets-12")
+    assert made is not None
+    assert (made.priority, made.agent_name, made.agent_type) == (1, "ada", "claude")
+    bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:low"))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    later = bench.store.session("widgets-12")
+    assert later is not None
+    assert later.priority == -1
+
+
+def test_a_label_freezes_its_session_until_it_is_taken_off(bench: Bench) -> None:
+    bench.github.issues[12] = bench.labelled(labels=("mergewright",))
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    for labels, frozen in ((("mergewright", FREEZES), True), (("mergewright",), False)):
+        bench.github.issues[12] = bench.labelled(labels=labels)
+        bench.touches("issue:12")
+        bench.issues.read_touched()
+        facts = bench.store.facts("widgets-12")
+        assert (frozen_by(facts) is not None) is frozen
+        decision = decide(facts, Policy(), bench.room.clock())
+        assert any(told.startswith("frozen: ") for told in decision.blockers) is frozen
+
+
+def worn(bench: Bench, label: str, by: str = "ada") -> None:
+    put = Labeling(label=label, actor=by, at=bench.room.clock(), added=True)
+    bench.labelled(labels=(label,), labelings=(put,))
+    seen(bench, 12)
+
+
+def test_a_label_that_names_an_agent_has_that_one_begin(bench: Bench) -> None:
+    worn(bench, "Mergewright:rob")
+    made = bench.store.session("widgets-12")
+    assert (made.agent_name, made.agent_type) == ("rob", "shell")
+
+
+def test_a_label_that_names_nobody_known_is_none_of_ours(bench: Bench) -> None:
+    worn(bench, "mergewright:eve")
+    assert bench.store.sessions() == []
+
+
+def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> None:
+    worn(bench, "mergewright")
+    bench.room.clock.passes(60)
+    worn(bench, "mergewright:rob")
+    (asked,) = bench.store.new_wishes()
+    assert (asked.kind, asked.text) == ("start", "rob")
+
+
+def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
+    worn(bench, "mergewright")
+    bench.labelled(labels=("mergewright:rob",), labelings=())
+    seen(bench, 12)
+    assert bench.store.session("widgets-12").issue.labelled
+    bench.labelled(labels=("other",), labelings=())
+    seen(bench, 12)
+    assert not bench.store.session("widgets-12").issue.labelled
+
+
+def test_an_issue_assigned_to_the_machine_user_gets_a_session_until_it_is_no_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worn(bench, "@Robot")
+    assert bench.store.sessions() == []
+    project = replace(PROJECTS["widgets"], assignee="@robot")
+    monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
+    worn(bench, "@Robot", by="mallory")
+    assert bench.store.sessions() == []
+    worn(bench, "@Robot")
+    made = bench.store.session("widgets-12")
+    assert (made.requester, made.issue.labelled) == ("ada", True)
+    bench.labelled(labels=(), labelings=())
+    seen(bench, 12)
+    assert not bench.store.session("widgets-12").issue.labelled
