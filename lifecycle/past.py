@@ -1,6 +1,6 @@
 """What was done, sorted once by what is asked of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
@@ -10,6 +10,8 @@ from lifecycle.facts import Done
 
 #: The kinds of actions that give a run's agent something to do.
 _GIVING: Final = ("start", "tell")
+#: The kinds of actions that keep a place up to date: `KIND:PLACE:TIMES:CAUSE`.
+_SHOWING: Final = ("report", "check", "state")
 #: The kinds of actions that end a run's program.
 ENDINGS: Final = ("stop", "park", "release")
 #: The keys, without their run, of what ends a program at rest or in the middle of its work.
@@ -28,6 +30,8 @@ class Sorted(NamedTuple):
 
     by_kind: Mapping[str, list[str]]  #: By the first word of each.
     giving: Mapping[int, list[str]]  #: Those that gave a run something to do.
+    #: Those by which a place was brought up to date, by the place, in their order.
+    shown: Mapping[str, list[str]]
 
 
 @lru_cache(maxsize=512)
@@ -40,7 +44,12 @@ def _sorted(done: tuple[str, ...]) -> Sorted:
         by_kind.setdefault(kind, []).append(key)
         if kind in _GIVING:
             giving.setdefault(keys.split(key)[1], []).append(key)
-    return Sorted(by_kind, giving)
+    shown: dict[str, list[str]] = {}
+    for key in (key for kind in _SHOWING for key in by_kind.get(kind, ())):
+        shown.setdefault(key.rsplit(":", 2)[0], []).append(key)
+    for known in shown.values():
+        known.sort(key=lambda key: int(key.rsplit(":", 2)[1]))
+    return Sorted(by_kind, giving, shown)
 
 
 class Past:
@@ -48,7 +57,7 @@ class Past:
 
     def __init__(self, done: Mapping[str, Done]) -> None:
         self._done = done
-        self._keys, self._giving = _sorted(tuple(done))
+        self._keys, self._giving, self._shown = _sorted(tuple(done))
         self.begun = "start" in self._keys  #: Whether any run was started.
         #: Runs whose program we ended ourselves, with when.
         self.ended: dict[int, datetime] = {}
@@ -75,10 +84,9 @@ class Past:
         """How often the label that calls people was put on or taken off."""
         return len(self._keys.get("label", ()))
 
-    def shown(self, place: str) -> list[tuple[str, datetime]]:
-        """Each time that what is kept up to date at a place was: its key, with when."""
-        kind = place.partition(":")[0]
-        return [(key, at) for key, at in self._of(kind) if key.startswith(f"{place}:")]
+    def shown(self, place: str) -> Sequence[str]:
+        """The keys by which a place was brought up to date, the last one last."""
+        return self._shown.get(place, ())
 
     @cached_property
     def pushes(self) -> dict[str, datetime]:

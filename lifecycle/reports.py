@@ -4,6 +4,7 @@ An edit tells nobody: what calls people is said in comments of its own, by `life
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
@@ -11,6 +12,7 @@ from lifecycle.judging import blocking
 from lifecycle.keys import fingerprint
 from lifecycle.messages import Judged
 from lifecycle.reasons import advice_on
+from lifecycle.signals import REMEMBERED
 from lifecycle.status import Activity, PullState, Status
 from lifecycle.view import View
 from lifecycle.wishes import WISHES
@@ -36,11 +38,12 @@ class _Edit(NamedTuple):
 def report(judged: Judged) -> Iterator[do.Action]:
     """The issue says how its session stands."""
     view, number = judged.view, judged.view.facts.issue.number
-    if edit := _edit(judged, f"report:{number}", ()):
+    if edit := _outdated(view, f"report:{number}", _cause(judged, ())):
         standing = _standing(judged, ())
         yield do.Report(key=edit.key, number=number, comment=edit.there, standing=standing)
-    if view.policy.state_labels and (edit := _outdated(view, f"state:{number}", judged.status)):
-        yield do.ShowStatus(key=edit.key, number=number, status=judged.status)
+    status = judged.status
+    if view.policy.state_labels and (edit := _outdated(view, f"state:{number}", _short((status,)))):
+        yield do.ShowStatus(key=edit.key, number=number, status=status)
 
 
 def report_pull(judged: Judged) -> Iterator[do.Action]:
@@ -48,30 +51,41 @@ def report_pull(judged: Judged) -> Iterator[do.Action]:
     pull = judged.view.pull
     if pull is None or pull.state is PullState.CLOSED:
         return
-    view, blockers = judged.view, blocking(judged.signals, judged.view)
-    if edit := _edit(judged, f"report:{pull.number}", blockers):
+    view, blockers = judged.view, judged.blockers
+    if view.several:  # Those of the decision are those of the one that its status is read off.
+        blockers = blocking(judged.signals, view)
+    cause = _cause(judged, blockers)
+    if edit := _outdated(view, f"report:{pull.number}", cause):
         standing = _standing(judged, blockers)
         yield do.Report(key=edit.key, number=pull.number, comment=edit.there, standing=standing)
-    if view.policy.check_run and (edit := _edit(judged, f"check:{pull.head}", blockers)):
+    if view.policy.check_run and (edit := _outdated(view, f"check:{pull.head}", cause)):
         standing = _standing(judged, blockers)
         yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, standing=standing)
 
 
-def _edit(judged: Judged, place: str, blockers: tuple[str, ...]) -> _Edit | None:
+def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
     # What happens meanwhile is told with it, and is no reason to tell it.
-    return _outdated(judged.view, place, judged.status, judged.reason, judged.cause, *blockers)
+    return _short((judged.status, judged.reason, judged.cause, *blockers))
 
 
-def _outdated(view: View, place: str, *says: str) -> _Edit | None:
+@lru_cache(maxsize=REMEMBERED)
+def _short(says: tuple[str, ...]) -> str:
+    """What is said, in short. It is the same at nearly every visit of a session."""
+    return fingerprint(says)
+
+
+def _outdated(view: View, place: str, cause: str) -> _Edit | None:
     """Whether a place says something else, and was not brought up to date a moment ago."""
-    shown, cause = view.past.shown(place), fingerprint(says)
+    shown = view.past.shown(place)
     if not shown:
         return _Edit(f"{place}:0:{cause}", None)
-    key, at = max(shown, key=lambda each: each[1])
-    if key.endswith(f":{cause}") or not view.passed(at, view.policy.report_seconds):
+    if shown[-1].endswith(cause):
         return None
-    there = view.facts.done[key].result
-    return _Edit(f"{place}:{len(shown)}:{cause}", int(there) if there.isdecimal() else None)
+    last = view.facts.done[shown[-1]]
+    if not view.passed(last.at, view.policy.report_seconds):
+        return None
+    there = int(last.result) if last.result.isdecimal() else None
+    return _Edit(f"{place}:{len(shown)}:{cause}", there)
 
 
 def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:

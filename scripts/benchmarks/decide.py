@@ -4,6 +4,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
+from msgspec.structs import replace
+
+from lifecycle.actions import Report, ReportCheck
 from lifecycle.decide import decide
 from lifecycle.facts import Agent, Check, Done, Facts, Issue, Pull, Usage, Verdict, Work
 from lifecycle.policy import Policy
@@ -30,7 +33,8 @@ _DONE = (
 
 def run() -> dict[str, Figure]:
     """Decide about one usual session again and again."""
-    facts, policy = usual(), Policy()
+    policy = Policy()
+    facts = reported(usual(), policy)
     took: list[float] = []
     for _ in range(ROUNDS):
         begun = time.thread_time()
@@ -46,6 +50,14 @@ def run() -> dict[str, Figure]:
             holds=value <= MICROSECONDS,
         )
     }
+
+
+def reported(facts: Facts, policy: Policy) -> Facts:
+    """The same session, whose reports say what is so."""
+    actions = decide(facts, policy, _NOW).actions
+    reports = [a.key for a in actions if isinstance(a, Report | ReportCheck)]
+    told = dict.fromkeys(reports, Done(at=_EARLIER, result="7"))
+    return replace(facts, done={**facts.done, **told})
 
 
 def usual() -> Facts:
