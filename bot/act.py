@@ -174,7 +174,8 @@ class Act:
                 self._github.write.close_issue(session.repository, number)
                 return Outcome()
             case actions.DeleteBranch(branch=branch, sha=sha):
-                self._github.write.delete_branch(session.repository, branch, sha)
+                home = self._sites.projects[session.project].home
+                self._github.write.delete_branch(home, branch, sha)
                 return Outcome()
             case _ as never:
                 assert_never(never)

@@ -74,10 +74,11 @@ class Publishing:
         base = project.base_branch or repository.default_branch
         commits = mirror.subjects(session.work.base, head)
         subjects, issue = [commit.subject for commit in commits], session.issue
+        owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""
         check()
         number = self._github.write.open_pull(
             session.repository,
-            session.branch,
+            f"{owner}{session.branch}",
             base,
             words.pull_title(project.pull_title, issue.number, issue.title, subjects),
             words.pull_body(

@@ -10,7 +10,7 @@ from config.settings import Project, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program, RunFiles
 from runtimes.base import Handle, Runtime
-from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.mirror import Fork, Mirror
 from runtimes.workspaces.worktree import Worktree
 
 
@@ -42,11 +42,25 @@ class Sites:
         repository = self.projects[project].repository
         url = f"{self._git_base}{self._called(repository)}.git"
         if project not in self._mirrors:
-            made = Mirror(self.layout.mirror(project), url, lambda: self._header(repository))
+            made = Mirror(
+                self.layout.mirror(project),
+                url,
+                lambda: self._header(repository),
+                self._fork(self.projects[project]),
+            )
             self._mirrors.setdefault(project, made)
         mirror = self._mirrors[project]
         mirror.url = url
         return mirror
+
+    def _fork(self, project: Project) -> Fork | None:
+        if project.push_to != "fork":
+            return None
+        return Fork(
+            url=f"{self._git_base}{project.fork}.git",
+            header=lambda: self._header(project.fork),
+            branches=project.branch.partition("{")[0],
+        )
 
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
         """The session's workspace, made or not."""

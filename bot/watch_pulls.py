@@ -133,7 +133,12 @@ class WatchPulls:
         if found is None:
             return []
         known = [pull.number for pull in found.pulls]
-        return known or self._github.read.pulls_of(repository, found.branch)
+        return known or self._github.read.pulls_of(repository, found.branch, self._fork(found))
+
+    def _fork(self, session: Session) -> str:
+        """The fork its branch is in; empty: it is in the repository itself."""
+        project = self._projects.get(session.project)
+        return project.fork if project and project.push_to == "fork" else ""
 
     def _adopting(self, repository: str, reading: PullReading) -> str | None:
         """The session whose branch it is: same repository, and opened by us for this session.
@@ -141,10 +146,12 @@ class WatchPulls:
         Somebody else's counts at a head that we pushed, where they may write. One of ours that is
         over at a head we did not push is left from an earlier life of the database.
         """
-        if reading.head_repository.lower() != self._github.places.now(repository).lower():
-            return None
         session = self._store.session_of_branch(repository, reading.head_branch)
-        if session is None:
+        found = self._store.session(session) if session else None
+        if session is None or found is None:
+            return None
+        home = self._fork(found) or self._github.places.now(repository)
+        if reading.head_repository.lower() != home.lower():
             return None
         done = self._store.facts(session).done
         opened = done.get(f"pull:{reading.head_branch}")

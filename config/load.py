@@ -235,6 +235,12 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
             yield f"{where}: expected a name of up to 39 small letters, digits and dashes"
         if not _REPOSITORY.fullmatch(project.repository):
             yield f"{where}.repository = {_short(project.repository)}: expected 'owner/name'"
+        forked = project.push_to == "fork"
+        if forked != bool(project.fork) or (forked and not _REPOSITORY.fullmatch(project.fork)):
+            yield (
+                f"{where}.fork = {_short(project.fork)}: expected 'owner/name', together with"
+                ' push-to = "fork"'
+            )
         if "," in project.label:
             yield f"{where}.label = {_short(project.label)}: GitHub finds no label with a comma"
         if project.agent not in settings.agent_types:

@@ -74,6 +74,9 @@ class Project(Table, frozen=True, kw_only=True):
     branch: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9/_-]*\{number\}(-\{words\})?$")] = (
         "mergewright/{number}-{words}"
     )
+    #: Where its branches are pushed to; "fork" keeps them from the secrets of the repository's CI.
+    push_to: Literal["repository", "fork"] = "repository"
+    fork: str = ""  #: `owner/name` of that fork.
     pull_title: Annotated[str, Meta(pattern=r"\{title\}")] = "{title}"  #: Also `{number}`.
     pull_labels: tuple[str, ...] = ()  #: Labels its pull requests are opened with.
     sign_off: bool = False  #: Whether commits end with a `Signed-off-by`.
@@ -83,6 +86,11 @@ class Project(Table, frozen=True, kw_only=True):
     affinity: Literal["none", "last"] = "none"
     people: tuple[str, ...] = ()  #: Who may steer besides those who may write to it.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail at random.
+
+    @property
+    def home(self) -> str:
+        """The repository that its branches are in."""
+        return self.fork if self.push_to == "fork" else self.repository
 
 
 class AgentTypeSettings(Table, frozen=True, kw_only=True):

@@ -249,10 +249,10 @@ class Reads:
         params = {"sort": "updated", "direction": "asc", "since": stamp}
         return list(self._calls.pages(repo, "issues/comments", NewComment, params))
 
-    def pulls_of(self, repo: str, branch: str) -> list[int]:
+    def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
         """The numbers of all pull requests, open or not, from this branch of this repository.
 
-        A fork's branch of the same name is not this branch.
+        `home`: the fork that the branch is in. Another fork's of the same name is not this branch.
         """
         numbers: list[int] = []
         cursor: str | None = None
@@ -266,7 +266,8 @@ class Reads:
                 pull.number
                 for pull in found.pull_requests.nodes
                 if pull.head_repository
-                and pull.head_repository.name_with_owner == found.name_with_owner
+                and pull.head_repository.name_with_owner.lower()
+                == (home or found.name_with_owner).lower()
             ]
             if not found.pull_requests.page_info.has_next_page:
                 return numbers

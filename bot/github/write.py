@@ -130,6 +130,8 @@ class Writes:
     ) -> int:
         """Open a pull request; one of ours that this branch has already is returned, open first.
 
+        `head` is a branch of the repository, or `owner:branch` for that of a fork.
+
         Somebody else's is taken for it at one of the commits in `pushed` alone.
         """
         if found := self._pull_of(repo, head, pushed):
@@ -227,12 +229,12 @@ class Writes:
 
     def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:
         owner = repo.partition("/")[0]
-        params = {"head": f"{owner}:{head}", "state": "all"}
+        params = {"head": head if ":" in head else f"{owner}:{head}", "state": "all"}
         found = [
             pull
             for pull in self._calls.pages(repo, "pulls", PullAnswer, params)
             if pull.head.repo
-            and pull.head.repo == pull.base.repo
+            and (pull.head.repo == pull.base.repo or ":" in head)
             and (pull.head.sha in pushed or (pull.user and pull.user.login == self._me()))
         ]
         found.sort(key=lambda pull: (pull.state == "open", pull.number))

@@ -55,14 +55,28 @@ class Preserved(Struct, frozen=True, kw_only=True):
     at: datetime  #: When it was kept.
 
 
+class Fork(Struct, frozen=True, kw_only=True):
+    """Where the bot's own branches are, if not beside the others."""
+
+    url: str
+    header: Callable[[], str]  #: As that of a mirror.
+    branches: str  #: How the bot's branches begin; nothing else is fetched from there.
+
+
 class Mirror:
     """One project's mirror. Methods raise `GitFailure` and may be called from any thread."""
 
-    def __init__(self, path: Path, url: str, header: Callable[[], str] = str) -> None:
-        """`header` gives the line that authorises a request to `url`, or nothing."""
+    def __init__(
+        self, path: Path, url: str, header: Callable[[], str] = str, fork: Fork | None = None
+    ) -> None:
+        """`header` gives the line that authorises a request to `url`, or nothing.
+
+        `fork`: where the bot's branches are pushed to and fetched from.
+        """
         self.path = path.absolute()
         self.url = url
         self.header = header
+        self.fork = fork
         self._lock = threading.RLock()  # Two fetches at once stand in each other's way.
 
     def refresh(self) -> None:
@@ -285,9 +299,8 @@ class Mirror:
         lease = f"--force-with-lease={ref}:{expected and _sha(expected)}"
         with self._lock:
             try:
-                self._remote(
-                    self.path, "push", "--porcelain", lease, self.url, f"{_sha(sha)}:{ref}"
-                )
+                home, moves = self.fork or self, f"{_sha(sha)}:{ref}"
+                self._remote(self.path, home, "push", "--porcelain", lease, home.url, moves)
             except GitFailure as failure:
                 if refusal := re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE):
                     raise _refused(branch, refusal[1], failure.words) from None
@@ -295,19 +308,19 @@ class Mirror:
             git(self.path, "update-ref", ref, sha)
             git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
 
-    def _remote(self, repository: Path, *args: str) -> str:
-        header = self.header()
-        settings = {f"http.{self.url}.extraHeader": header} if header else {}
-        scheme = urlsplit(self.url).scheme
+    def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> str:
+        header = home.header()
+        settings = {f"http.{home.url}.extraHeader": header} if header else {}
+        scheme = urlsplit(home.url).scheme
         # `user@host:path` is how git writes an address of ssh.
-        protocol = scheme or ("ssh" if re.match(r"[^/]+:", self.url) else "file")
+        protocol = scheme or ("ssh" if re.match(r"[^/]+:", home.url) else "file")
         try:
             return git(
                 repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS
             )
         except GitFailure as failure:
             raise GitFailure(
-                f"{failure.command} {redact(self.url)}",
+                f"{failure.command} {redact(home.url)}",
                 failure.place,
                 failure.words,
                 failure.remedy,
@@ -317,7 +330,13 @@ class Mirror:
 
     def _fetch_branches(self, repository: Path) -> None:
         options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head")
-        self._remote(repository, "fetch", *options, self.url, "+refs/heads/*:refs/heads/*")
+        everything = ["+refs/heads/*:refs/heads/*"]
+        if self.fork is not None:
+            # A branch of the same name in the repository itself is somebody else's.
+            ours = f"refs/heads/{self.fork.branches}*"
+            everything.append(f"^{ours}")
+            self._remote(repository, self.fork, "fetch", *options, self.fork.url, f"+{ours}:{ours}")
+        self._remote(repository, self, "fetch", *options, self.url, *everything)
 
     def _fetch_commit(self, view: Path, sha: str, ref: str) -> None:
         git(view, "update-ref", "refs/heads/wanted", sha)

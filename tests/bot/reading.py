@@ -71,7 +71,7 @@ class GitHub:
     def pull(self, repository: str, number: int) -> Any:
         return answer(self.pulls.get(number))
 
-    def pulls_of(self, repository: str, branch: str) -> list[int]:
+    def pulls_of(self, repository: str, branch: str, home: str = "") -> list[int]:
         return sorted(self.pulls)
 
     def glances(self, repository: str, issues: Any, pulls: Any) -> Any:

@@ -78,3 +78,21 @@ def test_a_repository_narrows_the_servers_policy_and_a_broken_file_changes_nothi
     assert issue.becomes("mergeable")
     says(None)
     issue.becomes("merged")
+
+
+def test_where_ci_holds_secrets_the_branch_is_pushed_to_a_fork(world: World) -> None:
+    fork = world.bot_has_a_fork()
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    pull = issue.pull.ci_fails(log="it broke")
+    assert pull.pull.from_fork
+    branch, head = pull.pull.head_branch, pull.pull.head
+    assert branch not in world.repo.heads
+    issue.agent.hears("it broke")
+    issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
+    pull.moves_on_from(head)
+    pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
+    eventually(lambda: branch not in fork.heads, "its branch is deleted there")
+    assert world.repo.git.run("show", "main:widgets.txt") == "two\n"

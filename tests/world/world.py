@@ -15,6 +15,7 @@ from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
 from bot.layout import Layout
 from bot.store import Session, Store
 from config.load import Secrets, load_settings
@@ -39,6 +40,7 @@ events = "{events}"
 [projects.widgets]
 repository = "acme/widgets"
 agent = "puppet"
+{fork}
 [agent-types.puppet]
 program = "shell"
 command = ["{python}", "-I", "{puppet}"]
@@ -91,6 +93,7 @@ class World:
         self.repo.webhook(f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
         self.app: App | None = None
         self.app_id = ""
+        self.fork = ""  #: What the configuration says of a fork.
 
     # -- the bot
 
@@ -101,6 +104,12 @@ class World:
         self.repo.permission(app.bot.login, "write")
         self.secrets = replace(self.secrets, token="", private_key=PRIVATE)
         self.app_id = str(app.id)
+
+    def bot_has_a_fork(self) -> Repository:
+        """The bot's branches are in a fork of its own."""
+        fork = self.repo.fork(BOT)
+        self.fork = f'push-to = "fork"\nfork = "{fork.full_name}"'
+        return fork
 
     def settings(
         self,
@@ -119,6 +128,7 @@ class World:
                 data=self.folder / "data",
                 url=self.github.url,
                 app_id=self.app_id,
+                fork=self.fork,
                 python=sys.executable,
                 puppet=Path(__file__).with_name("puppet.py"),
                 puppets=self.puppets,

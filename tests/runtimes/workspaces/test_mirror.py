@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.mirror import Mirror, PushRefused
+from runtimes.workspaces.mirror import Fork, Mirror, PushRefused
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import Git
 
@@ -317,3 +317,26 @@ def test_the_template_for_pull_requests_is_found_where_github_looks_for_it(
         git(person, "push", "--quiet", "origin", "main")
         mirror.refresh()
         assert mirror.pull_template(sha) == f"## What ({said})\n"
+
+
+def test_with_a_fork_the_bots_branches_are_there_and_no_others(
+    github: Path, tmp_path: Path, person: Path, git: Git
+) -> None:
+    elsewhere = tmp_path / "fork.git"
+    git(tmp_path, "clone", "--quiet", "--bare", "--template=", str(github), str(elsewhere))
+    fork = Fork(url=str(elsewhere), header=str, branches="mergewright/")
+    mirror = Mirror(tmp_path / "forked.git", str(github), fork=fork)
+    mirror.refresh()
+    ours = git.commit(person, "a", "1")
+    git(person, "push", "--quiet", str(mirror.path), f"HEAD:refs/mergewright/sessions/{BRANCH}")
+    mirror.push(ours, BRANCH, "")
+    assert git(elsewhere, "rev-parse", BRANCH) == ours
+    assert git(github, "branch", "--list", BRANCH) == ""
+
+    git(person, "push", "--quiet", "origin", f"HEAD^:refs/heads/{BRANCH}", "HEAD:main")
+    git(elsewhere, "update-ref", "refs/heads/main", ours)
+    mirror.refresh()
+    assert (mirror.head_of(BRANCH), mirror.head_of("main")) == (ours, ours)
+    git(elsewhere, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    mirror.refresh()
+    assert mirror.head_of(BRANCH) is None
