@@ -185,7 +185,7 @@ def workflows(installed: Installation) -> Finding:
     return Finding(
         Verdict.WARN,
         "these run for every branch, with secrets:\n" + "\n".join(found),
-        "keep the secrets in an environment that is for the default branch alone",
+        "keep them in an environment for the default branch alone, or push to a fork: push-to",
     )
 
 

@@ -126,7 +126,9 @@ def test_workflows_that_hand_secrets_to_branches_are_listed(
     github.post(GRAPHQL).respond(json={"data": said})
     found = lines()["workflows"]
     assert found.startswith("warn these run for every branch, with secrets: ")
-    assert "acme/widgets: .github/workflows/ci.yml: NPM_TOKEN -> keep the secrets" in found
+    assert (
+        "acme/widgets: .github/workflows/ci.yml: NPM_TOKEN -> keep them in an environment" in found
+    )
     assert "README" not in found
 
 

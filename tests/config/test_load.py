@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config.load import ConfigError, load_settings
+from config.load import ConfigError, load_settings, settings_of
 from config.settings import GitHub, Settings
 
 Complaints = Callable[[str], list[str]]
@@ -151,3 +151,22 @@ def test_the_place_to_clone_from_follows_from_the_api(api_url: str, git_base: st
 
 def test_a_place_to_clone_from_can_be_given() -> None:
     assert GitHub(git_url="https://git.example.com").git_base == "https://git.example.com/"
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        ('push-to = "fork"\nfork = "bot/widgets"', False),
+        ('push-to = "fork"', True),
+        ('push-to = "fork"\nfork = "widgets"', True),
+        ('fork = "bot/widgets"', True),
+    ],
+)
+def test_a_fork_is_named_where_branches_are_pushed_to_one(lines: str, wrong: bool) -> None:
+    text = f'[projects.widgets]\nrepository = "acme/widgets"\nagent = "a"\n{lines}\n'
+    text += '[agent-types.a]\nprogram = "shell"\n'
+    if not wrong:
+        assert settings_of(text, "mergewright.toml").projects["widgets"].home == "bot/widgets"
+        return
+    with pytest.raises(ConfigError, match=r"projects\.widgets\.fork = .*expected 'owner/name'"):
+        settings_of(text, "mergewright.toml")
