@@ -196,12 +196,16 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
 ) -> None:
     site.starts()
     assert site.session.agent_name != "ada"
+    log = site.layout.run(site.id, 1) / "output.log"
+    log.write_text("last words\n")
     start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
     assert site.session.agent_name == "ada"
     assert site.program.system == "Be kind."
     assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
+    copy = site.layout.archive / site.id / log.parent.name / "output.log"
+    assert copy.read_text() == "last words\n"
 
 
 def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:
