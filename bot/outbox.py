@@ -190,8 +190,8 @@ class Outbox:
 
     def _do(self, due: Due, about: str) -> Outcome:
         check = partial(self._check, due)
-        check()
         self._journal(Step.TAKEN, about)
+        check()
         return self._doer.do(due, check)
 
     def _check(self, due: Due) -> None:

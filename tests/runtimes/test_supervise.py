@@ -89,6 +89,7 @@ def test_a_program_that_goes_politely_as_its_terminal_closes_did_not_end_by_itse
         assert process.stdout is not None
         program = int(process.stdout.readline())
         process.send_signal(signal.SIGSTOP)  # What happens to both comes to it at once.
+        os.waitpid(process.pid, os.WUNTRACED)
         os.kill(program, signal.SIGHUP)
         until(lambda: Path(f"/proc/{program}/stat").read_text().split()[2] == "Z", "its end")
         process.send_signal(signal.SIGHUP)

@@ -76,7 +76,9 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
             *("start", "report", "push", "pull", "tell", "reply"),
             *("merge", "branch", "issue", "release"),
         }, step
-        assert len(killed_at) == 12, (step, killed_at)
+        # A report is edited as often as there is news and a minute has passed.
+        acts = {about for about in killed_at if " report:" not in about}
+        assert len(acts) == 10, (step, killed_at)
 
     assert len(world.repo.pulls) == 1
     heads = [move.after for move in world.repo.moves if move.branch == branch and move.after]

@@ -155,6 +155,7 @@ def test_what_is_told_to_an_agent_that_asks_reaches_it_where_it_waits(world: Wor
 def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) -> None:
     issue = reviewed(world, mode="propose")
     store = world.store
+    eventually(lambda: not store.facts(issue.id).pending, "what was ordered is done")
     facts = store.facts(issue.id)
     store.freeze("", by=ALICE)
     before = len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)
