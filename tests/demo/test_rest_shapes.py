@@ -34,6 +34,7 @@ class Scene:
 
     def __init__(self, github: GitHubServer, repo: Repository) -> None:
         self.github, self.repo = github, repo
+        repo.async_merges = True
         self.at = {"owner": repo.owner.login, "repo": repo.name}
         self.app = github.app("ci-app", PUBLIC)
         now = int(github.world.now().timestamp())
@@ -199,6 +200,12 @@ CALLS: dict[str, Call] = {
         s.repo.push("main", {"other": "1\n"}, by="rob"),
         s.kit.rest.pulls.update_branch(**s.at, pull_number=2),
     )[1],
+    "merge in the background": lambda s: s.kit.rest.pulls.merge_async(
+        **s.at, pull_number=2, sha="0" * 40
+    ),
+    "what came of it": lambda s: s.kit.rest.pulls.get_merge_async_result(
+        **s.at, pull_number=2, uuid=getattr(s.pull.accepted, "uuid", "")
+    ),
     "merge": lambda s: s.kit.rest.pulls.merge(
         **s.at, pull_number=2, sha=s.pull.head, merge_method="squash"
     ),
