@@ -5,7 +5,7 @@ repository, as this session sees it. The session's hours and tokens grow in the 
 where its dollars have no limit, each raise allows as many of them once more.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -111,8 +111,10 @@ def _reached(view: View, part: float) -> Iterator[tuple[Budget, float]]:
     facts, agent = view.facts, view.facts.agent
     at_work = agent.activity is _ACTIVE and view.stands is Talk.ACTIVE
     began = agent.since if at_work else None
-    for row, given in _limits(view.policy):
-        limit = limit_of(row, view) if facts.wishes else given
+    limits: Sequence[tuple[Budget, float]] = _limits(view.policy)
+    if facts.wishes:
+        limits = [(row, limit_of(row, view)) for row, _ in limits]
+    for row, limit in limits:
         left = limit * part - row.spent(facts)
         if left <= 0 or (began and row.seconds and view.passed(began, left * row.seconds)):
             yield row, limit

@@ -70,6 +70,11 @@ class Past:
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
 
     @property
+    def readied(self) -> bool:
+        """Whether a draft was made ready."""
+        return "ready" in self._keys
+
+    @property
     def stopped(self) -> bool:
         """Whether a run was stopped for good."""
         return "stop" in self._keys

@@ -96,7 +96,7 @@ def _ci(view: View, pull: Pull) -> Ci:
         return Ci.PENDING
     if view.held_checks:
         return Ci.HELD
-    readied = view.facts.done.get(view.ready_key)
+    readied = view.facts.done.get(view.ready_key) if view.past.readied else None
     if readied is not None and not view.passed(readied.at, view.policy.settle_seconds):
         return Ci.UNSETTLED  # Checks that pass drafts over begin only now.
     if view.passes:

@@ -50,7 +50,7 @@ class View(Moment):
         super().__init__(facts, policy, now, due)
         self._read_agent()
         #: The pull request that matters: an open one, else the newest merged, else the newest.
-        self.pull = pull or max(facts.pulls, key=_weight, default=None)
+        self.pull = pull or _foremost(facts.pulls)
         #: Views of all open pull requests, where there are several.
         self.several: tuple[View, ...] = ()
         if pull is None and len(facts.pulls) > 1:
@@ -376,6 +376,12 @@ def spent(cause: str, tries: dict[str, datetime], most: int) -> bool:
 
 def _those(checks: Iterable[Check], *states: CheckState) -> list[Check]:
     return [check for check in checks if check.state in states]
+
+
+def _foremost(pulls: Sequence[Pull]) -> Pull | None:
+    if len(pulls) == 1:  # As in nearly every session.
+        return pulls[0]
+    return max(pulls, key=_weight, default=None)
 
 
 def _weight(pull: Pull) -> tuple[int, int]:
