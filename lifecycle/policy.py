@@ -97,7 +97,8 @@ class Policy(
     nothing_to_show: NothingToShow = NothingToShow.ASK
     session_usd: float = 5.0  #: Since its last restore; 0: no limit, here and below.
     session_hours: float = 2.0  #: Of active time, since its last restore.
-    session_tokens: int = 0
+    #: Since its last restore. Agents that tell a price reach their dollars first, by default.
+    session_tokens: int = 5_000_000
     issue_usd: float = 0.0  #: Over all its lives.
     day_usd: float = 25.0  #: Of a repository, each UTC day.
     budget_warning: float = 0.8  #: The part of a budget at which people are told.

@@ -47,7 +47,7 @@ SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
     ),
 }
 #: No budget but those a test names.
-FREE = {"session_usd": 0.0, "session_hours": 0.0, "day_usd": 0.0}
+FREE = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd": 0.0}
 
 
 def decision(given: Facts, **policy: Any) -> Decision:

@@ -187,6 +187,13 @@ THRESHOLDS = {
         Status.PAUSED,
         0.01,
     ),
+    "session_tokens": Threshold(  # All that limits an agent that tells no price.
+        5_000_000,
+        lambda tokens: facts(spent=Spending(tokens=int(tokens))),
+        status,
+        Status.WORKING,
+        Status.PAUSED,
+    ),
     "day_usd": Threshold(25, dollars("spent_today"), status, Status.WORKING, Status.PAUSED, 0.01),
     "budget_warning": Threshold(
         0.8,
@@ -286,9 +293,6 @@ CHOICES = {
         status,
         Status.NEEDS_INPUT,
         Status.DONE,
-    ),
-    "session_tokens": Choice(
-        0, 1000, facts(spent=Spending(tokens=1000)), status, Status.WORKING, Status.PAUSED
     ),
     "issue_usd": Choice(
         0.0, 9.0, facts(spent_ever=Spending(cost_usd=9)), status, Status.WORKING, Status.PAUSED
