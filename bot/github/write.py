@@ -209,7 +209,12 @@ class Writes:
             if job.run_attempt == 1:
                 jobs.add(job.run_id)
         for number in sorted(jobs):
-            self._calls.do(repo, "POST", f"actions/runs/{number}/rerun-failed-jobs")
+            try:
+                self._calls.do(repo, "POST", f"actions/runs/{number}/rerun-failed-jobs")
+            except Refused as refusal:
+                # A job of the first run says so for ever: it was run again by an earlier try.
+                if "already running" not in str(refusal):
+                    raise
 
     def close_issue(self, repo: str, number: int) -> None:
         """Close an issue as completed. One that is closed keeps the reason it was closed for."""

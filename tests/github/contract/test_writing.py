@@ -259,6 +259,18 @@ def test_failed_jobs_of_a_workflow_run_once_more_and_not_twice(github: GitHub, p
     assert max(run.attempt for run in pull.repo.checks.runs_of(pull.head)) == 2
 
 
+def test_a_second_run_that_was_asked_for_unheard_is_not_refused(
+    github: GitHub, server: GitHubServer, pull: Pull
+) -> None:
+    run = pull.check("unit", conclusion="cancelled", suite="CI")
+    server.fail_next("POST", "/rerun-failed-jobs", 502, after=True)
+    with pytest.raises(TryLater):
+        github.write.rerun(pull.repo.full_name, [run.id])
+    github.write.rerun(pull.repo.full_name, [run.id])
+    (again,) = pull.repo.checks.runs_of(pull.head)
+    assert again.attempt == 2
+
+
 def test_a_check_of_another_app_is_asked_for_again(
     github: GitHub, server: GitHubServer, pull: Pull
 ) -> None:
