@@ -1,13 +1,17 @@
 """Answers in review threads. Those of one round are one review: people hear of them once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import timedelta
 
 from msgspec import Raw
 
 from bot.github.calls import Calls
-from bot.github.errors import Refused
+from bot.github.errors import Refused, TryLater
 from bot.github.shapes import Nodes, Shape
-from bot.github.signed import Signed, carries, signed
+from bot.github.signed import KEY, Signed, carries, signed
+
+#: How soon it is asked again whether a review that was begun by hand is still there.
+_BY_HAND = timedelta(minutes=1)
 
 
 class Node(Shape, frozen=True):
@@ -16,11 +20,25 @@ class Node(Shape, frozen=True):
     id: str
 
 
-class BegunOn(Shape, frozen=True):
-    """A pull request, with the review that we have begun on it."""
+class Said(Shape, frozen=True):
+    """What a comment says."""
+
+    body: str
+
+
+class BegunReview(Shape, frozen=True):
+    """A review that nobody sees yet."""
 
     id: str
-    reviews: Nodes[Node]
+    body: str
+    comments: Nodes[Said]
+
+
+class BegunOn(Shape, frozen=True):
+    """A pull request, with the review that our account has begun on it."""
+
+    id: str
+    reviews: Nodes[BegunReview]
 
 
 class Around(Shape, frozen=True):
@@ -56,14 +74,17 @@ class Reviews:
 
     def answer(self, repo: str, number: int, threads: Iterable[str], body: str, key: str) -> int:
         """Answer in each of these threads, once for a key; how many answers were still to be."""
-        own = list(self._signed.own(repo, f"pulls/{number}/comments"))
-        left = [one for one in threads if not any(carries(said, f"{key}/{one}") for said in own)]
+        keys = {thread: f"{key}/{thread}" for thread in threads}
+        own = [written.body for written in self._signed.own(repo, f"pulls/{number}/comments")]
+        left = {thread: mine for thread, mine in keys.items() if not _said(own, mine)}
         if len(left) == 1:
-            self._reply(repo, left[0], body, key, None)  # GitHub makes a review of it by itself.
+            for thread, mine in left.items():  # GitHub makes a review of one by itself.
+                self._reply(repo, thread, signed(body, mine), None)
         elif left:
-            review = self._begin(repo, number)
-            for thread in left:
-                self._reply(repo, thread, body, key, review)
+            review, begun = self._begin(repo, number, left.values())
+            for thread, mine in left.items():
+                if not _said(begun, mine):
+                    self._reply(repo, thread, signed(body, mine), review)
             self._calls.graphql(repo, "review_submit", Raw, {"review": review})
         return len(left)
 
@@ -72,19 +93,33 @@ class Reviews:
         for thread in threads:
             self._calls.graphql(repo, "resolve", Raw, {"thread": thread})
 
-    def _reply(self, repo: str, thread: str, body: str, key: str, review: str | None) -> None:
-        said = {"thread": thread, "body": signed(body, f"{key}/{thread}"), "review": review}
+    def _reply(self, repo: str, thread: str, body: str, review: str | None) -> None:
+        said = {"thread": thread, "body": body, "review": review}
         self._calls.graphql(repo, "reply", Raw, said)
 
-    def _begin(self, repo: str, number: int) -> str:
-        """Begin a review that nobody sees yet; one that a crash left is dropped first."""
+    def _begin(self, repo: str, number: int, keys: Collection[str]) -> tuple[str, Sequence[str]]:
+        """A review that nobody sees yet, and what is in it: one that was cut short goes on.
+
+        One with other keys was left behind, and is dropped. A person whose token we use may have
+        begun one by hand, of which GitHub lets them have no second: that one is waited for.
+        """
         found = self._calls.graphql(repo, "review_begun", BegunData, {"number": number})
         if found is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
         pull = found.repository.pull_request
         for left in pull.reviews.nodes:
+            said = [one.body for one in left.comments.nodes]
+            if left.body or not all(KEY in body for body in said):
+                why = f"A review of #{number} in {repo} was begun by hand: submit it or discard it."
+                raise TryLater(why, self._calls.clock() + _BY_HAND)
+            if said and all(any(carries(body, key) for key in keys) for body in said):
+                return left.id, said
             self._calls.graphql(repo, "review_drop", Raw, {"review": left.id})
         begun = self._calls.graphql(repo, "review_begin", BeginData, {"pull": pull.id})
         if begun is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
-        return begun.add_pull_request_review.pull_request_review.id
+        return begun.add_pull_request_review.pull_request_review.id, ()
+
+
+def _said(bodies: Iterable[str | None], key: str) -> bool:
+    return any(carries(body, key) for body in bodies)

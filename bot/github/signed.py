@@ -28,7 +28,7 @@ class Signed:
 
     def mine(self, repo: str, path: str, key: str) -> Iterator[Written]:
         """The bot's own comments that carry the key. What others write counts for nothing."""
-        return (written for written in self.own(repo, path) if carries(written, key))
+        return (written for written in self.own(repo, path) if carries(written.body, key))
 
     def own(self, repo: str, path: str) -> Iterator[Written]:
         """All comments of the bot's."""
@@ -38,9 +38,9 @@ class Signed:
                 yield written
 
 
-def carries(written: Written, key: str) -> bool:
-    """Whether a comment ends with this key."""
-    return (written.body or "").rstrip().endswith(mark(key))
+def carries(body: str | None, key: str) -> bool:
+    """Whether a comment's text ends with this key."""
+    return (body or "").rstrip().endswith(mark(key))
 
 
 def mark(key: str) -> str:

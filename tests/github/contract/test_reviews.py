@@ -64,6 +64,45 @@ def test_a_review_that_a_crash_cut_short_is_said_once(
     assert asked.pending == {}
 
 
+def test_a_review_that_was_cut_short_goes_on_where_it_was(
+    github: GitHub, server: GitHubServer, asked: Pull
+) -> None:
+    threads = [thread.node_id for thread in asked.threads]
+    server.fail_next("POST", "graphql", 502, operation="submitPullRequestReview")
+    with pytest.raises(TryLater):
+        answers(github, asked, *threads)
+    said_before = server.count("POST", "graphql", REPLY)
+    assert answers(github, asked, *threads) == 2
+    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert server.count("POST", "graphql", REPLY) == said_before
+
+
+def test_one_that_was_left_behind_is_dropped(
+    github: GitHub, server: GitHubServer, asked: Pull
+) -> None:
+    threads = [thread.node_id for thread in asked.threads]
+    server.fail_next("POST", "graphql", 502, operation="submitPullRequestReview")
+    with pytest.raises(TryLater):
+        answers(github, asked, *threads, key="reply:0")
+    assert answers(github, asked, *threads) == 2
+    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+
+
+def test_a_review_that_a_person_began_with_our_token_is_not_lost(
+    github: GitHub, asked: Pull
+) -> None:
+    threads = [thread.node_id for thread in asked.threads]
+    theirs = asked.begin_review("wright")
+    theirs.replies.append((asked.threads[0], "I am still thinking."))
+    with pytest.raises(TryLater, match="begun by hand") as waits:
+        answers(github, asked, *threads)
+    assert waits.value.at is not None
+    assert asked.pending["wright"] is theirs
+    theirs.submit()
+    assert answers(github, asked, *threads) == 2
+    assert said(asked) == [["I am still thinking.", "Done in abc."], ["Done in abc."]]
+
+
 def test_what_somebody_else_wrote_with_our_key_is_no_answer(github: GitHub, asked: Pull) -> None:
     thread = asked.threads[0]
     thread.reply("eve", f"Ha.\n\n<!-- mergewright:key=reply:1/{thread.node_id} -->")

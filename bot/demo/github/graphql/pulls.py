@@ -1,6 +1,6 @@
 """Pull requests, reviews and threads as GraphQL shows them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bot.demo.github.graphql.commits import Commit, branch_of, rollup
@@ -8,7 +8,7 @@ from bot.demo.github.graphql.connections import Json, connection
 from bot.demo.github.graphql.conversations import conversation, lazy, pages, thing, written
 from bot.demo.github.http import Request
 from bot.demo.github.pulls import Pull
-from bot.demo.github.reviews import Review, ReviewComment, Thread
+from bot.demo.github.reviews import PendingReview, Review, ReviewComment, Thread
 from bot.demo.github.shapes.base import time
 
 _MERGEABLE = {True: "MERGEABLE", False: "CONFLICTING", None: "UNKNOWN"}
@@ -94,9 +94,15 @@ def review(known: Review, asking: Request) -> Json:
         "state": known.state,
         "submittedAt": time(known.created_at),
         "commit": Commit(repo, known.commit_id),
-        "comments": pages(lambda: known.comments),
+        "comments": pages(lambda: _in_review(known)),
         "url": known.url,
     }
+
+
+def _in_review(known: Review) -> Sequence[ReviewComment | Json]:
+    if isinstance(known, PendingReview):
+        return [{"id": known.node_id, "body": text} for _, text in known.replies]
+    return known.comments
 
 
 def thread(known: Thread, asking: Request) -> Json:
