@@ -30,7 +30,8 @@ _TOGETHER = timedelta(seconds=1)
 _MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first look for it, and the most.
 #: How often the log of one check run is asked for before its failure is told without.
 _LOG_TRIES = 3
-_MOST_LOGS = 1000
+#: Of what is remembered to spare GitHub requests; then it begins anew.
+_MOST_KEPT = 1000
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -60,6 +61,8 @@ class WatchPulls:
         self._unknown: dict[str, int] = {}
         self._read_at: dict[tuple[str, int], datetime] = {}
         self._logs_failed: dict[int, int] = {}
+        #: The branches of pull requests that were no session's when they were read.
+        self._foreign: dict[tuple[str, int], str] = {}
 
     def read_touched(self) -> int:
         """Read every pull request that was touched, each once. Returns how many were read."""
@@ -116,10 +119,7 @@ class WatchPulls:
         kind, _, name = subject.partition(":")
         if kind == "pull":
             session = self._store.session_of_pull(repository, int(name))
-            if session is None:
-                reading = self._github.read.pull(repository, int(name))
-                session = self._adopting(repository, reading) if reading else None
-            return session, [int(name)]
+            return session or self._new_to(repository, int(name)), [int(name)]
         if kind == "branch":
             session = self._store.session_of_branch(repository, name)
         else:
@@ -127,6 +127,23 @@ class WatchPulls:
         if session is None:
             return None, []
         return session, self._numbers(session, repository)
+
+    def _new_to(self, repository: str, number: int) -> str | None:
+        """The session that a pull request is new to; None: it is none of ours.
+
+        Its branch stays the same, so that those of other people are read once and not at each push
+        and check of theirs.
+        """
+        branch = self._foreign.get((repository, number))
+        if branch is not None and self._store.session_of_branch(repository, branch) is None:
+            return None
+        reading = self._github.read.pull(repository, number)
+        if reading is None:
+            return None
+        if len(self._foreign) > _MOST_KEPT:
+            self._foreign.clear()
+        self._foreign[repository, number] = reading.head_branch
+        return self._adopting(repository, reading)
 
     def _numbers(self, session: str, repository: str) -> list[int]:
         found = self._store.session(session)
@@ -295,7 +312,7 @@ class WatchPulls:
             # hide that the check failed. What may come later is worth a few tries.
             failed = self._logs_failed.get(check.run_id, 0) + 1
             if isinstance(failure, TryLater) and failed < _LOG_TRIES:
-                if len(self._logs_failed) > _MOST_LOGS:
+                if len(self._logs_failed) > _MOST_KEPT:
                     self._logs_failed.clear()
                 self._logs_failed[check.run_id] = failed
                 raise

@@ -41,6 +41,20 @@ def test_a_pull_request_at_a_pushed_head_by_someone_who_may_is_the_sessions(
     assert [found.number for found in bench.reads()] == [34]
 
 
+def test_a_pull_request_on_the_branch_of_no_session_is_read_once(bench: Bench) -> None:
+    bench.pull()
+    bench.touches("pull:34")
+    bench.pulls.read_touched()
+    known = bench.github.pulls[34]
+    bench.github.pulls[34] = TryLater("it was asked for again")
+    bench.touches("pull:34")
+    bench.pulls.read_touched()
+    assert bench.waiting() == []
+    bench.github.pulls[34] = known
+    bench.pushed("a1")
+    assert [found.number for found in bench.reads()] == [34]
+
+
 def test_a_pull_request_that_vanished_changes_nothing(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
