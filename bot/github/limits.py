@@ -37,7 +37,8 @@ class Limits:
         for what in (resource, EVERYTHING):
             held = self._held.get((account, what))
             if held is not None and held.until > self._clock():
-                raise held
+                # It is told many times, and would hold on to everybody it was told to.
+                raise held.with_traceback(None)
         try:
             yield
         except Limited as limit:

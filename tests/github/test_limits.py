@@ -55,6 +55,16 @@ def test_nothing_is_sent_while_a_secondary_limit_holds(
     assert (asked.call_count, queried.call_count) == (1, 0)
 
 
+def test_a_limit_that_is_told_again_and_again_holds_on_to_none_who_asked(limits: Limits) -> None:
+    def depth() -> int:
+        with pytest.raises(Limited) as limit, limits.within("acme", "core"):
+            raise Limited("used up", RESET, "core")
+        return len(limit.traceback)
+
+    depth()
+    assert depth() == depth()
+
+
 def test_what_is_used_up_of_rest_leaves_graphql_alone(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
