@@ -64,8 +64,13 @@ def happened(kind: str, data: Mapping[str, Any]) -> str:
 
 
 def say(topic: str, values: Mapping[str, str]) -> str:
-    """The sentence of a topic. Values that others wrote can neither mention nor command."""
+    """The sentence of a topic. Values that others wrote can neither mention nor command.
+
+    What an agent found keeps its form; everything else is words within a sentence of ours.
+    """
     given = {name: harmless(cut(text, _MOST_OF_VALUE)) for name, text in values.items()}
+    if topic != "reviewed":
+        given = {name: _unmarked(text) for name, text in given.items()}
     return TOPICS[topic].format(**given).strip()
 
 
@@ -88,6 +93,8 @@ _SKIP = re.compile(
     r"\[(?=(?:skip|no) ci\]|ci skip\]|skip actions\]|actions skip\])|\bskip(?=-checks:)",
     re.IGNORECASE,
 )
+#: What begins a tag or a hidden comment, and what a link or a picture has in its middle.
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
 
 
 def harmless(text: str) -> str:
@@ -100,6 +107,11 @@ def harmless(text: str) -> str:
     for effective in (_COMMAND, _MENTION, _ENTITY, _CLOSING, _SKIP):
         text = effective.sub(rf"\g<0>{_ZERO_WIDTH}", text)
     return text
+
+
+def _unmarked(text: str) -> str:
+    """Text that stands among our own: it leads nowhere else, and hides nothing of ours."""
+    return _MARKUP.sub(rf"\g<0>{_ZERO_WIDTH}", text)
 
 
 def cut(text: str, most: int) -> str:
@@ -116,7 +128,7 @@ def report(standing: Standing, page: str) -> str:
 
     `page` is the session's address on the page; what it printed is there too.
     """
-    said = [f"**{NAME}** `{standing.status}`: {_line(standing.because)}."]
+    said = [f"**{NAME}** `{standing.status}`: {_unmarked(_line(standing.because))}."]
     if standing.question:
         said.append(_quoted(standing.question))
     if standing.blockers:
@@ -142,7 +154,7 @@ def report_title(standing: Standing) -> str:
 
 def _blocker(told: str) -> str:
     name, _, why = told.partition(": ")
-    return f"`{name}`: {_line(why)}"
+    return f"`{name}`: {_unmarked(_line(why))}"
 
 
 def _quoted(text: str) -> str:

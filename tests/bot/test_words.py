@@ -129,6 +129,22 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
     assert [one.line for one in said_to_the_bot(said)] == []
 
 
+@pytest.mark.parametrize(
+    "text", ["<details>", "</details>", "<!--", "[ready](https://evil)", "![x](//evil)", "[x][y]"]
+)
+def test_what_others_wrote_is_no_link_picture_or_tag_in_a_sentence_of_ours(text: str) -> None:
+    stands = standing(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
+    values = {"session": "widgets-12", "priority": "action", "because": text, "remedy": "Look."}
+    for said in (words.report(stands, "https://bot/"), words.say("attention", values)):
+        assert text not in said
+        assert text in said.replace(ZERO_WIDTH, "")
+
+
+def test_what_an_agent_found_keeps_its_form() -> None:
+    text = "See [the parser](https://example.org/parser)."
+    assert text in words.say("reviewed", {"agent": "ada", "text": text})
+
+
 def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
     body = words.pull_body(12, "claude", "alice", "Done. <!-- ```", [])
     assert body.index("Closes #12") < body.index("Written by") < body.index("<!--")
