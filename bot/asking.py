@@ -74,7 +74,7 @@ def ask(store: Store, session: Session, wish: Wish) -> bool:
         return True
     known = store.session(session.id)
     same = {(one.key, one.kind, one.text) for one in known.wishes} if known else set()
-    if (wish.key, wish.kind, wish.text) not in same:
+    if (wish.key, wish.kind, store.redact(wish.text)) not in same:
         raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
     return False
 

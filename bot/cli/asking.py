@@ -55,8 +55,8 @@ def ask(
     as_json: bool,
 ) -> None:
     """Ask for something, and print what came of it."""
-    settings = given.settings(config)
-    with given.guest(settings) as store:
+    settings, redact = given.redacting(config)
+    with given.guest(settings, redact) as store:
         if kind == "start" and store.session(id) is None:
             answered = _started(settings, store, id, text, wait)
         else:
@@ -70,11 +70,11 @@ def ask(
 
 def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
     """Freeze or unfreeze everything, or one project."""
-    settings = given.settings(config)
+    settings, redact = given.redacting(config)
     if project and project not in settings.projects:
         raise Refused(f"no project {project!r}; known: {', '.join(sorted(settings.projects))}")
     scope = f"project:{project}" if project else ""
-    with given.guest(settings) as store:
+    with given.guest(settings, redact) as store:
         changed = store.freeze(scope, _who()) if frozen else store.unfreeze(scope, _who())
         standing = store.freezes()
     if as_json:
@@ -90,8 +90,8 @@ def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> N
 def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
     """Remember `KEY=VALUE`s about a session, and print all that is remembered."""
     pairs = dict(_pair(value) for value in values)
-    settings = given.settings(config)
-    with given.guest(settings) if pairs else given.store(settings) as store:
+    settings, redact = given.redacting(config)
+    with given.guest(settings, redact) if pairs else given.store(settings) as store:
         session = given.session(store, id)
         if pairs:
             store.set_metadata(session.id, pairs)

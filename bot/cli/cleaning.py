@@ -1,6 +1,5 @@
 """What `cleanup` works on, made without a server, and what it shows."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -17,7 +16,6 @@ from bot.releases import release
 from bot.retention import Item, Retention
 from bot.sites import Sites, programs
 from bot.store import Tenant, this_process
-from config.load import Secrets, secret_values
 from config.settings import Settings
 from lifecycle.text import plain
 from runtimes import RUNTIMES
@@ -28,17 +26,17 @@ _LEASE_SECONDS = 900.0
 
 
 @contextmanager
-def retention(settings: Settings, secrets: Secrets, *, writing: bool) -> Iterator[Retention]:
+def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Retention over the server's data folder, beside a running bot or without one.
 
     Where none runs, none begins meanwhile, and workspaces are released from here.
     """
-    with (given.guest if writing else given.store)(settings) as store:
+    with given.guest(settings, redact) if writing else given.store(settings) as store:
         layout = Layout(settings.data)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
         base = settings.github.git_base
         sites = Sites(layout, settings.projects, base, lambda _: "", runtime, programs(settings))
-        archive = Archive(sites, Redaction(secret_values(settings, secrets, os.environ)))
+        archive = Archive(sites, redact)
 
         def give_back(tenant: Tenant) -> None:
             session = store.session(tenant.id)

@@ -4,12 +4,14 @@ import difflib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from bot.cli.refused import PROBLEM, Refused
 from bot.layout import Layout
+from bot.redaction import Redaction
 from bot.store import Session, Store, StoreFailure
-from config.load import ConfigError, Secrets, load, load_settings, nearest
+from config.load import ConfigError, Secrets, load, load_settings, nearest, secret_values
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
@@ -52,6 +54,12 @@ def everything(config: Path | None) -> tuple[Settings, Secrets]:
     return found, secrets
 
 
+def redacting(config: Path | None) -> tuple[Settings, Redaction]:
+    """The settings, and what takes secrets out of what is printed and written down."""
+    found, secrets = everything(config)
+    return found, Redaction(secret_values(found, secrets, os.environ))
+
+
 def refuse_unknown_names(path: Path, found: Settings) -> None:
     """Hold the names of programs and runtimes against the tables, which `config` does not know."""
     wrong = [
@@ -74,9 +82,9 @@ def store(found: Settings) -> Iterator[Store]:
 
 
 @contextmanager
-def guest(found: Settings) -> Iterator[Store]:
+def guest(found: Settings, redact: Redaction) -> Iterator[Store]:
     """The server's database, to write a person's word into beside the server."""
-    with _opened(found, Store.beside) as opened:
+    with _opened(found, partial(Store.beside, redact=redact)) as opened:
         yield opened
 
 

@@ -259,14 +259,14 @@ def logs(
     from bot.cli import given, output
     from bot.layout import Layout
 
-    settings = given.settings(config)
+    settings, redact = given.redacting(config)
     with given.store(settings) as store:
         session = given.session(store, session_id)
     wanted = run or session.run
     path = Layout(settings.data).run(session.id, wanted) / "output.log"
     if not path.exists():
         raise Refused(f"{session.id} has printed nothing in run {wanted}", PROBLEM)
-    output.tail(path, lines, follow=follow, ansi=ansi)
+    output.tail(path, lines, redact, follow=follow, ansi=ansi)
 
 
 @config_app.command()
@@ -301,7 +301,7 @@ def cleanup(
     from runtimes.base import RuntimeFailure
     from runtimes.workspaces.git import GitFailure
 
-    with cleaning.retention(*given.everything(config), writing=not dry_run) as retention:
+    with cleaning.retention(*given.redacting(config), writing=not dry_run) as retention:
         try:
             items = retention.plan() if dry_run else retention.apply(orphans=True)
         except (Busy, GitFailure, RuntimeFailure) as failure:

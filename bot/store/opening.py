@@ -70,9 +70,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return _opened(path, "ro", lambda connection, path: None)
 
 
-def open_guest(path: Path) -> sqlite3.Connection:
+def open_guest(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
     """A connection for a small write beside the one that writes. Raises `StoreUnusable`."""
-    return _opened(path, "rw", _prepare_guest)
+    connection = _opened(path, "rw", _prepare_guest)
+    connection.redact = redact
+    return connection
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:

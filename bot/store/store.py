@@ -83,13 +83,14 @@ class Store(
         return store
 
     @classmethod
-    def beside(cls, path: Path) -> "Store":
+    def beside(cls, path: Path, redact: Callable[[str], str]) -> "Store":
         """Open the file for what a person writes, beside a running bot or without one.
 
-        Raises `StoreUnusable` where it is missing or of another version.
+        `redact` takes secrets out of texts. Raises `StoreUnusable` where it is missing or of
+        another version.
         """
         store = cls.reading(path)
-        store._writer = Writer(open_guest(path), path)
+        store._writer = Writer(open_guest(path, redact), path)
         return store
 
     def _check_version(self) -> None:

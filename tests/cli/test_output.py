@@ -14,6 +14,16 @@ def test_the_last_lines_are_printed(mergewright: CommandLine, house: House) -> N
     assert mergewright("logs", session, "-n", "2").out == "line 9\nline 10\n"
 
 
+def test_secrets_are_taken_out_with_or_without_colours(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "hunter2-of-the-page")
+    session = house.has_session()
+    house.printed(session, "it is hunter2-of-\x1b[31mthe-page, or hunter2-of-the-page\n")
+    assert mergewright("logs", session).out == "it is [secret], or [secret]\n"
+    assert mergewright("logs", session, "--ansi").out.endswith("or [secret]\n")
+
+
 def test_an_earlier_run_can_be_asked_for(mergewright: CommandLine, house: House) -> None:
     session = house.has_session()
     house.printed(session, "second\n", run=2)

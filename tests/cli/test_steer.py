@@ -139,6 +139,18 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
     assert wishes(house) == []
 
 
+def test_a_secret_that_is_said_is_not_written_down(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "hunter2-of-the-page")
+    house.has_session()
+    assert mergewright("tell", "widgets-12", "use hunter2-of-the-page").code == 0
+    assert mergewright("meta", "widgets-12", "note=hunter2-of-the-page").code == 0
+    assert wishes(house) == [("tell", "use [secret]")]
+    files = house.layout.data.glob("mergewright.db*")
+    assert not [file for file in files if b"hunter2" in file.read_bytes()]
+
+
 def test_without_a_bot_it_says_when_it_is_taken_up(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     out = " ".join(mergewright("pause", "widgets-12").out.split())

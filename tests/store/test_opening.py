@@ -23,6 +23,10 @@ from tests.store.conftest import Room
 NOBODY = 65534
 
 
+def beside(path: Path) -> Store:
+    return Store.beside(path, str)
+
+
 @pytest.fixture
 def closed_folder() -> Iterator[Path]:
     """A folder this process may read and not write, also where the tests run as root."""
@@ -77,9 +81,7 @@ def test_many_may_open_a_new_file_at_once(path: Path) -> None:
             opened.result()
 
 
-@pytest.mark.parametrize(
-    "opening", [Store, Store.reading, Store.beside], ids=["serve", "read", "ask"]
-)
+@pytest.mark.parametrize("opening", [Store, Store.reading, beside], ids=["serve", "read", "ask"])
 class TestRefused:
     def test_a_file_that_is_no_database(self, path: Path, opening: Callable[[Path], Store]) -> None:
         path.write_text("Dear diary, " * 1000)
@@ -146,7 +148,7 @@ def test_a_person_writes_beside_a_running_bot_that_leads(
     store.fence("the bot", epoch)
     session = room.session(12)
     wish = Wish(key="cli:1", kind="stop", actor="cli:ada", at=room.now)
-    with closing(Store.beside(path)) as guest:
+    with closing(beside(path)) as guest:
         assert guest.ask(session, wish)
         assert not guest.ask(session, wish)
     assert store.facts(session).wishes == (wish,)
@@ -159,7 +161,7 @@ def test_a_person_who_writes_leaves_the_tables_of_an_older_version_alone(path: P
     old.close()
     before = path.read_bytes()
     with pytest.raises(StoreUnusable, match="older version"):
-        Store.beside(path)
+        beside(path)
     assert path.read_bytes() == before
 
 

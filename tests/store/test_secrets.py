@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.asking import ask
 from bot.redaction import Redaction
 from bot.store import Observed, Store
-from lifecycle.facts import Agent
+from lifecycle.facts import Agent, Wish
 from lifecycle.status import Activity
 from tests.store.conftest import Clock, Room
 
@@ -34,6 +35,16 @@ def test_a_secret_is_taken_out_of_what_was_seen(room: Room, store: Store, path: 
     assert store.observe([seen], room.now) == []
     assert store.facts(name).agent.question == "Is [secret] right?"
     assert SECRET.encode() not in files(path)
+
+
+def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
+    room: Room, store: Store
+) -> None:
+    found = store.session(room.session(12))
+    assert found is not None
+    wish = Wish(key="api:1", kind="tell", actor="api:client", at=room.now, text=f"use {SECRET}")
+    assert ask(store, found, wish)
+    assert not ask(store, found, wish)
 
 
 def test_a_secret_is_taken_out_of_whatever_is_written(room: Room, store: Store, path: Path) -> None:
