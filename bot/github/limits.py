@@ -15,6 +15,9 @@ from bot.github.readings import Budget
 
 #: A change waits for its turn in the worker that makes it, but never for more than so many.
 _MOST_AHEAD = 2
+#: Those who are sent away come back one after the other, spread over so many turns: all of them at
+#: once would be sent away again, and cost more than what they wait for.
+_MOST_AWAY = 30
 
 
 class Limits:
@@ -29,6 +32,7 @@ class Limits:
         self._held: dict[tuple[str, str], Limited] = {}
         self._budgets: dict[str, Budget] = {}
         self._turns: dict[str, datetime] = {}
+        self._away: dict[str, datetime] = {}  #: When who was sent away last comes back.
         self._lock = Lock()
 
     @contextmanager
@@ -51,9 +55,16 @@ class Limits:
             now = self._clock()
             turn = max(now, self._turns.get(account, now))
             if turn - now > _MOST_AHEAD * self._between:
-                raise TryLater("Other changes at GitHub come first.", turn)
+                raise TryLater("Other changes at GitHub come first.", self._back(account, turn))
             self._turns[account] = turn + self._between
         time.sleep((turn - now).total_seconds())
+
+    def _back(self, account: str, turn: datetime) -> datetime:
+        """When to come back; `turn` is the first that is free."""
+        last = self._away.get(account)
+        back = max(turn, last + self._between) if last else turn
+        self._away[account] = back if back - turn <= _MOST_AWAY * self._between else turn
+        return self._away[account]
 
     def spent(self, account: str, budget: Budget) -> None:
         """GitHub said what is left."""

@@ -119,6 +119,27 @@ def test_changes_of_one_account_keep_their_distance(
     assert later.value.at == NOW + timedelta(seconds=3)
 
 
+def test_who_is_sent_away_comes_back_after_those_who_were_before(
+    limits: Limits, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    for _ in range(3):
+        limits.turn("acme")
+
+    def back() -> float:
+        with pytest.raises(TryLater) as away:
+            limits.turn("acme")
+        assert away.value.at is not None
+        return (away.value.at - NOW).total_seconds()
+
+    assert [back() for _ in range(3)] == [3, 4, 5]
+    times = [back() for _ in range(1000)]
+    assert max(times) == 33, "nobody is sent away for long"
+    assert max(times.count(at) for at in set(times)) <= 1000 // 30 + 1, "nor are many at once"
+    clock.now = NOW + timedelta(minutes=1)
+    limits.turn("acme")
+
+
 def test_only_changes_wait_for_their_turn(
     respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
