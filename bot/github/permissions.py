@@ -20,7 +20,7 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(name="checks", level="write", why="read checks, ask for flaky ones again"),
     Permission(name="contents", level="write", why="fetch, push branches, merge, delete branches"),
     Permission(name="issues", level="write", why="read issues, comment, react, label, close"),
-    Permission(name="merge_queues", level="read", why="hear of GitHub's merge queue"),
+    Permission(name="merge_queues", level="write", why="hear of merge queues, use them"),
     Permission(name="metadata", level="read", why="see the repository, and who may write to it"),
     Permission(name="pull_requests", level="write", why="open pull requests, read reviews, reply"),
     Permission(name="statuses", level="read", why="read the statuses of commits"),

@@ -48,7 +48,7 @@ _GRANTED = {
     "checks": "write",
     "contents": "write",
     "issues": "write",
-    "merge_queues": "read",
+    "merge_queues": "write",
     "metadata": "read",
     "pull_requests": "write",
     "statuses": "write",
