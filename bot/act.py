@@ -142,6 +142,9 @@ class Act:
             case actions.Enqueue(number=number, sha=sha):
                 queue = partial(self._github.merges.enqueue, session.repository, number, sha)
                 return self._landing(session, number, queue)
+            case actions.Dequeue(number=number):
+                self._github.merges.dequeue(session.repository, number)
+                return Outcome(touches=(of_pull(session, number),))
             case actions.Comment(number=number, topic=topic, values=values):
                 body = words.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)

@@ -194,6 +194,13 @@ class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
     sha: str
 
 
+class Dequeue(Struct, frozen=True, kw_only=True, tag="dequeue"):
+    """Take a pull request out of GitHub's merge queue."""
+
+    key: str
+    number: int
+
+
 class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
     """Close the issue, where the merge did not."""
 
@@ -242,6 +249,7 @@ Action = (
     | Reply
     | MergePull
     | Enqueue
+    | Dequeue
     | CloseIssue
     | DeleteBranch
     | Stop

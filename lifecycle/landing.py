@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from lifecycle import actions as do
 from lifecycle.lives import allowed
 from lifecycle.messages import Judged, message
-from lifecycle.policy import AutoMerge, MergeMethod, Mode
-from lifecycle.queueing import landing_key
+from lifecycle.policy import AutoMerge, MergeMethod
+from lifecycle.queueing import called_off, landing_key
 from lifecycle.status import Merge
 
 
@@ -70,11 +70,10 @@ def land(judged: Judged) -> Iterator[do.Action]:
     if pull is None:
         return
     policy, wish = view.policy, view.wish("merge")
-    if wish is not None and (wish.head != pull.head or view.wished_since(wish.at, "cancel")):
+    if wish is not None and wish.head != pull.head:
         wish = None
     off = policy.auto_merge is AutoMerge.OFF
-    by_itself = policy.mode is Mode.MERGE and policy.auto_merge is AutoMerge.WHEN_APPROVED
-    if off or not (by_itself or wish):
+    if off or called_off(view) or not (policy.merges_by_itself or wish):
         yield do.Comment(
             key=f"comment:ready:{pull.head}",
             number=pull.number,
@@ -92,6 +91,16 @@ def land(judged: Judged) -> Iterator[do.Action]:
             method=MergeMethod(named) if named else policy.merge_method,
             asked=bool(named),
         )
+
+
+def take_back(judged: Judged) -> Iterator[do.Action]:
+    """What we had queued leaves GitHub's merge queue when a person takes the merge back."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None or pull.merge is not Merge.QUEUED or not called_off(view):
+        return
+    queued = landing_key(pull)
+    if queued in view.facts.done:
+        yield do.Dequeue(key=f"dequeue:{queued}", number=pull.number)
 
 
 def tidy(judged: Judged) -> Iterator[do.Action]:

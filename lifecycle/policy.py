@@ -108,3 +108,8 @@ class Policy(
     #: What is not pushed before a person allows it: a push alone runs workflows with secrets.
     #: A name alone is meant in every folder; `*` and `**` are git's.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
+
+    @property
+    def merges_by_itself(self) -> bool:
+        """Whether what is approved and green is merged without a person's word."""
+        return self.mode is Mode.MERGE and self.auto_merge is AutoMerge.WHEN_APPROVED

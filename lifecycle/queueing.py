@@ -14,12 +14,19 @@ def landing_key(pull: Pull) -> str:
     return f"merge:{pull.head}{again}"
 
 
+def called_off(moment: Moment) -> bool:
+    """Whether a person has taken merging back, and nobody has said `merge` since."""
+    merge, cancel = moment.wish("merge"), moment.wish("cancel")
+    return cancel is not None and (merge is None or cancel.at > merge.at)
+
+
 def put_out(moment: Moment, pull: Pull) -> Dequeued | None:
     """That the queue put this head out after we had it queued, and nobody has said `merge` since.
 
-    A head that was never queued by us is not the one that was put out.
+    A head that was never queued by us is not the one that was put out; one that a person wanted
+    out is no news.
     """
-    if pull.dequeued is None or pull.merge is _QUEUED:
+    if pull.dequeued is None or pull.merge is _QUEUED or called_off(moment):
         return None
     done, key = moment.facts.done, landing_key(pull)
     if key in done or not any(one.startswith(f"merge:{pull.head}") for one in done):

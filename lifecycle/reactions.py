@@ -15,6 +15,7 @@ from lifecycle.landing import (
     open_pull,
     publish,
     rerun,
+    take_back,
     take_in,
     tidy,
     update,
@@ -113,6 +114,8 @@ can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
 can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
 #: What GitHub may mend by an update; the agent, where it cannot.
 stale = merge(Merge.CONFLICT, Merge.BEHIND)
+#: GitHub lands it as soon as the queue's own checks pass.
+queued = merge(Merge.QUEUED)
 #: `cleanup` alone does not say so: a session that was stopped reads as it too.
 merged = stage(Stage.MERGED)
 
@@ -146,6 +149,7 @@ REACTIONS: Final = (
     Reaction("park", UNDER_WAY - {S.WORKING, S.STUCK}, waits_on_people, park),
     Reaction("pause", frozenset({S.PAUSED}), always, pause),
     Reaction("land", ON_PULL, ready, land, each=True),
+    Reaction("take_back", UNDER_WAY, queued, take_back, each=True, people=True),
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
     Reaction("release", frozenset({S.MERGED}), always, release),
     Reaction("stop", STOPPED, always, stop),

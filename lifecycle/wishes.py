@@ -18,6 +18,7 @@ from lifecycle.judging import judge
 from lifecycle.lives import RESTORABLE, RESTORES
 from lifecycle.messages import Answer, Judged
 from lifecycle.policy import AutoMerge, MergeMethod, Policy
+from lifecycle.queueing import called_off
 from lifecycle.reasons import advice_on
 from lifecycle.status import TERMINAL, Merge, PullState, Reason, Status
 
@@ -91,10 +92,9 @@ def _not_to_update(judged: Judged, _wish: Wish) -> str:
 
 
 def _nothing_to_cancel(judged: Judged, _wish: Wish) -> str:
-    merge = judged.view.wish("merge")
-    if merge is None or judged.view.wished_since(merge.at, "cancel"):
-        return "Nobody has asked for a merge."
-    return ""
+    view = judged.view
+    asked = view.policy.merges_by_itself or view.wish("merge") is not None
+    return "" if asked and not called_off(view) else "Nobody has asked for a merge."
 
 
 def _nothing_held(judged: Judged, wish: Wish) -> str:

@@ -68,6 +68,10 @@ class _Enqueued(Shape, frozen=True):
     """The answer to enqueue.graphql, of which nothing is used."""
 
 
+class _Dequeued(Shape, frozen=True):
+    """The answer to dequeue.graphql, of which nothing is used."""
+
+
 class Merges:
     """Merging. May be used from any thread, and repeated: what was merged already is found.
 
@@ -109,10 +113,7 @@ class Merges:
 
     def enqueue(self, repo: str, number: int, sha: str) -> str:
         """Have the merge queue land a pull request at this head; one that is in it stays there."""
-        found = self._calls.graphql(repo, "pull_id", _PullId, {"number": number})
-        if found is None:
-            raise Refused(f"There is no pull request {number} in {repo}.", 404)
-        pull = found.repository.pull_request
+        pull = self._queueable(repo, number)
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:
             return QUEUED
         try:
@@ -122,6 +123,18 @@ class Merges:
                 raise Conflicted(str(refusal), refusal.status) from refusal
             raise
         return QUEUED
+
+    def dequeue(self, repo: str, number: int) -> None:
+        """Take a pull request out of the merge queue; one that is not in it stays out."""
+        pull = self._queueable(repo, number)
+        if pull.is_in_merge_queue:
+            self._calls.graphql(repo, "dequeue", _Dequeued, {"pull": pull.id})
+
+    def _queueable(self, repo: str, number: int) -> _QueueablePull:
+        found = self._calls.graphql(repo, "pull_id", _PullId, {"number": number})
+        if found is None:
+            raise Refused(f"There is no pull request {number} in {repo}.", 404)
+        return found.repository.pull_request
 
     def _in_background(self, repo: str, number: int, sha: str, request: object) -> str:
         path, asked = f"pulls/{number}/merge-async", (repo, number, sha)

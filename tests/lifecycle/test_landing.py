@@ -14,6 +14,8 @@ from tests.lifecycle.test_wishes import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, done, wish
 
 ASKED = wish("merge", head=HEAD)
+CANCEL = wish("cancel", at=ago(5))
+ASKED_AGAIN = wish("merge", head=HEAD, at=ago(1))
 RED = check(CheckState.FAILED, "queue's", required=True, log="boom")
 OUT = Dequeued(at=ago(60), reason="manual")
 AGAIN = f"merge:{HEAD}:{OUT.at.isoformat()}"
@@ -127,6 +129,33 @@ def test_a_word_from_before_it_was_put_out_does_not_queue_it_again() -> None:
 def test_what_others_had_queued_and_was_put_out_before_our_turn_is_not_put_out_after_it() -> None:
     ours = put_out(RED, done=done(AGAIN, seconds_ago=30))
     assert decision(ours, mode=Mode.MERGE).status is Status.MERGEABLE
+
+
+def in_queue(*wishes: Any, **given: Any) -> Facts:
+    return of({**READY, "queue": True, "merge": Merge.QUEUED}, wishes=wishes, **given)
+
+
+def test_what_we_had_queued_leaves_the_queue_when_a_person_takes_the_merge_back() -> None:
+    out = do.Dequeue(key=f"dequeue:merge:{HEAD}", number=34)
+    assert out in asked(in_queue(ASKED, CANCEL, done=QUEUED))
+    assert out in asked(in_queue(CANCEL, done=QUEUED), mode=Mode.MERGE)
+    assert out not in asked(in_queue(ASKED, CANCEL))
+    assert out not in asked(in_queue(ASKED, CANCEL, ASKED_AGAIN, done=QUEUED))
+
+
+def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_word() -> None:
+    for mode in (Mode.MERGE, Mode.PROPOSE):
+        found = decision(put_out(RED, wishes=(ASKED, CANCEL)), mode=mode)
+        assert found.status is Status.MERGEABLE
+        assert [a.key for a in deeds(found) if a.key.startswith(("merge:", "tell:"))] == []
+    again = put_out(wishes=(CANCEL, ASKED_AGAIN))
+    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD)]
+
+
+def test_nothing_is_merged_by_itself_after_a_cancel() -> None:
+    assert lands(ready(CANCEL), mode=Mode.MERGE) == []
+    said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
+    assert said == {"comment:heeded:comment:cancel": "It is not merged without another word."}
 
 
 def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:

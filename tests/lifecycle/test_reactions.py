@@ -62,7 +62,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
         ),
         *("address_review", "update", "update_asked", "resolve_conflict", "tell_findings"),
         *("reply", "stand_back", "tell_people", "call", "let_go", "warn", "park", "pause", "land"),
-        *("tidy", "release", "stop", "give_back", "tell_the_end", "sum_up"),
+        *("take_back", "tidy", "release", "stop", "give_back", "tell_the_end", "sum_up"),
         *("report", "report_pull"),
     ]
 

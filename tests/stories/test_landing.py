@@ -42,6 +42,11 @@ def test_the_merge_queue_lands_it_and_what_it_puts_out_goes_back_to_its_cause(
     pull.moves_on_from(head)
     pull.ci_passes().reviewer_approves()
     eventually(lambda: pull.pull.queued, "it is queued again")
+    issue.issue.comment("/mergewright cancel", by=ALICE)
+    eventually(lambda: not pull.pull.queued, "it is taken out")
+    issue.becomes("mergeable")
+    issue.issue.comment("/mergewright merge", by=ALICE)
+    eventually(lambda: pull.pull.queued, "it is queued at a person's word")
     pull.pull.queue_merges()
     issue.becomes("merged")
     assert world.repo.git.run("show", "main:widgets.txt") == "two\n"

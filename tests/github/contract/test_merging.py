@@ -123,6 +123,18 @@ def test_only_the_judged_commit_is_queued(github: GitHub, pull: Pull) -> None:
     assert not pull.queued
 
 
+def test_what_is_taken_out_of_the_queue_is_out_however_often_that_is_asked(
+    github: GitHub, queued: Pull
+) -> None:
+    for _ in range(2):
+        github.merges.dequeue(queued.repo.full_name, queued.number)
+        assert not queued.queued
+    found = read(github, queued).pull
+    assert found.merge is Merge.CLEAN
+    assert found.dequeued is not None
+    assert found.dequeued.reason == "manual"
+
+
 def test_what_the_queue_refuses_is_a_conflict(github: GitHub, pull: Pull) -> None:
     pull.repo.protect("main", required_reviews=1, queue=True)
     with pytest.raises(Conflicted, match="approving review"):

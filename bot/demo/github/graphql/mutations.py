@@ -110,6 +110,15 @@ def _enqueue(info: GraphQLResolveInfo, input: Json) -> Json:
     return {"mergeQueueEntry": {"id": f"MQE_{pull.id}", "position": 1}}
 
 
+def _dequeue(info: GraphQLResolveInfo, input: Json) -> Json:
+    pull = _find(info, input["id"], Pull)
+    _demand(info, pull.repo, "write")
+    if not pull.queued:
+        raise Told("UNPROCESSABLE", "Pull request is not in the merge queue")
+    pull.queue_puts_out("manual", info.context.login)
+    return {"mergeQueueEntry": {"id": f"MQE_{pull.id}", "position": 1}}
+
+
 def _mark_ready(info: GraphQLResolveInfo, input: Json) -> Json:
     pull = _pull_to_change(info, input)
     pull.mark_ready(info.context.login)
@@ -159,6 +168,7 @@ MUTATIONS = {
     "addReaction": _add_reaction,
     "convertPullRequestToDraft": _mark_draft,
     "deletePullRequestReview": _drop_review,
+    "dequeuePullRequest": _dequeue,
     "enqueuePullRequest": _enqueue,
     "markPullRequestReadyForReview": _mark_ready,
     "mergePullRequest": _merge,
