@@ -32,6 +32,7 @@ _BLOCK = re.compile(
     r"(?P<head><!-- generated:(?P<name>[\w-]+) -->\n)(?P<body>.*?)(?P<foot><!-- /generated -->)",
     re.DOTALL,
 )
+_LIST = re.compile(r"\[(?P<says> +# .+)\n(?P<lines>(?:  .+\n)+)\]")
 _SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
 
 
@@ -195,11 +196,16 @@ def _usage(parameter: Any) -> str:
 def _settings() -> Iterator[tuple[str, ...]]:
     text = (Path(load.__file__).parent / "default.toml").read_text(encoding="utf-8")
     section = ""
-    for line in re.sub(r"^#(?! )", "", text, flags=re.MULTILINE).splitlines():
+    text = _LIST.sub(_on_one_line, re.sub(r"^#(?! )", "", text, flags=re.MULTILINE))
+    for line in text.splitlines():
         if line.startswith("["):
             section = re.sub(r"(projects|agent-types|agents)\..+", r"\1.NAME", line.strip("[]"))
         elif setting := _SETTING.fullmatch(line):
             yield f"`{section}.{setting['key']}`", f"`{setting['value']}`", setting["says"]
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(found['lines'].split()).rstrip(',')}]{found['says']}"
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ class Permission(Struct, frozen=True, kw_only=True):
 #: The least with which everything works. Whoever may write may read as well.
 PERMISSIONS: tuple[Permission, ...] = (
     Permission(name="actions", level="write", why="read logs of failed jobs, run flaky ones again"),
-    Permission(name="checks", level="write", why="read checks, ask for flaky ones again"),
+    Permission(name="checks", level="write", why="read checks, run flaky ones again, report"),
     Permission(name="contents", level="write", why="fetch, push branches, merge, delete branches"),
     Permission(name="issues", level="write", why="read issues, comment, react, label, close"),
     Permission(name="merge_queues", level="write", why="hear of merge queues, use them"),

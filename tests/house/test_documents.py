@@ -67,6 +67,10 @@ def test_generated_blocks_say_what_the_code_says() -> None:
     assert blocks.stale() == []
 
 
+def test_a_default_of_several_lines_is_shown_whole() -> None:
+    assert '`policy.protected-paths` | `[".github/**", "CODEOWNERS", ' in blocks.settings()
+
+
 def test_only_what_may_be_left_out_stands_in_brackets() -> None:
     assert "`mergewright setup OWNER/NAME --url URL [--agent AGENT]" in blocks.commands()
 
