@@ -8,12 +8,12 @@ from lifecycle.evidence import clock, names, short
 from lifecycle.queueing import landing_key
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
-from lifecycle.status import Merge, Reason
+from lifecycle.status import Merge, PullState, Reason
 from lifecycle.view import View, spent
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _WAITING, _QUIET, _ENDED = Talk.WAITING, Talk.QUIET, Talk.ENDED
-_CLEAN = Merge.CLEAN
+_CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
@@ -55,6 +55,13 @@ def pushes_used_up(view: View) -> Escalation | None:
 def pull_refused(view: View) -> Escalation | None:
     """The pull request could not be opened."""
     return _given_up(view, f"pull:{view.facts.branch}") if view.pull is None else None
+
+
+def ready_refused(view: View) -> Escalation | None:
+    """GitHub refused to make a draft ready that we opened as one."""
+    pull = view.pull
+    drafted = pull is not None and pull.state is _OPEN and pull.draft
+    return _given_up(view, view.ready_key) if drafted else None
 
 
 def merge_refused(view: View) -> Escalation | None:
@@ -242,6 +249,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     pushes_used_up,
     pull_refused,
     branch_refused,
+    ready_refused,
     merge_refused,
     put_out_of_queue,
     update_refused,

@@ -93,6 +93,11 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
         f"failed:pull:{BRANCH}",
         Reason.PUSH_REFUSED,
     ),
+    "a draft that could not be made ready": (
+        refused("ready:34", pulls=(pull(draft=True),)),
+        "failed:ready:34",
+        Reason.PUSH_REFUSED,
+    ),
     "a merge refused": (refused(f"merge:{HEAD}"), f"failed:merge:{HEAD}", Reason.PUSH_REFUSED),
     "a message about checks lost": (
         red(failures={f"{CI}:r1": FAILURE}),
@@ -195,6 +200,7 @@ QUIET: dict[str, Facts] = {
         f"push:{HEAD}", work=Work(base=BASE, head=NEXT)
     ),
     "a pull request refused, and there all the same": refused(f"pull:{BRANCH}"),
+    "a draft refused, and ready all the same": refused("ready:34"),
     "a merge of another head refused": refused(f"merge:{NEXT}"),
     "a lost message that does not matter any more": refused(f"{CI}:r1"),
     "a message lost to an earlier run": red(failures={f"{CI}:r0": FAILURE}),
@@ -371,7 +377,8 @@ def test_the_sentence_carries_its_evidence(given: Facts, why: str) -> None:
 def test_the_causes_are_weighed_in_this_order() -> None:
     assert [row.__name__ for row in ESCALATIONS] == [
         *("question", "paths_held", "push_refused", "pushes_used_up"),
-        *("pull_refused", "branch_refused", "merge_refused", "put_out_of_queue", "update_refused"),
+        *("pull_refused", "branch_refused", "ready_refused", "merge_refused"),
+        *("put_out_of_queue", "update_refused"),
         *("message_lost", "repairs_exhausted", "repair_in_vain", "red_on_base", "checks_held"),
         *(
             "rounds_exhausted",
