@@ -24,9 +24,9 @@ class GitHub:
 
     `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` bounds
     connecting, sending, the wait for an answer, and the answer's body, each. Two changes of one
-    installation are `mutation_seconds` apart: the later one waits that long, no method waits longer
-    or repeats what it asked. `redact` takes secrets out of what is sent. All may be called from any
-    thread.
+    installation are `mutation_seconds` apart: a later one waits for its turn, for at most twice as
+    long, and no method repeats what it asked. `redact` takes secrets out of what is sent. All may
+    be called from any thread.
     """
 
     def __init__(
