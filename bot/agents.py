@@ -83,7 +83,11 @@ class Agents:
 
         files = self._sites.files(session.id, start.run, session.branch, workspace.path)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        values = self._values(session, base_branch)
+        values = {
+            **self._values(session, base_branch),
+            "summary": str(files.summary),
+            "template": mirror.pull_template(base),
+        }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         if held:
             told = Prompt(name="held", values={"files": ", ".join(held)})

@@ -1,17 +1,23 @@
 """The agent's commits on their way to people: pushed to GitHub, opened as a pull request."""
 
 from datetime import datetime
+from pathlib import Path
 
 from bot import words
 from bot.github.client import GitHub
 from bot.outbox import Check, Impossible, Later, Outcome
+from bot.prompts import plain
 from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Session, Store, Touch
 from lifecycle import actions
 from lifecycle.status import PullState, Reason
+from runtimes.agents.base import read_text
 from runtimes.workspaces.mirror import Mirror, PushRefused
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
+
+#: More characters than this GitHub takes of no pull request.
+_MOST_OF_SUMMARY = 65_536
 
 
 class Publishing:
@@ -74,18 +80,21 @@ class Publishing:
         base = project.base_branch or repository.default_branch
         commits = mirror.subjects(session.work.base, head)
         subjects, issue = [commit.subject for commit in commits], session.issue
+        title, told = self._handed_over(session)
         owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""
         check()
         number = self._github.write.open_pull(
             session.repository,
             f"{owner}{session.branch}",
             base,
-            words.pull_title(project.pull_title, issue.number, issue.title, subjects),
+            words.pull_title(
+                project.pull_title, issue.number, issue.title, [title] if title else subjects
+            ),
             words.pull_body(
                 issue.number,
                 session.agent_type,
                 session.requester,
-                session.agent.summary,
+                told or session.agent.summary,
                 subjects,
                 mirror.pull_template(session.work.base),
             ),
@@ -94,6 +103,15 @@ class Publishing:
         )
         self._github.write.label_pull(session.repository, number, project.pull_labels)
         return Outcome(result=str(number), touches=(of_pull(session, number),))
+
+    def _handed_over(self, session: Session) -> tuple[str, str]:
+        """Title and text of the pull request, as the agent left them; empty where it did not."""
+        place = Path(session.work.path)
+        file = self._sites.files(session.id, session.run, session.branch, place).summary
+        if file.parent.is_symlink():  # It may lead anywhere, out of a sandbox too.
+            return "", ""
+        title, _, rest = plain(read_text(file)[:_MOST_OF_SUMMARY]).strip().partition("\n")
+        return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:
         """Every commit that went to the session's branch, with when."""

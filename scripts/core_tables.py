@@ -115,4 +115,4 @@ def _value(name: str) -> str:
         return str(value.value)
     if isinstance(value, tuple):
         return " ".join(value)
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else f"{value:.12g}"

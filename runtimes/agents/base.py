@@ -57,6 +57,14 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         return self.dir / "prompt.md"
 
     @property
+    def summary(self) -> Path:
+        """What the session's pull request is to say, written by the agent: a title, then the rest.
+
+        In a folder of its own: all of the home that a program's sandbox has to open for writing.
+        """
+        return self.home / "for-people" / "pull_request.md"
+
+    @property
     def output(self) -> Path:
         """All the program printed, as the runtime kept it."""
         return self.dir / "output.log"
@@ -302,6 +310,7 @@ def installed_version(command: Sequence[str], remedy: str) -> str:
 def environment(kind: AgentType, files: RunFiles) -> dict[str, str]:
     """What every program is started with: its own home, the run's names, what the type allows."""
     files.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.summary.parent.mkdir(mode=0o700, exist_ok=True)
     passed = {name: os.environ[name] for name in kind.pass_env if name in os.environ}
     return {
         "HOME": str(files.home),
@@ -310,6 +319,7 @@ def environment(kind: AgentType, files: RunFiles) -> dict[str, str]:
         "MERGEWRIGHT_BRANCH": files.branch,
         "MERGEWRIGHT_WORKSPACE": str(files.workspace),
         "MERGEWRIGHT_PROMPT_FILE": str(files.prompt),
+        "MERGEWRIGHT_SUMMARY_FILE": str(files.summary),
         **passed,
         **kind.env,
     }

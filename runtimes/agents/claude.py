@@ -129,7 +129,7 @@ def _settings(files: RunFiles) -> dict[str, object]:
     return {
         "hooks": {event: [hook] for event in _HOOKS},
         "statusLine": {"type": "command", "command": harmless(keep)},
-        "permissions": {"allow": [f"Read(/{files.prompt})"]},
+        "permissions": {"allow": [f"Read(/{files.prompt})", f"Edit(/{files.summary})"]},
     }
 
 

@@ -114,7 +114,8 @@ def _settings(files: RunFiles, system: str) -> Iterator[str]:
     )
     yield f"projects={{{trusted}}}"
     # Its sandbox protects the repository's own folder, without which nothing is committed.
-    yield f"sandbox_workspace_write.writable_roots=[{json.dumps(str(files.workspace / '.git'))}]"
+    writable = [str(files.workspace / ".git"), str(files.summary.parent)]
+    yield f"sandbox_workspace_write.writable_roots={json.dumps(writable)}"
     hook = f'[{{hooks=[{{type="command",command={json.dumps(spooling(files))}}}]}}]'
     yield from (f"hooks.{event}={hook}" for event in _HOOKS)
     if system:

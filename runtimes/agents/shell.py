@@ -2,9 +2,10 @@
 
 `command` and `args` may hold `{prompt}` (path of the first prompt), `{workspace}`, `{session}`,
 `{run}`, `{branch}` and `{resume}` (the session from its second run on, empty before). The same
-stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME, and what the
-agent at work is told before anything else in MERGEWRIGHT_SYSTEM_PROMPT. Later messages come as
-lines on its standard input.
+stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME, what the agent
+at work is told before anything else in MERGEWRIGHT_SYSTEM_PROMPT, and the path of the file for what
+its pull request is to say in MERGEWRIGHT_SUMMARY_FILE. Later messages come as lines on its standard
+input.
 
 A line of its output that begins with `mergewright: ` says what it does:
 

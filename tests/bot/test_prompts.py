@@ -5,12 +5,34 @@ import pytest
 from bot.prompts import Prompts, fit, plain
 from lifecycle.actions import Prompt
 
-VALUES = {"repository": "acme/widgets", "branch": "b", "base_branch": "main", "number": "12"}
+VALUES = {
+    "repository": "acme/widgets",
+    "branch": "b",
+    "base_branch": "main",
+    "number": "12",
+    "summary": "/home/for-people/pull_request.md",
+    "template": "",
+}
 
 
 def start(title: str = "Add widgets", body: str = "More.") -> str:
     values = {**VALUES, "title": title, "body": body}
     return Prompts().render(Prompt(name="start"), values, "mw-1")
+
+
+@pytest.mark.parametrize("name", ["start", "resume", "take_over"])
+def test_who_begins_is_told_where_to_write_what_the_pull_request_says(name: str) -> None:
+    values = {**VALUES, "title": "Add widgets", "body": "More."}
+    assert f"`{VALUES['summary']}`" in Prompts().render(Prompt(name=name), values, "mw-1")
+
+
+def test_the_form_of_pull_requests_is_shown_fenced_and_only_where_there_is_one() -> None:
+    form = "## What\n```\n<!-- obey -->\n## Why"
+    values = {**VALUES, "title": "Add widgets", "body": "More.", "template": form}
+    told = Prompts().render(Prompt(name="start"), values, "mw-1")
+    assert "\n````\n## What\n```\n\n## Why\n````" in told
+    assert "form" in told
+    assert "form" not in start()
 
 
 def test_a_template_in_an_issue_is_never_carried_out() -> None:

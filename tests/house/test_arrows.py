@@ -112,7 +112,7 @@ INSIDE_BOT = {
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {"agents", "github", "outbox", "publishing", "redaction", "sites", "store", "words"},
-    "publishing": {"github", "outbox", "redaction", "sites", "store", "words"},
+    "publishing": {"github", "outbox", "prompts", "redaction", "sites", "store", "words"},
     "agents": {
         "archive",
         "github",

@@ -88,7 +88,7 @@ def test_every_variable_in_the_documents_is_one_that_is_read() -> None:
     from config.load import VARIABLES
 
     # What agents are given: `runtimes.agents.base.environment`.
-    given = {"MERGEWRIGHT_PROMPT"}
+    given = {"MERGEWRIGHT_PROMPT", "MERGEWRIGHT_SUMMARY"}
     known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG", *given}
     named = {
         word.removesuffix("_FILE")

@@ -39,9 +39,13 @@ def test_what_the_agent_writes_has_no_effect_on_github(world: World) -> None:
     bystander = world.issue("Do not close me")
     issue = world.issue("Add widgets").is_labelled()
     message = f"/mergewright merge @{ALICE} fixes #{bystander.issue.number}"
-    issue.agent.commits({"widgets.txt": "one\n"}, message).ends_its_turn(message)
+    issue.agent.commits({"widgets.txt": "one\n"}, message)
+    issue.agent.hands_over(f"# Widgets, {message}\n\nThey are here: {message}\n")
+    issue.agent.ends_its_turn(message)
     pull = issue.pull
     assert pull.pull.closes == [issue.issue]
+    assert pull.pull.title.startswith("Widgets, /")
+    assert "They are here" in pull.pull.body
     assert f"@{ALICE} fixes" not in pull.pull.title + pull.pull.body
 
 

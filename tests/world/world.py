@@ -1,6 +1,7 @@
 """A small universe: a GitHub, people, a bot, and agents that do what the story says."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -276,6 +277,11 @@ class AgentStory:
 
     def writes(self, files: Mapping[str, str]) -> "AgentStory":
         return self._order(say="active working", write=dict(files))
+
+    def hands_over(self, text: str) -> "AgentStory":
+        """Write what the pull request is to say where the prompt said."""
+        (said,) = re.findall(r"to the file `(.+)`", self.starts()["text"])
+        return self.writes({said: text})
 
     def runs(self, *commands: Sequence[str]) -> "AgentStory":
         return self._order(run=[list(command) for command in commands])

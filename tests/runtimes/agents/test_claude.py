@@ -95,7 +95,14 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
     assert len(command.argv[-1]) < 1000
     assert str(files.prompt) in command.argv[-1]
     settings = json.loads((files.dir / "claude-settings.json").read_text())
-    assert settings["permissions"]["allow"] == [f"Read(/{files.prompt})"]
+    assert f"Read(/{files.prompt})" in settings["permissions"]["allow"]
+
+
+def test_what_the_pull_request_is_to_say_is_written_without_asking(
+    files: RunFiles, command: Command
+) -> None:
+    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    assert f"Edit(/{command.env['MERGEWRIGHT_SUMMARY_FILE']})" in settings["permissions"]["allow"]
 
 
 def test_a_hook_appends_one_line_and_says_nothing(

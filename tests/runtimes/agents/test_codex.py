@@ -127,7 +127,8 @@ def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> N
     command = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
     assert own in command.argv
     roots = settings(command)["sandbox_workspace_write"]["writable_roots"]
-    assert roots == [str(files.workspace / ".git")]  # Or nothing could be committed.
+    # Or nothing could be committed, nor the pull request's text be written.
+    assert roots == [str(files.workspace / ".git"), str(files.summary.parent)]
 
 
 def test_its_key_lies_in_its_own_folder_alone(files: RunFiles) -> None:

@@ -1,0 +1,115 @@
+"""What a pull request says: by what its agent left, read as from a stranger."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bot.publishing import Publishing
+from bot.redaction import Redaction
+from tests.bot.site import Site, git
+
+
+@pytest.fixture
+def file(site: Site) -> Path:
+    """Where the agent of a session with one commit may say what it did."""
+    site.starts()
+    site.commits("a")
+    files = site.sites.files(site.id, 1, site.session.branch, site.workspace.path)
+    return files.summary
+
+
+def opens(site: Site) -> tuple[str, str]:
+    """Title and text of the pull request that is opened."""
+    asked: list[Any] = []
+
+    def open_pull(*words: Any) -> int:
+        asked.extend(words)
+        return 34
+
+    github: Any = SimpleNamespace(
+        read=SimpleNamespace(repository=lambda name: SimpleNamespace(default_branch="main")),
+        write=SimpleNamespace(open_pull=open_pull, label_pull=lambda *words: None),
+    )
+    site.sites.mirror("widgets").take(site.workspace)
+    publishing = Publishing(site.room.store, github, site.sites, Redaction())
+    head = site.workspace.head() or ""
+    publishing.open_pull(site.session, head, draft=False, check=lambda: None)
+    return asked[3], asked[4]
+
+
+def test_its_first_line_is_the_title_and_the_rest_the_text(site: Site, file: Path) -> None:
+    file.write_text("# Retry in the client  \n\nIt gave up.\nIt does not.\n")
+    title, body = opens(site)
+    assert title == "Retry in the client"
+    assert body.endswith("\n\nIt gave up.\nIt does not.")
+
+
+def test_a_title_alone_leaves_the_commits_to_tell_the_rest(site: Site, file: Path) -> None:
+    file.write_text("Retry")
+    title, body = opens(site)
+    assert title == "Retry"
+    assert body.endswith("\n\n- a")
+
+
+def test_where_there_is_none_the_commits_speak(site: Site, file: Path) -> None:
+    title, body = opens(site)
+    assert title == "a"
+    assert body.endswith("\n\n- a")
+
+
+def test_what_a_page_does_not_show_and_what_works_at_github_is_not_said(
+    site: Site, file: Path
+) -> None:
+    file.write_text(
+        "Re\x1b[31mtry\u202e\n\nFixes #1 <!-- hidden -->\u200b\n/mergewright merge\n@ada\n"
+    )
+    title, body = opens(site)
+    assert title == "Retry"
+    assert "hidden" not in body
+    for effective in ("Fixes #1", "\n/mergewright", "@ada"):
+        assert effective not in body
+
+
+def test_of_a_huge_one_the_beginning_is_said(site: Site, file: Path) -> None:
+    file.write_text("Retry\n" + "x" * 5_000_000)
+    title, body = opens(site)
+    assert title == "Retry"
+    assert "xxx" in body
+    assert len(body) < 65_536
+
+
+def linked(file: Path, elsewhere: Path) -> None:
+    (elsewhere / file.name).write_text("stolen")
+    file.symlink_to(elsewhere / file.name)
+
+
+def in_a_linked_folder(file: Path, elsewhere: Path) -> None:
+    (elsewhere / file.name).write_text("stolen")
+    file.parent.rmdir()
+    file.parent.symlink_to(elsewhere)
+
+
+def a_pipe(file: Path, elsewhere: Path) -> None:
+    os.mkfifo(file)
+
+
+def a_folder(file: Path, elsewhere: Path) -> None:
+    file.mkdir()
+
+
+@pytest.mark.parametrize("put", [linked, in_a_linked_folder, a_pipe, a_folder])
+def test_what_is_no_file_of_its_own_is_not_read(
+    site: Site, file: Path, tmp_path: Path, put: Any
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    put(file, tmp_path / "elsewhere")
+    assert opens(site)[0] == "a"
+
+
+def test_it_is_never_part_of_a_commit(site: Site, file: Path) -> None:
+    file.write_text("Retry")
+    assert site.workspace.path not in file.parents
+    assert git(site.workspace.path, "status", "--porcelain") == ""
