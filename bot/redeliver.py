@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure
+from bot.github.errors import GitHubFailure, Refused
+from bot.github.hook import Attempt
 from bot.store import Store
 
 log = logging.getLogger(__name__)
@@ -38,9 +39,17 @@ class Redeliver:
             lost = {one.guid: one for one in self._github.hook.lost(since)}
             for guid in lost.keys() - self._store.kept_deliveries(lost):
                 if lost[guid].delivered_at < until:
-                    self._github.hook.redeliver(lost[guid])
-                    log.info("delivery %s was lost: asked for once more", guid)
+                    self._again(lost[guid])
         except GitHubFailure as failure:
             log.warning("lost deliveries not asked for: %s", failure)
             return
         self._store.set_mark(_MARK, until)
+
+    def _again(self, attempt: Attempt) -> None:
+        """Ask for one. What GitHub has no more must not keep the others from being asked for."""
+        try:
+            self._github.hook.redeliver(attempt)
+        except Refused as refusal:
+            log.warning("delivery %s was lost for good: %s", attempt.guid, refusal)
+        else:
+            log.info("delivery %s was lost: asked for once more", attempt.guid)

@@ -100,6 +100,15 @@ def test_an_outage_of_github_leaves_it_to_the_next_time(house: House) -> None:
     assert house.sent_again() == lost
 
 
+def test_one_that_github_has_no_more_costs_itself_alone(house: House) -> None:
+    lost = house.loses(3)
+    house.github.fail_next("POST", "attempts", status=422)
+    house.redeliver.ask()
+    assert len(house.sent_again()) == 2
+    house.redeliver.ask()
+    assert set(house.sent_again()) < set(lost), "nor is it asked for without an end"
+
+
 def test_what_is_older_than_github_keeps_it_is_not_asked_for(house: House) -> None:
     house.loses()
     house.ahead = timedelta(days=4)
