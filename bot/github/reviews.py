@@ -1,6 +1,6 @@
 """Answers in review threads. Those of one round are one review: people hear of them once."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from msgspec import Raw
@@ -81,12 +81,26 @@ class Reviews:
             for thread, mine in left.items():  # GitHub makes a review of one by itself.
                 self._reply(repo, thread, signed(body, mine), None)
         elif left:
-            review, begun = self._begin(repo, number, left.values())
-            for thread, mine in left.items():
-                if not _said(begun, mine):
-                    self._reply(repo, thread, signed(body, mine), review)
-            self._calls.graphql(repo, "review_submit", Raw, {"review": review})
+            self._together(repo, number, left, body)
         return len(left)
+
+    def _together(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
+        """Answer in several threads by one review. One that was deleted costs itself alone."""
+        review, begun = self._begin(repo, number, left.values())
+        gone: list[Refused] = []
+        for thread, mine in left.items():
+            if _said(begun, mine):
+                continue
+            try:
+                self._reply(repo, thread, signed(body, mine), review)
+            except Refused as refusal:
+                if refusal.status != 404:
+                    raise
+                gone.append(refusal)
+        if len(gone) == len(left):
+            self._calls.graphql(repo, "review_drop", Raw, {"review": review})
+            raise gone[0]
+        self._calls.graphql(repo, "review_submit", Raw, {"review": review})
 
     def resolve(self, repo: str, threads: Iterable[str]) -> None:
         """Settle review threads; one that is settled stays so."""

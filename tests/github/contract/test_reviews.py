@@ -116,6 +116,15 @@ def test_a_thread_that_is_gone_cannot_be_answered(github: GitHub, asked: Pull) -
     assert refusal.value.status == 404
 
 
+def test_a_thread_that_is_gone_costs_itself_alone(github: GitHub, asked: Pull) -> None:
+    (first, second) = [thread.node_id for thread in asked.threads]
+    answers(github, asked, first, "PRRT_gone", second)
+    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    with pytest.raises(Refused):
+        answers(github, asked, "PRRT_gone", "PRRT_too")
+    assert asked.pending == {}
+
+
 def test_a_review_goes_to_its_own_pull_request(
     github: GitHub, asked: Pull, repo: Repository
 ) -> None:
