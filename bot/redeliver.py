@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 _KEPT = timedelta(days=3)
 #: What is younger may still be under way.
 _UNDER_WAY = timedelta(minutes=1)
+#: What GitHub answers where it keeps a delivery no longer.
+_NO_MORE = (404, 422)
 _MARK = "deliveries"
 
 
@@ -50,6 +52,8 @@ class Redeliver:
         try:
             self._github.hook.redeliver(attempt)
         except Refused as refusal:
+            if refusal.status not in _NO_MORE:
+                raise
             log.warning("delivery %s was lost for good: %s", attempt.guid, refusal)
         else:
             log.info("delivery %s was lost: asked for once more", attempt.guid)
