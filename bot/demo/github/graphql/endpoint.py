@@ -1,13 +1,16 @@
 """GraphQL over HTTP: parse, price, execute, and answer with GitHub's errors."""
 
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 from graphql import (
+    DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     GraphQLError,
     GraphQLResolveInfo,
+    GraphQLSchema,
     OperationDefinitionNode,
     build_schema,
     execute_sync,
@@ -36,8 +39,7 @@ class GraphQL:
     def __init__(self, world: World, traffic: Traffic) -> None:
         self.world = world
         self.traffic = traffic
-        text = files("bot.demo.github.graphql").joinpath("schema.graphql").read_text()
-        self._schema = build_schema(text)
+        self._schema = _schema()
 
     def answer(self, request: Request) -> tuple[Answer, str]:
         """Answer one request, and name the top fields of what it asked."""
@@ -69,11 +71,8 @@ class GraphQL:
     def _run(self, request: Request) -> tuple[Json, str, int]:
         given = request.json
         variables = given.get("variables") or {}
-        try:
-            document = parse(given.get("query") or "")
-        except GraphQLError as error:
-            return {"errors": [_error(error)]}, "", 1
-        if wrong := validate(self._schema, document):
+        document, wrong = _read(given.get("query") or "")
+        if wrong:
             return {"errors": [_error(error) for error in wrong]}, "", 1
         chosen = next(
             part for part in document.definitions if isinstance(part, OperationDefinitionNode)
@@ -139,6 +138,21 @@ class GraphQL:
             "rateLimit": limits,
             **MUTATIONS,
         }
+
+
+@cache
+def _schema() -> GraphQLSchema:
+    return build_schema(files("bot.demo.github.graphql").joinpath("schema.graphql").read_text())
+
+
+@lru_cache(maxsize=256)
+def _read(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
+    """A document and what is wrong with it. The same ones are asked again and again."""
+    try:
+        document = parse(query)
+    except GraphQLError as error:
+        return DocumentNode(definitions=()), [error]
+    return document, validate(_schema(), document)
 
 
 def _named(operation: OperationDefinitionNode) -> str:
