@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,6 +16,9 @@ from lifecycle.policy import AutoMerge, Mode, Policy
 #: Where the file is, on the default branch.
 PATH: Final = ".github/mergewright.toml"
 _ORDERS: Final = ([*Mode], [*AutoMerge])  #: Each from the narrowest to the widest.
+#: A file is read up to so many characters, and so much that is wrong with it is told.
+_MOST, _MOST_PROBLEMS = 50_000, 50
+_DAY: Final = 86_400  #: The longest wait, in seconds; far longer ones have no date.
 
 
 class RepositoryFile(Table, frozen=True, kw_only=True):
@@ -97,16 +101,23 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "protected_paths": _any,  # Those of the server stay protected with them.
 }
 
+_WAITS: Final = ("settle_seconds", "review_debounce_seconds")
+
 
 def narrowed(text: str, server: Policy) -> Policy:
     """The server's policy with what the file says. Raises `RepositoryError`."""
+    if len(text) > _MOST:
+        raise RepositoryError([Problem(1, f"it has more than {_MOST:,} characters")])
     try:
         document = tomllib.loads(text)
+    except RecursionError:
+        raise RepositoryError([Problem(1, "it is nested too deeply")]) from None
     except ValueError as error:
         found = re.search(r"line (\d+)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
         raise RepositoryError([Problem(line, str(error))]) from None
-    problems = [_placed(text, says) for says in misfits(document, RepositoryFile, "")]
+    found_wrong = islice(misfits(document, RepositoryFile, ""), _MOST_PROBLEMS)
+    problems = [_placed(text, says) for says in found_wrong]
     if problems:
         raise RepositoryError(problems)
     said = msgspec.convert(document, RepositoryFile).policy
@@ -128,6 +139,8 @@ def _widenings(said: Policy, given: list[str], server: Policy) -> Iterator[str]:
             yield f"policy.{where}: only the server's configuration says this"
         elif isinstance(value, int | float) and value < 0:
             yield f"policy.{where} = {value}: expected 0 or more"
+        elif name in _WAITS and value > max(_DAY, most):
+            yield f"policy.{where} = {value}: expected at most {_DAY}, a day"
         elif not MAY_SET[name](value, most):
             yield f"policy.{where} = {_shown(value)}: the server allows no more than {_shown(most)}"
 

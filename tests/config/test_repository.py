@@ -89,3 +89,26 @@ def test_what_a_repository_may_set_is_part_of_the_policy() -> None:
 def test_all_that_is_wrong_is_told_at_once() -> None:
     text = "[policy]\nci-repairs = 9\nsession-usd = 9\n"
     assert [problem.line for problem in problems(text)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"[policy]\nx = {'[' * 5000}\n", "it is nested too deeply"),
+        (f"[policy]\nx = {'{a=' * 5000}\n", "it is nested too deeply"),
+        ("# " + "x" * 100_000, "it has more than 50,000 characters"),
+    ],
+)
+def test_a_file_made_to_hang_or_break_the_bot_is_only_wrong(text: str, says: str) -> None:
+    assert problems(text) == [Problem(1, says)]
+
+
+def test_of_a_flood_of_what_is_wrong_the_beginning_is_told() -> None:
+    assert len(problems("\n".join(f"k{number} = 1" for number in range(4000)))) == 50
+
+
+@pytest.mark.parametrize("name", ["settle-seconds", "review-debounce-seconds"])
+def test_a_repository_may_wait_no_longer_than_a_day(name: str) -> None:
+    (problem,) = problems(f"[policy]\n{name} = 1e300\n")
+    assert problem == Problem(2, f"policy.{name} = 1e+300: expected at most 86400, a day")
+    assert narrowed(f"[policy]\n{name} = 86400\n", SERVER) != SERVER
