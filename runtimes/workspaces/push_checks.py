@@ -37,9 +37,10 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
     """Whether what a push makes public, every commit of it, has something that must not be."""
-    # Of a merge what was changed by hand; what came with it is told by its own commits.
-    show = ("log", "--patch", "--remerge-diff", "--no-ext-diff", "--no-textconv", "--format=raw")
-    return finds(git(mirror.path, *show, head, "--not", "--branches", "--"))
+    # Of a merge what was changed by hand; what came with it is told by its own commits. What git
+    # takes for no text is looked through all the same.
+    show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
+    return finds(git(mirror.path, *show, "--format=raw", head, "--not", "--branches", "--"))
 
 
 def _differing(mirror: Mirror, one: str, other: str, specs: list[str]) -> set[str]:

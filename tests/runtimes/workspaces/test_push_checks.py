@@ -58,6 +58,33 @@ def test_a_folder_that_became_a_link_is_found(
     assert found(mirror, base, mirror.take(worktree)) == [".claude"]
 
 
+@pytest.mark.parametrize(
+    "name", ['.github/"workflows"/a b.yml', ".github/new\nline.yml", ".github/ä.yml", ".github"]
+)
+def test_a_name_made_to_be_overlooked_is_found(
+    worktree: Worktree, mirror: Mirror, git: Git, base: str, name: str
+) -> None:
+    (worktree.path / name).parent.mkdir(parents=True, exist_ok=True)
+    git.commit(worktree.path, name, "x\n")
+    git.commit(worktree.path, "a", "1")
+    assert found(mirror, base, mirror.take(worktree)) == [name]
+
+
+def test_a_file_that_was_moved_away_or_made_a_repository_of_its_own_is_found(
+    worktree: Worktree, mirror: Mirror, git: Git, base: str
+) -> None:
+    (worktree.path / ".github/workflows").mkdir(parents=True)
+    git.commit(worktree.path, ".github/workflows/ci.yml", "x\n")
+    there = mirror.take(worktree)
+    git(worktree.path, "mv", ".github", "hidden")
+    git(worktree.path, "commit", "--quiet", "-m", "Move")
+    moved = mirror.take(worktree)
+    assert touched(mirror, there, "", moved, PROTECTED_PATHS) == [".github/workflows/ci.yml"]
+    git(worktree.path, "update-index", "--add", "--cacheinfo", f"160000,{there},.github")
+    git(worktree.path, "commit", "--quiet", "-m", "Nest")
+    assert ".github" in found(mirror, base, mirror.take(worktree))
+
+
 def test_what_github_has_on_the_branch_already_is_not_asked_for_again(
     worktree: Worktree, mirror: Mirror, git: Git, base: str
 ) -> None:
@@ -111,7 +138,12 @@ def secret(text: str) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
-    [("a", "key: hunter2\n", "Add"), ("hunter2", "x\n", "Add"), ("a", "x\n", "Use hunter2")],
+    [
+        ("a", "key: hunter2\n", "Add"),
+        ("a.db", "\0 hunter2 \0", "Add"),
+        ("hunter2", "x\n", "Add"),
+        ("a", "x\n", "Use hunter2"),
+    ],
 )
 def test_a_secret_is_found_in_any_commit_that_a_push_makes_public(
     worktree: Worktree, mirror: Mirror, git: Git, name: str, text: str, message: str
