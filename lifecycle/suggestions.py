@@ -4,8 +4,9 @@ import re
 
 from lifecycle.facts import Thread
 
+# One that is never closed goes on to the end of the text, as on the page.
 _SUGGESTION = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})suggestion[^\n]*\n(?P<lines>.*?)^(?P=fence)[`~ \t]*$",
+    r"^(?P<fence>`{3,}|~{3,})suggestion[^\n]*\n(?P<lines>.*?)(?:^(?P=fence)[`~ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -1,5 +1,6 @@
 """A suggestion in a review is told as a patch that git takes."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -67,3 +68,9 @@ def test_what_is_said_around_it_stays() -> None:
 def test_what_cannot_be_placed_stays_as_it_is(thread: Thread) -> None:
     body = "```suggestion\n4\n```"
     assert as_patches(body, thread) == body
+
+
+def test_a_flood_of_suggestions_that_never_end_costs_little() -> None:
+    body = "```suggestion\n" * 4000
+    patch = re.compile("```diff\n")
+    assert len(patch.findall(as_patches(body, THREAD))) == 1
