@@ -15,7 +15,7 @@ def publish(judged: Judged) -> Iterator[do.Action]:
     facts, policy = judged.view.facts, judged.view.policy
     head = facts.work.head
     if judged.view.pushes_full is None:
-        protected = () if allowed(facts.wishes, head) else policy.protected_paths
+        protected = () if allowed(facts, head) else policy.protected_paths
         yield do.Publish(key=f"push:{head}", head=head, protected=protected)
 
 

@@ -4,7 +4,6 @@ A restore begins a new run in which nothing that an earlier run was told or did 
 what was done on GitHub stays done. A retry forgives what was given up.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -21,9 +20,19 @@ RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED,
 RESTORES: Final = ("restore", "start")
 
 
-def allowed(wishes: Sequence[Wish], head: str) -> bool:
+def allowed(facts: Facts, head: str) -> bool:
     """Whether a person lets this commit out, whatever it changes."""
-    return any(wish.kind == "allow" and head.startswith(wish.text) for wish in wishes)
+    return any(wish.kind == "allow" and names(facts, wish, head) for wish in facts.wishes)
+
+
+def names(facts: Facts, wish: Wish, head: str) -> bool:
+    """Whether it is this commit that is named, and no other that was to be pushed.
+
+    A commit can be made to begin as another one does, which a person had looked at.
+    """
+    pushes = (key for key in (*facts.done, *facts.failures) if key.startswith("push:"))
+    others = {key.removeprefix("push:") for key in pushes} - {head}
+    return head.startswith(wish.text) and not any(one.startswith(wish.text) for one in others)
 
 
 def this_life(facts: Facts) -> Facts:
@@ -62,7 +71,7 @@ def _let_out(facts: Facts) -> Facts:
     held = facts.failures.get(f"push:{head}")
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
         return facts
-    if not allowed(facts.wishes, head):
+    if not allowed(facts, head):
         return facts
     others = {key: failed for key, failed in facts.failures.items() if failed is not held}
     return replace(facts, failures=others)

@@ -15,7 +15,7 @@ from lifecycle.budgets import left, raised
 from lifecycle.evidence import short
 from lifecycle.facts import Facts, Wish
 from lifecycle.judging import judge
-from lifecycle.lives import RESTORABLE, RESTORES
+from lifecycle.lives import RESTORABLE, RESTORES, names
 from lifecycle.messages import Answer, Judged
 from lifecycle.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.queueing import called_off
@@ -101,7 +101,11 @@ def _nothing_held(judged: Judged, wish: Wish) -> str:
     head = judged.view.facts.work.head
     if judged.reason is not Reason.PROTECTED_PATHS:
         return "No commit is held."
-    return "" if head.startswith(wish.text) else f"The commit that is held is `{short(head)}`."
+    if not head.startswith(wish.text):
+        return f"The commit that is held is `{short(head)}`."
+    if not names(judged.view.facts, wish, head):
+        return f"Another commit begins like that too: the one that is held is `{head}`."
+    return ""
 
 
 class Wishing(NamedTuple):

@@ -70,6 +70,24 @@ def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
     assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=Policy().protected_paths)
 
 
+@pytest.mark.parametrize("pushed", [True, False])
+def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: bool) -> None:
+    looked_at = f"push:{NEXT[:7]}{'0' * 33}"
+    earlier = wish("allow", at=ago(90), text=NEXT[:7])
+    given = replace(held(earlier), done={**held().done, **done("comment:heeded:comment:allow")})
+    if pushed:
+        given = replace(given, done={**given.done, **done(looked_at)})
+    else:
+        given = replace(given, failures={**given.failures, looked_at: HELD})
+    assert pushes(given) == []
+    again = replace(given, wishes=(replace(earlier, key="comment:again"),))
+    assert pushes(again) == []
+    said = f"Another commit begins like that too: the one that is held is `{NEXT}`."
+    assert answers(decision(again)) == {"comment:wish:comment:again": said}
+    full = replace(given, wishes=(wish("allow", at=ago(30), text=NEXT),))
+    assert [push.protected for push in pushes(full)] == [()]
+
+
 def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:
     said = answers(decision(published(wishes=(wish("allow", text=NEXT[:7]),))))
     assert said == {"comment:wish:comment:allow": "No commit is held."}
