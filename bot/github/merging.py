@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused, TryLater
@@ -64,14 +64,6 @@ class _PullId(Shape, frozen=True):
     repository: _Repository
 
 
-class _Enqueued(Shape, frozen=True):
-    """The answer to enqueue.graphql, of which nothing is used."""
-
-
-class _Dequeued(Shape, frozen=True):
-    """The answer to dequeue.graphql, of which nothing is used."""
-
-
 class Merges:
     """Merging. May be used from any thread, and repeated: what was merged already is found.
 
@@ -117,7 +109,7 @@ class Merges:
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:
             return QUEUED
         try:
-            self._calls.graphql(repo, "enqueue", _Enqueued, {"pull": pull.id, "head": sha})
+            self._calls.graphql(repo, "enqueue", Raw, {"pull": pull.id, "head": sha})
         except Refused as refusal:
             if refusal.status == 422:
                 raise Conflicted(str(refusal), refusal.status) from refusal
@@ -128,7 +120,7 @@ class Merges:
         """Take a pull request out of the merge queue; one that is not in it stays out."""
         pull = self._queueable(repo, number)
         if pull.is_in_merge_queue:
-            self._calls.graphql(repo, "dequeue", _Dequeued, {"pull": pull.id})
+            self._calls.graphql(repo, "dequeue", Raw, {"pull": pull.id})
 
     def _queueable(self, repo: str, number: int) -> _QueueablePull:
         found = self._calls.graphql(repo, "pull_id", _PullId, {"number": number})
