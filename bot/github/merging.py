@@ -1,6 +1,7 @@
 """Having a pull request merged: at once, in the background, or by GitHub's merge queue."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from msgspec import Raw, Struct
 
@@ -11,10 +12,21 @@ from lifecycle.policy import MergeMethod
 
 #: What merging answers when the pull request is not (any more) what was judged.
 _NOT_MERGEABLE = {400, 405, 409}
-#: How soon a merge in the background is asked about again.
-_POLL = timedelta(seconds=1)
+#: How soon a merge in the background is asked about again: less often the longer it takes.
+_FIRST_POLL, _LAST_POLL = timedelta(seconds=1), timedelta(minutes=1)
 #: What a merge came to that GitHub's queue carries out.
 QUEUED = "queued"
+
+
+#: What a merge is known by: the repository, the number and the judged commit.
+_Asked = tuple[str, int, str]
+
+
+class _Ticket(NamedTuple):
+    """A merge under way in the background."""
+
+    since: datetime  #: When we asked for it first.
+    uuid: str = ""  #: Empty: a restart forgot it.
 
 
 class _Details(Struct, frozen=True):
@@ -75,7 +87,7 @@ class Merges:
         self._calls = calls
         #: Merges under way in the background, by what was asked for. One that a restart forgets is
         #: asked for again, and is then the same one.
-        self._tickets: dict[tuple[str, int, str], str] = {}
+        self._tickets: dict[_Asked, _Ticket] = {}
 
     def merge(
         self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
@@ -94,8 +106,6 @@ class Merges:
         try:
             return self._in_background(repo, number, sha, request)
         except Refused as refusal:
-            if refusal.status == 409 and not isinstance(refusal, Conflicted):
-                raise TryLater(f"{refusal} It is at an earlier one.", self._soon()) from refusal
             try:
                 if refusal.status != 404:
                     raise
@@ -130,20 +140,25 @@ class Merges:
 
     def _in_background(self, repo: str, number: int, sha: str, request: object) -> str:
         path, asked = f"pulls/{number}/merge-async", (repo, number, sha)
-        ticket = self._tickets.pop(asked, "")
-        if ticket:
-            said = self._calls.get(repo, f"{path}/{ticket}", _Progress)
-        else:
-            said = self._calls.send(repo, "PUT", path, request, _Progress)
+        ticket = self._tickets.pop(asked, _Ticket(self._calls.clock()))
+        try:
+            if ticket.uuid:
+                said = self._calls.get(repo, f"{path}/{ticket.uuid}", _Progress)
+            else:
+                said = self._calls.send(repo, "PUT", path, request, _Progress)
+        except Refused as refusal:
+            if refusal.status != 409:
+                raise
+            raise self._under_way(asked, ticket, f"{refusal} It is at an earlier one.") from refusal
         told = said.details
         match said.status:
-            case "merged" if ticket:
+            case "merged" if ticket.uuid:
                 return told.sha
             case "enqueued":
                 return QUEUED
             case "pending":
-                self._tickets[asked] = told.uuid
-                raise TryLater(f"Pull request {number} of {repo}: {told.message}", self._soon())
+                why = f"Pull request {number} of {repo}: {told.message}"
+                raise self._under_way(asked, ticket._replace(uuid=told.uuid), why)
             case _:
                 # It failed, or was merged before, who knows at which commit.
                 raise Conflicted(f"Pull request {number} of {repo}: {told.message}", 409)
@@ -157,5 +172,9 @@ class Merges:
             raise Conflicted(str(refusal), refusal.status) from refusal
         raise refusal
 
-    def _soon(self) -> datetime:
-        return self._calls.clock() + _POLL
+    def _under_way(self, asked: _Asked, ticket: _Ticket, why: str) -> TryLater:
+        """It is still at it; when to ask again."""
+        self._tickets[asked] = ticket
+        now = self._calls.clock()
+        wait = max(_FIRST_POLL, (now - ticket.since) / 2)
+        return TryLater(why, now + min(wait, _LAST_POLL))

@@ -1,5 +1,7 @@
 """Merging against the stand-in: at once, in the background, and by the merge queue."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from bot.demo.github.pulls import Pull
@@ -98,8 +100,25 @@ def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
         github.merges.merge(*request(background))
     assert still.value.at is not None
     assert background.accepted is first
-    background.carry_out(first)
     assert github.merges.merge(*request(background)) == background.merge_commit
+
+
+def test_a_merge_that_takes_long_is_asked_about_less_and_less(
+    github: GitHub, server: GitHubServer, background: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(github.merges._calls, "clock", lambda: now)
+    pending = b'{"status": "pending", "details": {"message": "enqueued", "uuid": "u"}}'
+    server.fail_next("GET", "merge-async", 200, body=pending, times=19)
+    waits: list[float] = []
+    for _ in range(20):
+        with pytest.raises(TryLater) as still:
+            github.merges.merge(*request(background))
+        assert still.value.at is not None
+        waits.append((still.value.at - now).total_seconds())
+        now = still.value.at
+    assert (waits[0], waits[-1]) == (1, 60)
+    assert waits == sorted(waits)
 
 
 def test_what_is_queued_reads_as_such_and_stays_where_it_is(
