@@ -44,7 +44,7 @@ agent = "puppet"
 {fork}
 [agent-types.puppet]
 program = "shell"
-command = ["{python}", "-I", "{puppet}"]
+command = ["{python}", "-I", "-S", "{puppet}"]
 env = {{ PUPPET = "{puppets}" }}
 pass-env = ["PUPPET_KEY"]
 [runtime]
