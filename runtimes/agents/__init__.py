@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from runtimes.agents.base import Program
 from runtimes.agents.claude import Claude
 from runtimes.agents.codex import Codex
+from runtimes.agents.gemini import Gemini
+from runtimes.agents.opencode import OpenCode
 from runtimes.agents.shell import Shell
 
 AGENTS: Mapping[str, type[Program]] = {
     "claude": Claude,
     "codex": Codex,
+    "gemini": Gemini,
+    "opencode": OpenCode,
     "shell": Shell,
 }

@@ -2,12 +2,15 @@
 
 A case holds the files of a run (`run/`) and of its home (`home/`) as they stood at one instant, and
 `moment.json`: when they were written, when they are looked at, and what else the answer holds;
-`screen.txt` is what the terminal showed, where somebody looked.
+`screen.txt` is what the terminal showed, where somebody looked, and `port.json` what the program
+answered on its port, @PORT@. A file `NAME.sql` stands for the database NAME.
 `@PID@` and `@START@` in them stand for a process that lives.
 """
 
 import os
-import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from lifecycle.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.base import Seen
+from tests.runtimes.agents.apis import answering
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/*/moment.json"))
@@ -30,7 +34,15 @@ class Moment(msgspec.Struct, forbid_unknown_fields=True):
     expects: dict[str, object]
 
 
-def lay(case: Path, files: RunFiles) -> Moment:
+@pytest.fixture
+def port(case: Path) -> Iterator[int]:
+    """Where the program answers as it did; nothing answers where it was not asked."""
+    said = case / "port.json"
+    with answering(msgspec.json.decode(said.read_bytes()) if said.exists() else {}, "secret") as it:
+        yield it
+
+
+def lay(case: Path, files: RunFiles, port: int) -> Moment:
     """Put the recorded files where a run keeps them, as if this process were the program."""
     moment = msgspec.json.decode((case / "moment.json").read_bytes(), type=Moment)
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
@@ -39,18 +51,23 @@ def lay(case: Path, files: RunFiles) -> Moment:
             if file.is_file():
                 name = str(file.relative_to(case / part)).replace("@PID@", str(os.getpid()))
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, place / name)
-                text = file.read_bytes().replace(b"@PID@", str(os.getpid()).encode())
-                (place / name).write_bytes(text.replace(b"@START@", start.encode()))
+                text = file.read_text().replace("@PID@", str(os.getpid()))
+                text = text.replace("@START@", start).replace("@PORT@", str(port))
+                if name.endswith(".sql"):
+                    name = name.removesuffix(".sql")
+                    with closing(sqlite3.connect(place / name)) as database:
+                        database.executescript(text)
+                else:
+                    (place / name).write_text(text)
                 os.utime(place / name, (moment.written.timestamp(),) * 2)
     return moment
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case.parts[-3:]))
 def test_a_recorded_moment_is_read_as_its_folder_says(
-    case: Path, files: RunFiles, alive: Seen
+    case: Path, files: RunFiles, port: int, alive: Seen
 ) -> None:
-    moment = lay(case, files)
+    moment = lay(case, files, port)
     program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
     screen = (case / "screen.txt").read_text() if (case / "screen.txt").exists() else None
     agent = program.reader(files).read(alive, screen, moment.now)

@@ -1,0 +1,114 @@
+"""Gemini CLI, in its own terminal: how it is started.
+
+How what it leaves behind is read stands in `gemini_reader`. Its folder hangs below a home of the
+session's own, so that nothing of a person's is read or changed.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runtimes.agents.base import (
+    AgentType,
+    Command,
+    RunFiles,
+    argument,
+    environment,
+    installed_version,
+    missing,
+    read_text,
+    write_private,
+)
+from runtimes.agents.gemini_reader import GeminiReader, folder, transcripts
+from runtimes.agents.hooks import spooling
+
+_INSTALL = "npm install -g @google/gemini-cli"
+_MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
+#: Any of these says how it signs in, and its own word for that.
+_CREDENTIALS = {
+    "GEMINI_API_KEY": "gemini-api-key",
+    "GOOGLE_API_KEY": "vertex-ai",
+    "GOOGLE_CLOUD_PROJECT": "vertex-ai",
+}
+_HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
+
+
+class Gemini:
+    """The `gemini` program."""
+
+    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
+    wants_screen = True  #: Only it tells that leave was given.
+
+    def __init__(self, kind: AgentType) -> None:
+        self._kind = kind
+        self._program = kind.command or ("gemini",)
+
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+        """Write its settings, its hooks and what it is told; see `Program.prepare`.
+
+        A conversation that is not in the session's home any more is begun anew.
+        """
+        env = environment(self._kind, files)
+        write_private(files.prompt, prompt)
+        write_private(folder(files) / "settings.json", json.dumps(_settings(files, env), indent=1))
+        write_private(folder(files) / "GEMINI.md", system)
+        native = read_text(files.conversation)
+        if not native:
+            native = resume if resume and transcripts(files, resume) else str(uuid.uuid4())
+            write_private(files.conversation, native)
+        argv = (
+            *self._program,
+            *(("--resume", native) if native == resume else ("--session-id", native)),
+            *("--approval-mode", _MODES.get(self._kind.permission_mode, "default")),
+            *(("--model", self._kind.model) if self._kind.model else ()),
+            *self._kind.args,
+            f"--prompt-interactive={argument(files, prompt)}",
+        )
+        return Command(argv=argv, env=env, native_id=native)
+
+    def reader(self, files: RunFiles) -> GeminiReader:
+        """A reader of the run's hooks, transcript and screen."""
+        return GeminiReader(files)
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """The transcripts of its conversations."""
+        return tuple((folder(files) / "tmp").glob("*/chats/*.jsonl"))
+
+    def version(self) -> str:
+        """What `gemini --version` says."""
+        return installed_version(self._program, _INSTALL)
+
+    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+        """What stands in the way: it is not installed, or cannot sign in."""
+        problems = []
+        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
+            problems.append(absent)
+        passed = {name for name in self._kind.pass_env if environ.get(name)}
+        if not (passed | self._kind.env.keys()).intersection(_CREDENTIALS):
+            problems.append(
+                "it has no credentials: set GEMINI_API_KEY for the server and name it in pass-env"
+                " of the agent type"
+            )
+        return problems
+
+
+def _settings(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
+    """Its settings: how it signs in, nothing that changes by itself, and its hooks."""
+    words = [word for name, word in _CREDENTIALS.items() if name in env]
+    command = {"type": "command", "name": "mergewright", "command": spooling(files)}
+    return {
+        "security": {
+            "auth": {"selectedType": words[0]} if words else {},
+            "folderTrust": {"enabled": False},
+        },
+        "general": {
+            "enableAutoUpdate": False,
+            "enableAutoUpdateNotification": False,
+            # A start removes what it takes for old, and with a resumed one its whole conversation.
+            "sessionRetention": {"enabled": False},
+        },
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "hooks": {event: [{"matcher": "*", "hooks": [command]}] for event in _HOOKS},
+    }

@@ -1,0 +1,222 @@
+"""Reads one run of Gemini CLI: turns from its hooks, errors and tokens from its transcript.
+
+It appends to a transcript (`tmp/*/chats/session-*-ID.jsonl`, of which a resumed conversation may
+have two), and says in no file when leave was given: only its screen shows that.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent, Usage
+from lifecycle.status import Activity
+from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.hooks import Hook
+from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.base import Seen
+
+_Count = Annotated[int, Meta(ge=0)]
+_Time = Annotated[datetime, Meta(tz=True)]
+_NEVER = datetime.min.replace(tzinfo=UTC)
+#: Its dialog is on the screen at the latest so long after its hook was called.
+_SETTLE = timedelta(seconds=3)
+_ASKS = "ask_user"
+_CANCELLED = "Request cancelled."
+_CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. (.+?)[│ ]*$", re.MULTILINE)
+_UNAUTHORISED = re.compile(r"\b40[13]\b|api.key|unauthenticated", re.IGNORECASE)
+
+
+class _Payload(Struct, frozen=True):
+    """What a hook is given."""
+
+    session_id: str
+    hook_event_name: str
+    timestamp: _Time
+    tool_name: str = ""
+    tool_input: object = None
+    notification_type: str = ""
+    prompt_response: str = ""
+
+
+class _Tokens(Struct, frozen=True):
+    """What one answer used; what was cached is part of the input."""
+
+    input: _Count = 0
+    output: _Count = 0
+    cached: _Count = 0
+    thoughts: _Count = 0
+
+
+class _Record(Struct, frozen=True):
+    """One line of the transcript; an answer is written again when it has grown."""
+
+    id: str
+    timestamp: _Time
+    type: str
+    content: object = None
+    tokens: _Tokens | None = None
+
+
+class GeminiReader:
+    """What is known of a run so far. A look costs what is new."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._began = files.began
+        self._native = read_text(files.conversation)
+        self._spool = Lines(files.spool)
+        self._transcripts: dict[Path, Lines] = {}
+        self._prompted = _NEVER  #: When the last turn began.
+        self._over = _NEVER  #: When one last ended, or was broken off.
+        self._failed = _NEVER
+        self._error = ""
+        self._summary = ""
+        self._uses: list[str] = []  #: Tools that run, or wait for leave to run.
+        self._given: _Payload | None = None  #: The last use of a tool.
+        self._asked: datetime | None = None
+        self._asked_use = ""
+        self._question = ""
+        self._touched: datetime | None = None
+        self._answers: dict[str, _Tokens] = {}
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """The activity by its hooks, with its transcript and screen; see `Reader.read`."""
+        self._read_hooks()
+        self._read_transcripts()
+        agent = Agent(
+            run=self._files.run,
+            runtime=seen.runtime,
+            program=seen.program,
+            native_id=self._native,
+            summary=self._summary,
+            seen=self._touched,
+            usage=self._usage(),
+        )
+        if end := ended(seen, agent):
+            return end
+        return self._judged(agent, screen, now)
+
+    def received(self, key: str) -> bool:
+        """Whether the key is in a submitted prompt, or in the conversation."""
+        return holds(self._files.spool, key) or any(
+            holds(path, key) for path in transcripts(self._files, self._native)
+        )
+
+    def _judged(self, agent: Agent, screen: str | None, now: datetime) -> Agent:
+        if self._prompted is _NEVER:
+            return agent
+        if self._over >= self._prompted:
+            agent = replace(agent, since=self._over, evidence="its turn is over")
+            if self._failed < self._prompted:
+                return replace(agent, activity=Activity.READY)
+            return replace(
+                agent,
+                activity=Activity.BLOCKED,
+                evidence="its transcript says error",
+                error=self._error,
+                unauthorised=bool(_UNAUTHORISED.search(self._error)),
+            )
+        agent = replace(
+            agent,
+            activity=Activity.ACTIVE,
+            since=self._prompted,
+            evidence="its hook BeforeAgent was called",
+            calling=bool(self._uses),
+        )
+        choices = _choices(screen or "")
+        if self._asked is None:
+            return agent
+        if screen and not choices and now - self._asked > _SETTLE:
+            return replace(agent, evidence="its screen asks for leave no more")
+        return replace(
+            agent,
+            activity=Activity.WAITING_INPUT,
+            since=self._asked,
+            evidence="its hook Notification was called",
+            question=with_choices(self._question, choices)[:TEXT],
+            calling=False,
+        )
+
+    def _read_hooks(self) -> None:
+        for line in self._spool.new():
+            said = understood(line, Hook[_Payload])
+            if said is None or said.run != self._files.run:
+                continue
+            hook = said.hook
+            self._touched = max(self._touched or hook.timestamp, hook.timestamp)
+            self._hear(hook, f"{hook.tool_name} {hook.tool_input}")
+
+    def _hear(self, hook: _Payload, use: str) -> None:
+        match hook.hook_event_name:
+            case "BeforeAgent":
+                self._prompted = hook.timestamp
+                self._uses.clear()
+                self._asked = None
+            case "AfterAgent":
+                self._over = max(self._over, hook.timestamp)
+                self._summary = hook.prompt_response.strip()[:TEXT]
+            case "BeforeTool":
+                self._uses.append(use)
+                self._given = hook
+            case "AfterTool":
+                self._uses = [each for each in self._uses if each != use]
+                self._asked = None if use == self._asked_use else self._asked
+            case "Notification" if hook.notification_type == "ToolPermission":
+                self._asked = hook.timestamp
+                self._asked_use = self._uses[-1] if self._uses else ""
+                self._question = _question(self._given)
+
+    def _read_transcripts(self) -> None:
+        for path in transcripts(self._files, self._native):
+            for line in self._transcripts.setdefault(path, Lines(path)).new():
+                record = understood(line, _Record)
+                if record is not None and record.timestamp >= self._began:
+                    self._note(record)
+
+    def _note(self, record: _Record) -> None:
+        self._touched = max(self._touched or record.timestamp, record.timestamp)
+        if record.type == "error":
+            self._failed, self._error = record.timestamp, str(record.content)[:TEXT]
+        elif record.type == "info" and record.content == _CANCELLED:
+            self._over = max(self._over, record.timestamp)
+        elif record.type == "gemini" and record.tokens is not None:
+            self._answers[record.id] = record.tokens
+
+    def _usage(self) -> Usage:
+        """What its answers used; its small questions beside them are in no file. No price."""
+        used = self._answers.values()
+        return Usage(
+            input=sum(each.input - each.cached for each in used),
+            output=sum(each.output for each in used),
+            cache_read=sum(each.cached for each in used),
+            reasoning=sum(each.thoughts for each in used),
+        )
+
+
+def folder(files: RunFiles) -> Path:
+    """The program's own folder."""
+    return files.home / ".gemini"
+
+
+def transcripts(files: RunFiles, native: str) -> list[Path]:
+    """The transcripts of a conversation: they carry the beginning of its name."""
+    return sorted((folder(files) / "tmp").glob(f"*/chats/session-*-{native[:8]}.jsonl"))
+
+
+def _question(hook: _Payload | None) -> str:
+    given = hook.tool_input if hook is not None and isinstance(hook.tool_input, dict) else {}
+    asked = questions(given.get("questions")) if hook and hook.tool_name == _ASKS else ""
+    return asked or permission(hook.tool_name if hook else "a tool", given)
+
+
+def _choices(screen: str) -> tuple[str, ...]:
+    """The choices of a dialog that is open: the last that begin with 1, one of them marked."""
+    found = list(_CHOICE.finditer(screen))
+    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
+    if not any(one[1] for one in found[first:]):
+        return ()
+    return tuple(one[3] for one in found[first:])

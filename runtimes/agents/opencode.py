@@ -1,0 +1,135 @@
+"""OpenCode, in its own terminal: how it is started.
+
+What it leaves behind is in `opencode_files`, how that is read in `opencode_reader`. Its folders
+hang below a home of the session's own; its port is for this machine alone, behind a password.
+"""
+
+import json
+import secrets
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from runtimes.agents import opencode_files as its
+from runtimes.agents import opencode_say
+from runtimes.agents.base import (
+    AgentType,
+    Command,
+    RunFiles,
+    argument,
+    environment,
+    installed_version,
+    missing,
+    read_text,
+    understood,
+    write_private,
+)
+from runtimes.agents.opencode_reader import OpenCodeReader
+
+_INSTALL = "npm install -g opencode-ai"
+_RISKY = ("edit", "bash", "webfetch", "external_directory")
+_MODES = {"auto": {"*": "allow"}, "confirm": dict.fromkeys(_RISKY, "ask")}
+_REFUSES = dict.fromkeys(_RISKY, "deny")
+#: Nothing of it changes by itself, and nothing is fetched that it has brought along.
+_QUIET = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_SHARE": "1",
+}
+#: Its configuration as text; what an agent type sets there is kept.
+_CONFIG = "OPENCODE_CONFIG_CONTENT"
+
+
+class OpenCode:
+    """The `opencode` program."""
+
+    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
+    wants_screen = False
+
+    def __init__(self, kind: AgentType) -> None:
+        self._kind = kind
+        self._program = kind.command or ("opencode",)
+
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+        """Choose its port and write what it is told; see `Program.prepare`.
+
+        A conversation that is not in the session's home any more is begun anew; of a new one it
+        chooses the name.
+        """
+        env = {**environment(self._kind, files), **_QUIET}
+        write_private(files.prompt, prompt)
+        if not files.conversation.exists():
+            write_private(files.conversation, resume if its.knows(files, resume) else "")
+        native = read_text(files.conversation)
+        server = _server(files)
+        env["OPENCODE_SERVER_PASSWORD"] = server.password
+        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system))
+        argv = [*self._program, "--port", str(server.port), *self._kind.args]
+        if not native:
+            argv.append(f"--prompt={argument(files, prompt)}")
+            return Command(argv=tuple(argv), env=env)
+        says = (sys.executable, "-I", "-S", opencode_say.__file__)
+        given = (str(its.server(files)), native, str(files.prompt))
+        argv = [*says, *given, "--", *argv, "--session", native]
+        return Command(argv=tuple(argv), env=env, native_id=native)
+
+    def reader(self, files: RunFiles) -> OpenCodeReader:
+        """A reader of the run's database and port."""
+        return OpenCodeReader(files)
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """Its database, and what is not yet merged into it."""
+        database = its.database(files)
+        return (database, database.with_name("opencode.db-wal"))
+
+    def version(self) -> str:
+        """What `opencode --version` says."""
+        return installed_version(self._program, _INSTALL)
+
+    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+        """What stands in the way: it is not installed, or no model is chosen.
+
+        Which key it needs depends on the model's provider, of which there are too many to know.
+        """
+        problems = []
+        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
+            problems.append(absent)
+        if not self._kind.pass_env and not self._kind.env:
+            problems.append(
+                "it has no credentials: set the key of its model's provider for the server, e.g."
+                " ANTHROPIC_API_KEY, and name it in pass-env of the agent type"
+            )
+        return problems
+
+    def _settings(self, files: RunFiles, given: str, system: str) -> dict[str, object]:
+        settings = understood(given, dict[str, object]) or {}
+        own = settings.get("permission")
+        mode = _MODES.get(self._kind.permission_mode, _REFUSES)
+        settings |= {
+            "autoupdate": False,
+            "share": "disabled",
+            "permission": {**mode, **(own if isinstance(own, dict) else {})},
+        }
+        if self._kind.model:
+            settings["model"] = self._kind.model
+        if system:
+            told = files.dir / "opencode-system.md"
+            write_private(told, system)
+            more = settings.get("instructions")
+            settings["instructions"] = [*(more if isinstance(more, list) else ()), str(told)]
+        return settings
+
+
+def _server(files: RunFiles) -> its.Server:
+    """The run's port and password, chosen once."""
+    path = its.server(files)
+    known = understood(read_text(path), its.Server)
+    if known is None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            known = its.Server(port=free.getsockname()[1], password=secrets.token_urlsafe(24))
+        write_private(path, msgspec.json.encode(known).decode())
+    return known

@@ -1,0 +1,185 @@
+"""Where OpenCode keeps what it says of itself, and what of it is used.
+
+It keeps sessions, messages and their parts in a database, and answers on a port of its own, behind
+a password. Turns, words, tokens and costs come from the database; what it waits for, and that it
+tries again after an error, only from the port.
+"""
+
+import http.client
+import sqlite3
+import stat
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from runtimes.agents.base import RunFiles, read_text, understood
+
+_T = TypeVar("_T")
+_Count = Annotated[int, Meta(ge=0)]
+_Millis = Annotated[float, Meta(ge=0, le=4e12)]
+_ANSWER_SECONDS = 1.0  #: It answers in milliseconds, but for the first time.
+_ANSWER_BYTES = 1024 * 1024
+_STEPS = 50_000_000  #: A look at an honest database takes far fewer.
+
+
+class Server(Struct, frozen=True):
+    """Where a run answers: written before its program starts."""
+
+    port: int
+    password: str
+
+
+class Cache(Struct, frozen=True):
+    """Tokens that were read from a cache, and written to it."""
+
+    read: _Count = 0
+    write: _Count = 0
+
+
+class Tokens(Struct, frozen=True):
+    """What one message used; none of it is part of another."""
+
+    input: _Count = 0
+    output: _Count = 0
+    reasoning: _Count = 0
+    cache: Cache = Cache()
+
+
+class Times(Struct, frozen=True):
+    """When a message began and ended."""
+
+    created: _Millis
+    completed: _Millis | None = None
+
+
+class Failure(Struct, frozen=True):
+    """What ended a message."""
+
+    name: str = ""
+    data: dict[str, object] = {}
+
+
+class Message(Struct, frozen=True, rename="camel"):
+    """What was said, by whom and at what expense."""
+
+    role: str
+    time: Times
+    finish: str = ""
+    cost: Annotated[float, Meta(ge=0)] = 0.0
+    tokens: Tokens = Tokens()
+    error: Failure | None = None
+
+
+class State(Struct, frozen=True):
+    """How far a tool is."""
+
+    status: str = ""
+    input: dict[str, object] = {}
+
+
+class Part(Struct, frozen=True):
+    """One part of a message."""
+
+    type: str
+    text: str = ""
+    tool: str = ""
+    state: State = State()
+
+
+class Leave(Struct, frozen=True):
+    """Leave it asks for."""
+
+    permission: str = ""
+    patterns: tuple[str, ...] = ()
+    metadata: dict[str, object] = {}
+
+
+class Question(Struct, frozen=True):
+    """What it asks people."""
+
+    questions: object = None
+
+
+class Status(Struct, frozen=True):
+    """What it does: `busy`, or `retry` after an error, which it never gives up."""
+
+    type: str = ""
+    attempt: int = 0
+    message: str = ""
+    next: _Millis = 0.0
+
+
+def data(files: RunFiles) -> Path:
+    """The program's own folder."""
+    return files.home / ".local" / "share" / "opencode"
+
+
+def database(files: RunFiles) -> Path:
+    """Its database."""
+    return data(files) / "opencode.db"
+
+
+def server(files: RunFiles) -> Path:
+    """Where a run's `Server` is written down."""
+    return files.dir / "opencode-server.json"
+
+
+def changed(files: RunFiles) -> tuple[object, ...]:
+    """What differs once anything was written to the database."""
+    found: list[object] = []
+    for name in ("opencode.db", "opencode.db-wal"):
+        try:
+            status = (data(files) / name).lstat()
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            found += [name, status.st_ino, status.st_size, status.st_mtime_ns]
+    return tuple(found)
+
+
+@contextmanager
+def reading(files: RunFiles) -> Iterator[sqlite3.Connection]:
+    """The database, read only. Agents may have written it: a look that takes long is broken off.
+
+    Raises `sqlite3.Error`.
+    """
+    uri = f"{database(files).as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
+        connection.set_progress_handler(lambda: 1, _STEPS)
+        yield connection
+
+
+def knows(files: RunFiles, conversation: str) -> bool:
+    """Whether a conversation is at home."""
+    if not conversation or not changed(files):
+        return False
+    try:
+        with reading(files) as database:
+            row = database.execute("select 1 from session where id = ?", (conversation,))
+            return row.fetchone() is not None
+    except sqlite3.Error:
+        return False
+
+
+def answers(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:
+    """What the program answers to `GET` of each path; None where one of them failed."""
+    where = understood(read_text(server(files)), Server)
+    if where is None:
+        return None
+    word = b64encode(f"opencode:{where.password}".encode()).decode()
+    connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=_ANSWER_SECONDS)
+    with closing(connection):
+        try:
+            return [_answer(connection, path, kind, word) for path, kind in kinds.items()]
+        except (OSError, http.client.HTTPException, msgspec.DecodeError):
+            return None
+
+
+def _answer(connection: http.client.HTTPConnection, path: str, kind: type[_T], word: str) -> _T:
+    connection.request("GET", path, headers={"Authorization": f"Basic {word}"})
+    return msgspec.json.decode(connection.getresponse().read(_ANSWER_BYTES), type=kind)

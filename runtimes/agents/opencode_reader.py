@@ -1,0 +1,219 @@
+"""Reads one run of OpenCode from its database and its port."""
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent, Usage
+from lifecycle.status import Activity
+from runtimes.agents import opencode_files as its
+from runtimes.agents.base import TEXT, RunFiles, ended, read_text, understood
+from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.base import Seen
+
+#: From so many tries on it does not look as if the next one helped.
+_TRIES = 3
+_ASKED = {
+    "/permission": list[its.Leave],
+    "/question": list[its.Question],
+    "/session/status": dict[str, its.Status],
+}
+_RUNNING = ("pending", "running")
+_CHOICES = ("Allow once", "Allow always", "Reject")
+#: Its word for an answer that was broken off by people.
+_ABORTED = "MessageAbortedError"
+_LIMITED = re.compile(r"\b429\b|limit|quota|too many requests", re.IGNORECASE)
+_UNAUTHORISED = re.compile(
+    r"\b40[13]\b|unauthori[sz]ed|api key|auth(entication|error)", re.IGNORECASE
+)
+
+_SESSION = """
+select id from session where parent_id is null and time_created >= ?
+order by time_created limit 1
+"""
+_MESSAGES = """
+select id, session_id, time_updated, data from message
+where time_created >= ? and time_updated >= ? order by time_created, id
+"""
+_PARTS = "select time_updated, data from part where message_id = ? order by id"
+_HOLDS = "select 1 from part where session_id = ? and instr(data, ?) limit 1"
+
+
+class OpenCodeReader:
+    """What is known of a run so far. A look costs what is new."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._began = files.began.timestamp() * 1000 if files.began.year > 1 else 0.0
+        self._native = read_text(files.conversation)
+        self._changed: tuple[object, ...] = ()
+        self._updated = 0.0  #: The newest change to a message that was read.
+        self._messages: dict[str, its.Message] = {}  #: Of this run, in all its conversations.
+        self._prompted: datetime | None = None
+        self._last = ""  #: The last message of its own conversation.
+        self._tools: list[its.Part] = []  #: That it called there, and that have not returned.
+        self._touched: datetime | None = None
+        self._summary = ""
+        self._turn = Agent(run=files.run)  #: What its database says of the turn.
+        self._heard = self._turn  #: The same, with what its port said.
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """The activity by its database, with what its port says; see `Reader.read`."""
+        self._read_database()
+        agent = replace(
+            self._turn,
+            runtime=seen.runtime,
+            program=seen.program,
+            native_id=self._native,
+            summary=self._summary,
+            seen=self._touched,
+            usage=self._usage(),
+        )
+        if end := ended(seen, agent):
+            return end
+        if agent.activity is Activity.ACTIVE:
+            agent = self._asked(agent)
+        self._heard = agent
+        return agent
+
+    def received(self, key: str) -> bool:
+        """Whether the key is in the conversation."""
+        self._read_database()
+        try:
+            with its.reading(self._files) as database:
+                return database.execute(_HOLDS, (self._native, key)).fetchone() is not None
+        except sqlite3.Error:
+            return False
+
+    def _read_database(self) -> None:
+        changed = its.changed(self._files)
+        if not changed or changed == self._changed:
+            return
+        try:
+            with its.reading(self._files) as database:
+                self._read_messages(database)
+        except sqlite3.Error:
+            return
+        self._changed = changed
+
+    def _read_messages(self, database: sqlite3.Connection) -> None:
+        if not self._native:
+            row = database.execute(_SESSION, (self._began,)).fetchone()
+            self._native = row[0] if row else ""
+        rows = database.execute(_MESSAGES, (self._began, self._updated))
+        for name, session, updated, data in rows:
+            message = understood(data, its.Message)
+            if message is None:
+                continue
+            self._updated = max(self._updated, updated)
+            self._messages[name] = message
+            if session == self._native:
+                self._last = max(self._last, name)
+                if message.role == "user":
+                    self._prompted = _time(message.time.created)
+        if self._last:
+            self._read_last(database)
+
+    def _read_last(self, database: sqlite3.Connection) -> None:
+        """What the last message of its conversation says of the turn."""
+        message = self._messages[self._last]
+        rows = database.execute(_PARTS, (self._last,)).fetchall()
+        self._touched = _time(max([message.time.created, *(row[0] for row in rows)]))
+        parts = [part for row in rows if (part := understood(row[1], its.Part))]
+        self._tools = [part for part in parts if part.state.status in _RUNNING]
+        over = message.time.completed
+        if over is None or message.finish == "tool-calls":
+            self._turn = Agent(
+                run=self._files.run,
+                activity=Activity.ACTIVE,
+                since=self._prompted,
+                evidence="its database says that it answers",
+                calling=bool(self._tools),
+            )
+            return
+        self._summary = " ".join(part.text for part in parts if part.type == "text")[:TEXT]
+        self._turn = Agent(
+            run=self._files.run,
+            activity=Activity.READY,
+            since=_time(over),
+            evidence=f"its database says that it answered: {message.finish or 'broken off'}",
+        )
+        if message.error is not None and message.error.name != _ABORTED:
+            name, said = message.error.name, message.error.data
+            text = str(said.get("message") or name)
+            self._turn = _fails(self._turn, text, f"{name} {said.get('statusCode')} {text}")
+
+    def _asked(self, agent: Agent) -> Agent:
+        """What it waits for while it answers. A port that does not answer changes nothing."""
+        answers = its.answers(self._files, _ASKED)
+        if answers is None:
+            heard = self._heard
+            waits = heard.activity in (Activity.WAITING_INPUT, Activity.BLOCKED)
+            if waits and heard.seen == agent.seen:
+                return replace(heard, runtime=agent.runtime, program=agent.program)
+            return self._waiting(agent, [_put(tool.state.input) for tool in self._questions])
+        leaves, asks, statuses = answers
+        asked = [_leave(each) for each in leaves] + [
+            _put({"questions": each.questions}) for each in asks
+        ]
+        status = statuses.get(self._native, its.Status())
+        if not asked and status.type == "retry" and status.attempt >= _TRIES:
+            agent = replace(agent, evidence=f"its port says retry {status.attempt}", calling=False)
+            agent = _fails(agent, status.message, status.message)
+            limited = _LIMITED.search(status.message)
+            return replace(agent, limit_until=_time(status.next) if limited else None)
+        return self._waiting(agent, asked)
+
+    @property
+    def _questions(self) -> list[its.Part]:
+        return [tool for tool in self._tools if tool.tool == "question"]
+
+    def _waiting(self, agent: Agent, asked: list[str]) -> Agent:
+        if not asked:
+            return agent
+        return replace(
+            agent,
+            activity=Activity.WAITING_INPUT,
+            since=agent.seen,
+            evidence="it asks",
+            question=asked[0][:TEXT],
+            calling=False,
+        )
+
+    def _usage(self) -> Usage:
+        """What the answers of this run used, also in conversations that its own began."""
+        answers = [each for each in self._messages.values() if each.role == "assistant"]
+        return Usage(
+            input=sum(each.tokens.input for each in answers),
+            output=sum(each.tokens.output for each in answers),
+            reasoning=sum(each.tokens.reasoning for each in answers),
+            cache_read=sum(each.tokens.cache.read for each in answers),
+            cache_write=sum(each.tokens.cache.write for each in answers),
+            cost_usd=round(sum(each.cost for each in answers), 6),
+        )
+
+
+def _fails(agent: Agent, text: str, said: str) -> Agent:
+    return replace(
+        agent,
+        activity=Activity.BLOCKED,
+        error=text[:TEXT],
+        unauthorised=bool(_UNAUTHORISED.search(said)),
+    )
+
+
+def _leave(leave: its.Leave) -> str:
+    what = leave.metadata.get("command") or leave.metadata.get("filepath")
+    given = {"command": what or " ".join(leave.patterns)}
+    return with_choices(permission(leave.permission, given), _CHOICES)
+
+
+def _put(given: Mapping[str, object]) -> str:
+    return questions(given.get("questions")) or "It asks something."
+
+
+def _time(millis: float) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, UTC)

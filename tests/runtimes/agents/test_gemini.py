@@ -1,0 +1,216 @@
+"""Gemini CLI: how it is started, and how its hooks and its transcript are read."""
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.agents.gemini import Gemini
+from runtimes.base import Seen
+
+KIND = AgentType(program="gemini", model="pro", args=("--debug",))
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def command(files: RunFiles) -> Command:
+    return Gemini(KIND).prepare(files, "Do it.", "")
+
+
+@pytest.fixture
+def reader(files: RunFiles, command: Command) -> Reader:
+    return Gemini(KIND).reader(files)
+
+
+def settings(files: RunFiles) -> dict[str, Any]:
+    return dict(json.loads((files.home / ".gemini" / "settings.json").read_text()))
+
+
+def hook(files: RunFiles, event: str, *, run: int = 2, after: float = 0, **more: object) -> str:
+    """A hook is called, by the command line that was prepared."""
+    line = settings(files)["hooks"][event][0]["hooks"][0]["command"]
+    at = (NOW + timedelta(seconds=after)).isoformat()
+    said = {"session_id": "s", "hook_event_name": event, "timestamp": at, **more}
+    done = subprocess.run(["sh", "-c", line.replace('"run":2', f'"run":{run}')], text=True,
+                          input=json.dumps(said) + "\n", capture_output=True)  # fmt: skip
+    assert done.returncode == 0
+    return done.stdout + done.stderr
+
+
+def record(files: RunFiles, id: str, kind: str, *, after: float = 1, **more: object) -> Path:
+    native = files.conversation.read_text()
+    name = f"session-2026-11-21T09-55-{native[:8]}.jsonl"
+    path = files.home / ".gemini" / "tmp" / "checkout" / "chats" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    at = (datetime.now(UTC) + timedelta(seconds=after)).isoformat()
+    with path.open("a") as file:
+        file.write(json.dumps({"id": id, "timestamp": at, "type": kind, **more}) + "\n")
+    return path
+
+
+def asks(files: RunFiles) -> None:
+    """It asks for leave for the second of two uses of tools."""
+    hook(files, "BeforeAgent", prompt="go")
+    hook(files, "BeforeTool", after=1, tool_name="read_file", tool_input={"file_path": "a"})
+    hook(files, "BeforeTool", after=1, tool_name="shell", tool_input={"command": "make"})
+    hook(files, "Notification", after=2, notification_type="ToolPermission")
+
+
+def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
+    files: RunFiles, command: Command
+) -> None:
+    assert command.argv[:3] == ("gemini", "--session-id", command.native_id)
+    assert command.argv[-2:] == ("--debug", "--prompt-interactive=Do it.")
+    assert command.argv[command.argv.index("--model") + 1] == "pro"
+    assert Gemini(KIND).prepare(files, "Do it.", "") == command
+
+
+def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+    files: RunFiles,
+) -> None:
+    gone = Gemini(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
+    assert "--resume" not in gone.argv
+    path = record(files, "1", "user")
+    files.conversation.unlink()
+    again = Gemini(KIND).prepare(files, "Go on.", gone.native_id)
+    assert again.argv[1:3] == ("--resume", gone.native_id)
+    assert Gemini(KIND).records(files) == (path,)
+
+
+@pytest.mark.parametrize(
+    ("mode", "own"), [("auto", "yolo"), ("confirm", "default"), ("reject", "plan")]
+)
+def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
+    argv = Gemini(AgentType(program="gemini", permission_mode=mode)).prepare(files, "x", "").argv
+    assert argv[argv.index("--approval-mode") + 1] == own
+
+
+def test_its_settings_sign_it_in_and_let_nothing_change_or_vanish_by_itself(
+    files: RunFiles,
+) -> None:
+    kind = AgentType(program="gemini", env={"GEMINI_API_KEY": "k"})
+    Gemini(kind).prepare(files, "x", "", "Be kind.")
+    told = settings(files)
+    assert told["security"]["auth"]["selectedType"] == "gemini-api-key"
+    assert not told["security"]["folderTrust"]["enabled"]
+    assert not told["general"]["enableAutoUpdate"]
+    assert not told["general"]["sessionRetention"]["enabled"]
+    assert (files.home / ".gemini" / "GEMINI.md").read_text() == "Be kind."
+    Gemini(KIND).prepare(files, "x", "")
+    assert settings(files)["security"]["auth"] == {}
+    assert (files.home / ".gemini" / "GEMINI.md").read_text() == ""
+
+
+def test_a_hook_appends_one_line_and_says_nothing(
+    files: RunFiles, command: Command, reader: Reader
+) -> None:
+    assert hook(files, "BeforeAgent", prompt='it\'s "mw-1" $(id) %s\nend') == ""
+    assert reader.received("mw-1")
+    assert not reader.received("mw-2")
+    record(files, "1", "user", content="mw-2")
+    assert reader.received("mw-2")
+
+
+def test_a_late_hook_of_an_earlier_run_is_dropped(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, "BeforeAgent", run=1)
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+
+
+def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    asks(files)
+    agent = reader.read(alive, None, NOW)
+    assert agent.activity is Activity.WAITING_INPUT
+    assert agent.question == "It asks for permission to use shell: make"
+    assert agent.since == NOW + timedelta(seconds=2)
+    hook(files, "Notification", after=3, notification_type="Other")
+    hook(files, "AfterTool", after=3, tool_name="read_file", tool_input={"file_path": "a"})
+    assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
+    hook(files, "AfterTool", after=4, tool_name="shell", tool_input={"command": "make"})
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.calling) == (Activity.ACTIVE, False)
+    asks(files)
+    hook(files, "BeforeAgent", after=5)
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.calling) == (Activity.ACTIVE, False)
+
+
+def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    asks(files)
+    later = NOW + timedelta(seconds=9)
+    assert reader.read(alive, "$ make", NOW).activity is Activity.WAITING_INPUT
+    assert reader.read(alive, "", later).activity is Activity.WAITING_INPUT
+    agent = reader.read(alive, "1. a list of its own", later)
+    assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
+    screen = "Tips:\n1. Read.\n2. Think.\n╭─╮\n│ ● 1. Yes │\n│   2. No  │"
+    assert reader.read(alive, screen, later).question.endswith("make (Yes / No)")
+
+
+def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, "BeforeAgent")
+    record(files, "1", "error", content="[API Error: 401]")
+    hook(files, "AfterAgent", after=60, prompt_response=" ok ")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.error) == (Activity.BLOCKED, "[API Error: 401]")
+    assert (agent.unauthorised, agent.summary) == (True, "ok")
+    hook(files, "BeforeAgent", after=90)
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    record(files, "2", "info", content="This request failed.", after=100)
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    record(files, "3", "info", content="Request cancelled.", after=100)
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.error, agent.unauthorised) == (Activity.READY, "", False)
+    hook(files, "BeforeAgent", after=200)
+    record(files, "4", "error", content="[API Error: 500]", after=210)
+    hook(files, "AfterAgent", after=220)
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, False)
+
+
+def test_an_answer_is_counted_once_with_what_was_written_last_and_only_in_its_run(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    used = {"input": 1200, "output": 42, "cached": 800, "thoughts": 7, "total": 1249}
+    record(files, "0", "gemini", tokens=used, after=-3600)
+    record(files, "1", "gemini", tokens={**used, "output": 1})
+    record(files, "1", "gemini", tokens=used)
+    record(files, "1", "gemini", tokens=None)
+    path = record(files, "2", "user", tokens=used)
+    stub = path.with_name(path.name.replace("09-55", "10-16"))
+    stub.write_text(json.dumps({"id": "3", "timestamp": NOW.isoformat(), "type": "x"}) + "\nodd\n")
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.input, usage.output, usage.cache_read, usage.reasoning) == (400, 42, 800, 7)
+    assert usage.cost_usd is None
+
+
+def test_its_end_outweighs_what_its_files_say(
+    files: RunFiles, command: Command, reader: Reader, dead: Seen
+) -> None:
+    hook(files, "BeforeAgent")
+    agent = reader.read(dead, None, NOW)
+    assert (agent.activity, agent.exit) == (Activity.EXITED, dead.exit)
+    assert agent.native_id == command.native_id
+
+
+def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+    absent, credentials = Gemini(AgentType(program="gemini")).check({"PATH": str(tmp_path)})
+    assert "npm install" in absent
+    assert "pass-env" in credentials
+    program = tmp_path / "gemini"
+    program.write_text("#!/bin/sh\necho 0.61.0\n")
+    program.chmod(0o755)
+    kind = AgentType(program="gemini", command=(str(program),), pass_env=("GEMINI_API_KEY",))
+    assert Gemini(kind).check({"GEMINI_API_KEY": "x"}) == []
+    assert Gemini(kind).version() == "0.61.0"

@@ -1,0 +1,367 @@
+"""OpenCode: how it is started, and how its database and its port are read."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents import opencode_files as its
+from runtimes.agents.base import AgentType, Command, RunFiles, write_private
+from runtimes.agents.opencode import OpenCode
+from runtimes.agents.opencode_reader import OpenCodeReader
+from runtimes.base import Seen
+from tests.runtimes.agents.apis import answering
+
+KIND = AgentType(program="opencode", model="fake/model", args=("--pure",))
+ID = "ses_e0078820bffeyDHEIa50M22duM"
+NOW = datetime.now(UTC)
+_TABLES = """
+create table session (id text, parent_id text, time_created integer, time_updated integer);
+create table message (
+    id text, session_id text, time_created integer, time_updated integer, data text
+);
+create table part (
+    id text, message_id text, session_id text, time_created integer, time_updated integer,
+    data text
+);
+"""
+
+
+class Agent:
+    """An OpenCode that does nothing but write what the real one would."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self.answers: dict[str, Any] = {"/permission": [], "/question": [], "/session/status": {}}
+        self.at = int(time.time() * 1000) + 60_000
+        self._path = its.database(files)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self._path)) as database:
+            database.executescript(_TABLES)
+
+    def write(self, table: str, *row: object) -> None:
+        with closing(sqlite3.connect(self._path)) as database, database:
+            marks = ", ".join("?" * len(row))
+            database.execute(f"insert into {table} values ({marks})", row)
+
+    def session(self, id: str = ID, parent: str | None = None, at: int = 0) -> None:
+        self.write("session", id, parent, at or self.at, at or self.at)
+
+    def message(self, id: str, role: str, session: str = ID, at: int = 0, **more: object) -> None:
+        at = at or self.at
+        said = {"role": role, "time": {"created": at}, **more}
+        self.write("message", id, session, at, at, json.dumps(said))
+
+    def over(self, id: str, **more: object) -> None:
+        """A message of the agent's that is over."""
+        said: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
+        said["time"] = {"created": self.at, "completed": self.at + 1000}
+        self.write("message", id, ID, self.at, self.at, json.dumps(said))
+
+    def part(self, message: str, session: str = ID, **data: object) -> None:
+        self.write("part", f"prt_{message}", message, session, self.at, self.at, json.dumps(data))
+
+
+@pytest.fixture
+def command(files: RunFiles) -> Command:
+    return OpenCode(KIND).prepare(files, "Do it.", "")
+
+
+@pytest.fixture
+def agent(files: RunFiles, command: Command) -> Iterator[Agent]:
+    agent = Agent(files)
+    with answering(agent.answers, "secret") as port:
+        write_private(its.server(files), json.dumps({"port": port, "password": "secret"}))
+        yield agent
+
+
+@pytest.fixture
+def reader(files: RunFiles, command: Command) -> OpenCodeReader:
+    return OpenCode(KIND).reader(files)
+
+
+def settings(command: Command) -> dict[str, Any]:
+    return dict(json.loads(command.env["OPENCODE_CONFIG_CONTENT"]))
+
+
+def test_it_is_started_with_its_prompt_and_a_port_behind_a_password(
+    files: RunFiles, command: Command
+) -> None:
+    assert command.argv[0] == "opencode"
+    assert command.argv[-2:] == ("--pure", "--prompt=Do it.")
+    server = json.loads(its.server(files).read_text())
+    assert command.argv[command.argv.index("--port") + 1] == str(server["port"])
+    assert command.env["OPENCODE_SERVER_PASSWORD"] == server["password"]
+    assert server["password"] not in " ".join(command.argv)
+    assert its.server(files).stat().st_mode & 0o777 == 0o600
+    assert command.env["OPENCODE_DISABLE_AUTOUPDATE"] == "1"
+    assert settings(command)["model"] == "fake/model"
+    assert settings(command)["share"] == "disabled"
+    assert OpenCode(KIND).prepare(files, "Do it.", "") == command
+
+
+@pytest.mark.parametrize(("mode", "word"), [("confirm", "ask"), ("reject", "deny")])
+def test_permission_modes_are_its_own(files: RunFiles, mode: str, word: str) -> None:
+    own = json.dumps({"permission": {"bash": {"git *": "allow"}}, "theme": "dark"})
+    env = {"OPENCODE_CONFIG_CONTENT": own}
+    kind = AgentType(program="opencode", permission_mode=mode, env=env)
+    told = settings(OpenCode(kind).prepare(files, "x", ""))
+    assert told["permission"]["edit"] == word
+    assert told["permission"]["bash"] == {"git *": "allow"}
+    assert told["theme"] == "dark"
+
+
+def test_by_itself_it_may_do_everything(command: Command) -> None:
+    assert settings(command)["permission"] == {"*": "allow"}
+
+
+def test_what_its_agent_is_told_before_anything_else_stands_in_a_file(
+    files: RunFiles, command: Command
+) -> None:
+    env = {"OPENCODE_CONFIG_CONTENT": '{"instructions": ["RULES.md"]}'}
+    kind = AgentType(program="opencode", env=env)
+    more, told = settings(OpenCode(kind).prepare(files, "x", "", "Be kind."))["instructions"]
+    assert (more, Path(told).read_text()) == ("RULES.md", "Be kind.")
+    assert "instructions" not in settings(command)
+
+
+def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
+    assert str(files.prompt) in OpenCode(KIND).prepare(files, "ä" * 60_000, "").argv[-1]
+
+
+def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+    files: RunFiles,
+) -> None:
+    gone = OpenCode(KIND).prepare(files, "Go on.", ID)
+    assert "--session" not in gone.argv
+    files.conversation.unlink()
+    agent = Agent(files)
+    assert "--session" not in OpenCode(KIND).prepare(files, "Go on.", ID).argv
+    files.conversation.unlink()
+    agent.session()
+    again = OpenCode(KIND).prepare(files, "Go on.", ID)
+    assert again.argv[-2:] == ("--session", ID)
+    assert again.native_id == ID
+    assert OpenCode(KIND).records(files)[0] == its.database(files)
+
+
+def test_the_first_message_of_a_resumed_one_is_said_on_its_port(
+    files: RunFiles, agent: Agent
+) -> None:
+    agent.session()
+    said = [{"parts": [{"type": "text", "text": "Go on: ä"}]}]
+    agent.answers[f"/session/{ID}/message"] = said
+    files.conversation.unlink()
+    kind = AgentType(program="opencode", command=("sh", "-c", "echo became $2", "sh"))
+    command = OpenCode(kind).prepare(files, "Go on: ä", ID)
+    with files.output.open("w") as output:  # No pipe: the process beside it goes on.
+        subprocess.run(command.argv, stdout=output)
+    assert files.output.read_text().startswith("became ")
+    assert command.argv[0] == sys.executable
+    assert agent.answers["said"].get(timeout=10) == (
+        f"/session/{ID}/prompt_async",
+        said[0],
+    )
+    agent.answers[f"/session/{ID}/message"] = said * 2
+
+
+def test_a_message_was_received_where_its_conversation_has_it(
+    agent: Agent, reader: OpenCodeReader
+) -> None:
+    agent.session("ses_other", parent=ID)
+    agent.session()
+    agent.message("m1", "user")
+    agent.part("m1", type="text", text="do mw-1")
+    agent.part("m2", session="ses_other", type="text", text="do mw-2")
+    assert reader.received("mw-1")
+    assert not reader.received("mw-2")
+
+
+def test_a_turn_begins_with_a_prompt_and_ends_with_an_answer_that_calls_nothing(
+    agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+    agent.session()
+    agent.message("m1", "user")
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.native_id) == (Activity.ACTIVE, ID)
+    assert seen.since == datetime.fromtimestamp(agent.at / 1000, UTC)
+    agent.over("m2", finish="tool-calls")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    agent.over("m3")
+    agent.part("m3", type="text", text="All done.")
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.summary) == (Activity.READY, "All done.")
+
+
+def test_a_call_that_has_not_returned_is_no_silence(
+    agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session()
+    agent.message("m1", "assistant")
+    agent.part("m1", type="tool", tool="bash", state={"status": "completed"})
+    assert not reader.read(alive, None, NOW).calling
+    agent.part("m1", type="tool", tool="bash", state={"status": "running"})
+    assert reader.read(alive, None, NOW).calling
+
+
+def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(
+    files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session()
+    agent.message("m1", "user")
+    leave = {"permission": "bash", "metadata": {"command": "make"}}
+    agent.answers["/permission"] = [leave]
+    for _ in range(2):
+        seen = reader.read(alive, None, NOW)
+        assert seen.activity is Activity.WAITING_INPUT
+        asks = "It asks for permission to use bash: make (Allow once / Allow always / Reject)"
+        assert seen.question == asks
+        agent.answers["/permission"] = {"odd": []}
+    agent.answers["/permission"] = [{"permission": "edit", "patterns": ["a.txt"]}]
+    assert "use edit: a.txt" in reader.read(alive, None, NOW).question
+    agent.answers["/permission"] = []
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    its.server(files).write_text("{}")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+def test_a_question_is_known_by_its_database_alone(
+    files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    its.server(files).unlink()
+    agent.session()
+    agent.message("m1", "assistant")
+    asks = [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]
+    state = {"status": "running", "input": {"questions": asks}}
+    agent.part("m1", type="tool", tool="question", state=state)
+    assert reader.read(alive, None, NOW).question == "Which? (A / B)"
+    agent.part("m1", type="tool", tool="question", state={"status": "pending"})
+    agent.over("m2")
+    assert reader.read(alive, None, NOW).activity is Activity.READY
+
+
+@pytest.mark.parametrize(
+    ("message", "limited", "unauthorised"),
+    [
+        ("Rate limit exceeded", True, False),
+        ("scripted 429", True, False),
+        ("Invalid API key", False, True),
+        ("scripted 401", False, True),
+        ("Overloaded", False, False),
+    ],
+)
+def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
+    agent: Agent,
+    reader: OpenCodeReader,
+    alive: Seen,
+    message: str,
+    limited: bool,
+    unauthorised: bool,
+) -> None:
+    agent.session()
+    agent.message("m1", "user")
+    retry = {"type": "retry", "attempt": 2, "message": message, "next": agent.at}
+    agent.answers["/session/status"] = {ID: retry, "ses_other": {**retry, "attempt": 9}}
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    agent.answers["/session/status"] = {ID: {**retry, "attempt": 3}}
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.error) == (Activity.BLOCKED, message)
+    assert (seen.limit_until is not None, seen.unauthorised) == (limited, unauthorised)
+    if seen.limit_until:
+        assert seen.limit_until.timestamp() * 1000 == agent.at
+
+
+@pytest.mark.parametrize(
+    ("error", "activity", "unauthorised"),
+    [
+        ({"name": "MessageAbortedError"}, Activity.READY, False),
+        ({"name": "ProviderAuthError", "data": {"message": "no"}}, Activity.BLOCKED, True),
+        ({"name": "APIError", "data": {"statusCode": 403}}, Activity.BLOCKED, True),
+        ({"name": "MessageOutputLengthError"}, Activity.BLOCKED, False),
+    ],
+)
+def test_an_answer_that_failed_blocks_it_unless_people_broke_it_off(
+    agent: Agent,
+    reader: OpenCodeReader,
+    alive: Seen,
+    error: dict[str, object],
+    activity: Activity,
+    unauthorised: bool,
+) -> None:
+    agent.session()
+    agent.message("m1", "user")
+    agent.over("m2", finish="", error=error)
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.unauthorised) == (activity, unauthorised)
+    assert bool(seen.error) is (activity is Activity.BLOCKED)
+
+
+def test_all_that_was_used_in_this_run_is_counted_once(
+    agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    used = {"input": 400, "output": 35, "reasoning": 7, "cache": {"read": 800, "write": 1}}
+    agent.session(at=1)
+    agent.session("ses_child", parent=ID)
+    agent.message("m0", "assistant", at=1000, tokens=used, cost=9.0)  # Of an earlier run.
+    agent.message("m1", "assistant", tokens=used, cost=0.002)
+    agent.message("m2", "assistant", session="ses_child", tokens=used, cost=0.001)
+    reader.read(alive, None, NOW)
+    agent.message("m3", "user", tokens=used)
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.input, usage.output, usage.reasoning) == (800, 70, 14)
+    assert (usage.cache_read, usage.cache_write, usage.cost_usd) == (1600, 2, 0.003)
+
+
+def test_a_run_that_begins_anew_does_not_take_an_earlier_conversation_for_its_own(
+    agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session("ses_earlier", at=1000)
+    agent.message("m0", "user", session="ses_earlier", at=1000)
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.native_id) == (Activity.NONE, "")
+
+
+def test_a_database_that_cannot_be_read_changes_nothing(
+    files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session()
+    agent.write("message", "m0", ID, agent.at, agent.at, "{odd")
+    agent.message("m1", "user")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    its.database(files).write_text("no database")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    assert not reader.received("mw-1")
+    its.database(files).unlink()
+    os.mkfifo(its.database(files))
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+def test_its_end_outweighs_what_its_files_say(
+    agent: Agent, reader: OpenCodeReader, dead: Seen
+) -> None:
+    agent.session()
+    agent.message("m1", "user")
+    seen = reader.read(dead, None, NOW)
+    assert (seen.activity, seen.exit, seen.native_id) == (Activity.EXITED, dead.exit, ID)
+
+
+def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+    absent, credentials = OpenCode(AgentType(program="opencode")).check({"PATH": str(tmp_path)})
+    assert "npm install" in absent
+    assert "pass-env" in credentials
+    program = tmp_path / "opencode"
+    program.write_text("#!/bin/sh\necho 1.18.33\n")
+    program.chmod(0o755)
+    kind = AgentType(program="opencode", command=(str(program),), pass_env=("KEY",))
+    assert OpenCode(kind).check({}) == []
+    assert OpenCode(kind).version() == "1.18.33"
