@@ -39,7 +39,6 @@ class _Payload(Struct, frozen=True):
     tool_name: str = ""
     tool_input: object = None
     notification_type: str = ""
-    prompt_response: str = ""
 
 
 class _Tokens(Struct, frozen=True):
@@ -158,7 +157,6 @@ class GeminiReader:
                 self._asked = None
             case "AfterAgent":
                 self._over = max(self._over, hook.timestamp)
-                self._summary = hook.prompt_response.strip()[:TEXT]
             case "BeforeTool":
                 self._uses.append(use)
                 self._given = hook
@@ -183,8 +181,11 @@ class GeminiReader:
             self._failed, self._error = record.timestamp, str(record.content)[:TEXT]
         elif record.type == "info" and record.content == _CANCELLED:
             self._over = max(self._over, record.timestamp)
-        elif record.type == "gemini" and record.tokens is not None:
-            self._answers[record.id] = record.tokens
+        elif record.type == "gemini":
+            if isinstance(record.content, str) and record.content:
+                self._summary = record.content[:TEXT]
+            if record.tokens is not None:
+                self._answers[record.id] = record.tokens
 
     def _usage(self) -> Usage:
         """What its answers used; its small questions beside them are in no file. No price."""

@@ -135,6 +135,7 @@ def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
     hook(files, "AfterTool", after=3, tool_name="read_file", tool_input={"file_path": "a"})
     assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
     hook(files, "AfterTool", after=4, tool_name="shell", tool_input={"command": "make"})
+    hook(files, "Notification", after=4, notification_type="Other")
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, False)
     asks(files)
@@ -160,8 +161,10 @@ def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent")
+    record(files, "0", "gemini", content="ok")
+    record(files, "0", "gemini", content=[{"text": "of history"}])
     record(files, "1", "error", content="[API Error: 401]")
-    hook(files, "AfterAgent", after=60, prompt_response=" ok ")
+    hook(files, "AfterAgent", after=60)
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.error) == (Activity.BLOCKED, "[API Error: 401]")
     assert (agent.unauthorised, agent.summary) == (True, "ok")
