@@ -3,7 +3,7 @@
 Every arm is safe to repeat, because a crash between doing and marking repeats it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import assert_never
 
@@ -26,7 +26,7 @@ from lifecycle.status import Merge, PullState, Reason, Status
 from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.mirror import PushRefused
+from runtimes.workspaces.mirror import Commit, PushRefused
 
 
 class Act:
@@ -228,11 +228,13 @@ class Act:
         mirror = self._sites.mirror(session.project)
         if not mirror.contains(merge.sha):
             mirror.refresh()  # Somebody else pushed it, or GitHub brought the branch up to date.
-        commits = mirror.subjects(session.work.base, merge.sha)
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
+        # What came in by an update of the branch is on its base already.
+        base = mirror.head_of(pull.base_branch) if pull and pull.base_branch else None
+        commits = mirror.subjects(base or session.work.base, merge.sha)
         title = words.merge_title(pull.title if pull else session.issue.title, merge.number)
         message = words.merge_message(session.issue.number, [c.subject for c in commits])
-        method = self._method(session, merge)
+        method = self._method(session, merge, commits)
         check()
         return self._landing(
             session,
@@ -242,15 +244,30 @@ class Act:
             ),
         )
 
-    def _method(self, session: Session, merge: actions.MergePull) -> MergeMethod:
-        """How to merge: as it was asked for, or in another way where the repository forbids it."""
+    def _method(
+        self, session: Session, merge: actions.MergePull, commits: Iterable[Commit]
+    ) -> MergeMethod:
+        """How to merge: as it was asked for, or in another way where the repository forbids it.
+
+        Only a squash replaces the messages of commits, of which some would close other issues.
+        """
         allowed = self._github.read.repository(session.repository).merge_methods
-        if merge.method in allowed or not allowed:
-            return merge.method
-        if merge.asked:
-            others = ", ".join(allowed)
-            raise Impossible(f"{session.repository} forbids {merge.method}; it allows {others}")
-        return allowed[0]
+        method = merge.method
+        if allowed and method not in allowed:
+            if merge.asked:
+                others = ", ".join(allowed)
+                raise Impossible(f"{session.repository} forbids {method}; it allows {others}")
+            method = allowed[0]
+        issue = session.issue.number
+        closing = [
+            c.sha[:7] for c in commits if words.closes_others(f"{c.subject}\n{c.body}", issue)
+        ]
+        if method is MergeMethod.SQUASH or not closing:
+            return method
+        if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
+            told = ", ".join(closing[:20])
+            raise Impossible(f"a {method} would close other issues: reword {told}, or squash it")
+        return MergeMethod.SQUASH
 
     def _landing(self, session: Session, number: int, land: Callable[[], str]) -> Outcome:
         """Have something landed. Where GitHub refuses it, look again before it is tried again."""

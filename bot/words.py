@@ -201,6 +201,13 @@ def merge_title(title: str, number: int) -> str:
     return f"{_line(title)} (#{number})"
 
 
+def closes_others(message: str, issue: int) -> bool:
+    """Whether a commit's message, once it is on the default branch, closes issues but this one."""
+    told = re.sub(rf"(?<![\w/])#{issue}\b", "x", message)
+    # A bracket alone is no link yet: `Fix [parser]` closes nothing.
+    return _CLOSING.search(told.replace("[", "")) is not None
+
+
 def merge_message(issue: int, subjects: list[str]) -> str:
     """The merge commit's text: the commits it brings, and nothing GitHub would act on."""
     told = "\n".join(f"* {_line(line)}" for line in subjects)

@@ -1,0 +1,105 @@
+"""How a pull request is landed: no commit message of an agent's takes effect with it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bot.act import Act
+from bot.outbox import Impossible
+from bot.redaction import Redaction
+from bot.store import Observed
+from lifecycle.actions import MergePull
+from lifecycle.facts import Pull
+from lifecycle.policy import MergeMethod
+from tests.bot.site import Site, git
+
+EVERY = tuple(MergeMethod)
+MERGE, SQUASH, REBASE = EVERY
+
+
+class Landing:
+    """A session with a pull request of one commit, and a GitHub that lands it as it is asked."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        site.starts()
+
+    def lands(
+        self, method: MergeMethod, allowed: tuple[MergeMethod, ...] = EVERY, asked: bool = False
+    ) -> tuple[MergeMethod, str]:
+        """By which method, and with which message."""
+        room, said = self.site.room, list[Any]()
+        head = self.site.commits("a")
+        self.site.sites.mirror("widgets").take(self.site.workspace)
+        pull = Pull(number=34, head=head, branch=self.site.session.branch, base_branch="main")
+        room.store.observe([Observed(session=self.site.id, pulls=(pull,))], room.clock())
+
+        def merge(*words: Any) -> str:
+            said.extend(words)
+            return head
+
+        github: Any = SimpleNamespace(
+            read=SimpleNamespace(repository=lambda name: SimpleNamespace(merge_methods=allowed)),
+            merges=SimpleNamespace(merge=merge),
+        )
+        act = Act(
+            *(room.store, github, self.site.sites, self.site.agents, "", Redaction(), room.clock)
+        )
+        wanted = MergePull(key="merge", number=34, sha=head, method=method, asked=asked)
+        room.orders(self.site.id, wanted, run=self.site.session.run)
+        (due,) = room.store.due_actions(room.clock())
+        act.do(due, lambda: None)
+        return said[3], said[5]
+
+    def commits(self, message: str) -> None:
+        """The agent's first commit, with nothing in it."""
+        git(self.site.workspace.path, "commit", "--quiet", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def landing(site: Site) -> Landing:
+    return Landing(site)
+
+
+@pytest.mark.parametrize("message", ["Mend\n\nFixes #9", "Mend, closes acme/other#12"])
+@pytest.mark.parametrize("method", [MERGE, REBASE])
+def test_commits_that_would_close_other_issues_are_squashed(
+    landing: Landing, method: MergeMethod, message: str
+) -> None:
+    landing.commits(message)
+    assert landing.lands(method)[0] is SQUASH
+
+
+@pytest.mark.parametrize("message", ["Mend\n\nFixes #12", "Fix [parser] for 9 of 10"])
+def test_commits_that_close_nothing_or_the_sessions_own_issue_land_as_they_are(
+    landing: Landing, message: str
+) -> None:
+    landing.commits(message)
+    assert landing.lands(REBASE)[0] is REBASE
+
+
+@pytest.mark.parametrize(("allowed", "asked"), [((MERGE, REBASE), False), (EVERY, True)])
+def test_where_it_cannot_be_squashed_people_are_told_what_is_in_the_way(
+    landing: Landing, allowed: tuple[MergeMethod, ...], asked: bool
+) -> None:
+    landing.commits("Mend\n\nFixes #9")
+    sha = (landing.site.workspace.head() or "")[:7]
+    with pytest.raises(Impossible, match=f"a rebase would close other issues: reword {sha}, or"):
+        landing.lands(REBASE, allowed, asked)
+
+
+def test_what_an_update_of_the_branch_brought_in_is_not_told_as_the_agents(
+    landing: Landing,
+) -> None:
+    site = landing.site
+    git(site.github, "symbolic-ref", "HEAD", "refs/heads/main")
+    tree = git(site.github, "mktree")
+    theirs = git(site.github, "commit-tree", tree, "-p", "main", "-m", "Theirs, fixes #9")
+    git(site.github, "update-ref", "refs/heads/main", theirs)
+    site.sites.mirror("widgets").refresh()
+    git(site.workspace.path, "fetch", "--quiet", "origin")
+    git(site.workspace.path, "merge", "--quiet", "--no-edit", "origin/main")
+    method, message = landing.lands(REBASE)
+    assert method is REBASE
+    assert "Theirs" not in message
