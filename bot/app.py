@@ -23,6 +23,7 @@ from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.outsiders import Outsiders
 from bot.people import People
+from bot.policies import Policies
 from bot.prompts import Prompts
 from bot.reconcile import Reconcile
 from bot.redaction import Redaction
@@ -110,19 +111,15 @@ class App:
             self.github.places.now,
         )
         timing, policy = settings.timing, settings.policy
+        self.policies = policies = Policies(self.store, settings.projects, policy)
         self._over = Event()
         self.leading = Leading(
             self.store, settings.data, timing.lease_seconds, clock, self._begin, self._over
         )
         self.watch_agents = WatchAgents(
-            self.store, self.sites, policy, clock, journal, self._examine_soon
+            self.store, self.sites, policies.of, clock, journal, self._examine_soon
         )
-        bots = [f"{name.removesuffix('[bot]')}[bot]" for name in policy.bots]
-        people = People(
-            self.github,
-            clock,
-            {one.repository: (*one.people, *bots) for one in settings.projects.values()},
-        )
+        people = People(self.github, clock, policies.lists)
         self.outsiders = Outsiders(
             self.store, self.github, clock, self.leading.may_act, self._may_speak
         )
@@ -162,10 +159,10 @@ class App:
             self._may_speak,
         )
         self.repository_config = RepositoryConfig(
-            *(self.store, self.github, settings.projects, policy, clock, self._may_speak)
+            *(self.store, self.github, policies, clock, self._may_speak)
         )
         self.engine = Engine(
-            *(self.store, self.repository_config.policy_of, clock, journal),
+            *(self.store, policies.of, clock, journal),
             *(self._doing.kick, identities.words),
         )
         self.archive = Archive(self.sites, redact)
@@ -182,7 +179,7 @@ class App:
         )
         self.retention = Retention(
             *(self.store, self.sites, self.archive),
-            *(settings.retention, policy.workspace_days, clock),
+            *(settings.retention, policies.of, clock),
         )
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
@@ -201,7 +198,7 @@ class App:
             self._after_action,
         )
         repositories = frozenset(project.repository for project in settings.projects.values())
-        self.inbox = Inbox(self.store, repositories, self._delivered, policy.bots)
+        self.inbox = Inbox(self.store, repositories, self._delivered, policies.lists_bot)
         self.watch_comments = WatchComments(
             self.github, self.inbox, settings.projects.values(), clock
         )
@@ -231,6 +228,7 @@ class App:
                 page_token=secrets.page_token,
                 health=self.health,
                 settings=settings,
+                policies=policies,
                 terminal=terminal(self.store, self.sites, redact),
                 limits=Limits(
                     body_bytes=settings.limits.webhook_bytes,
@@ -291,7 +289,7 @@ class App:
         projects = self._settings.projects.items()
         scopes = {f"project:{name}" for name, one in projects if one.repository == repository}
         frozen = any(one.scope in {"", *scopes} for one in self.store.freezes())
-        return self._settings.policy.mode is not Mode.OBSERVE and not frozen
+        return self.policies.of_repository(repository).mode is not Mode.OBSERVE and not frozen
 
     # -- lanes -----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What arrives: kept once, then turned into touches and wishes. Nothing is done about it here."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from bot.commands import parse
@@ -21,14 +21,14 @@ class Inbox:
         store: Store,
         repositories: frozenset[str],
         kick: Callable[[], None],
-        bots: Collection[str] = (),
+        lists_bot: Callable[[str, str], bool] = lambda *_: False,
     ) -> None:
         """`kick` says that there is something to process; it runs on the store's writer thread
-        after every commit, so it must only set a flag. `repositories` are `owner/name`; `bots` are
-        those that may ask for something, beside people.
+        after every commit, so it must only set a flag. `repositories` are `owner/name`; `lists_bot`
+        says of one of them whether a bot may ask for something there, as people do.
         """
         self._store = store
-        self._bots = {name.removesuffix("[bot]").casefold() for name in bots}
+        self._lists_bot = lists_bot
         # GitHub's names are the same in any case; a configured one may be spelled otherwise.
         self._repositories = {name.casefold(): name for name in repositories}
         self._kick = kick
@@ -74,10 +74,10 @@ class Inbox:
         return (*(Touch(repository=name, subject=RIGHTS) for name in ours), *touches)
 
     def _wishes(self, comment: RawComment | None) -> tuple[NewWish, ...]:
-        if comment is None or not self._may_ask(comment):
+        if comment is None:
             return ()
         repository = self._known(comment.repository, comment.repository_id)
-        if not repository:
+        if not repository or not self._may_ask(comment, repository):
             return ()
         return tuple(
             NewWish(
@@ -93,7 +93,7 @@ class Inbox:
             for line, parsed in enumerate(parse(comment.body))
         )
 
-    def _may_ask(self, comment: RawComment) -> bool:
+    def _may_ask(self, comment: RawComment, repository: str) -> bool:
         """Whether a person wrote it, or a bot that is listed: two that answer each other never end.
 
         What carries a key of the bot's own is an answer of it, or a copy of one; with a token the
@@ -101,8 +101,7 @@ class Inbox:
         """
         if OWN in comment.body:
             return False
-        name = comment.author.removesuffix("[bot]").casefold()
-        return comment.author_type == "User" or name in self._bots
+        return comment.author_type == "User" or self._lists_bot(repository, comment.author)
 
     def _known(self, repository: str, id: int) -> str:
         """A repository as it is configured; empty for one that is none of ours.

@@ -1,7 +1,7 @@
 """Who may steer: people GitHub says may write to the repository, and those who are listed."""
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from bot.clock import Clock
@@ -12,25 +12,26 @@ _KEPT = timedelta(seconds=60)
 _MOST = 10_000
 
 
+def _nobody(_repository: str, _login: str) -> bool:
+    return False
+
+
 class People:
     """Permissions as GitHub gives them. An answer that cannot be had is an exception, never yes."""
 
     def __init__(
-        self, github: GitHub, clock: Clock, listed: Mapping[str, Collection[str]] | None = None
+        self, github: GitHub, clock: Clock, lists: Callable[[str, str], bool] = _nobody
     ) -> None:
-        """`listed`: by repository, the logins that may steer whatever GitHub says of them."""
+        """`lists`: whether somebody may steer a repository whatever GitHub says of them."""
         self._github = github
         self._clock = clock
-        self._listed = {
-            repository.casefold(): {login.casefold() for login in logins}
-            for repository, logins in (listed or {}).items()
-        }
+        self._lists = lists
         self._known: dict[tuple[str, str], tuple[bool, datetime]] = {}
         self._lock = threading.Lock()
 
     def may_steer(self, repository: str, login: str, *, fresh: bool = False) -> bool:
         """Whether somebody's word counts: they may write, or are listed. As `may_write`."""
-        if login.casefold() in self._listed.get(repository.casefold(), ()):
+        if self._lists(repository, login):
             return True
         return self.may_write(repository, login, fresh=fresh)
 

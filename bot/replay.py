@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from bot.inbox import Inbox
+from bot.policies import Policies
 from bot.store import HistoryRow, Kept, Store, Touch
 from lifecycle.decide import decide
 
@@ -91,12 +92,14 @@ def recording(text: bytes, event: str) -> Recording:
     return Recording(event=event, body=body)
 
 
-def effects(store: Store, repositories: frozenset[str], webhook: Recording) -> list[Effect]:
+def effects(store: Store, policies: Policies, webhook: Recording) -> list[Effect]:
     """What a webhook would cause if it came now; nothing is written down.
 
     Raises whatever a body that is no such event raises.
     """
-    touches, wishes = Inbox(store, repositories, lambda: None).meaning(webhook.event, webhook.body)
+    repositories = frozenset(policies.repositories.values())
+    inbox = Inbox(store, repositories, lambda: None, policies.lists_bot)
+    touches, wishes = inbox.meaning(webhook.event, webhook.body)
     looks = [
         Effect(
             what=f"look again at {touch.repository} {touch.subject}",

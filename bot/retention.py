@@ -23,6 +23,7 @@ from bot.clock import Clock
 from bot.sites import Sites
 from bot.store import Store, Tenant
 from config.settings import Retention as Days
+from lifecycle.policy import Policy
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.worktree import Worktree, remove_tree
@@ -77,7 +78,7 @@ class Retention:
         sites: Sites,
         archive: Archive,
         days: Days,
-        workspace_days: float,
+        policy_of: Callable[[str], Policy],
         clock: Clock,
         release: Callable[[Tenant], object] | None = None,
     ) -> None:
@@ -87,7 +88,7 @@ class Retention:
         self._layout = sites.layout
         self._archive = archive
         self._days = days
-        self._workspace_days = workspace_days
+        self._policy_of = policy_of
         self._clock = clock
         self._release = release or (lambda tenant: store.look_again(tenant.id))
 
@@ -168,7 +169,8 @@ class Retention:
         days, parts = self._days.transient_days, [folder]
         remove: Callable[[], object] = partial(remove_tree, folder)
         if thing is Thing.WORKSPACE:
-            days, remove = self._workspace_days, partial(self._release, tenant)
+            days = self._policy_of(tenant.project).workspace_days
+            remove = partial(self._release, tenant)
             parts.append(self._layout.home(tenant.id))
         goes, why = self._outlived(tenant.ended, days)
         if not tenant.over:

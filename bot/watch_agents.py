@@ -58,14 +58,14 @@ class WatchAgents:
         self,
         store: Store,
         sites: Sites,
-        policy: Policy,
+        policy_of: Callable[[str], Policy],
         clock: Clock,
         journal: Journal,
         on_rest: Callable[[], None],
     ) -> None:
         self._store = store
         self._sites = sites
-        self._policy = policy
+        self._policy_of = policy_of
         self._clock = clock
         self._journal = journal
         self._on_rest = on_rest
@@ -246,7 +246,8 @@ class WatchAgents:
         watched.stored = None
         try:
             read = watched.reader.read(seen, screens.get(watched.handle), now)
-            agent = settled(live.agent, replace(read, run=live.run), now, self._policy)
+            policy = self._policy_of(live.project)
+            agent = settled(live.agent, replace(read, run=live.run), now, policy)
             written = throttled(live.agent, agent, now)
             observed = self._observed(live, watched, written)
         except Exception:

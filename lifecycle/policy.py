@@ -109,7 +109,15 @@ class Policy(
     #: A name alone is meant in every folder; `*` and `**` are git's.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
 
+    def lists(self, bot: str) -> bool:
+        """Whether this bot's word counts; REST puts `[bot]` behind its name, people may not."""
+        return _bare(bot) in map(_bare, self.bots)
+
     @property
     def merges_by_itself(self) -> bool:
         """Whether what is approved and green is merged without a person's word."""
         return self.mode is Mode.MERGE and self.auto_merge is AutoMerge.WHEN_APPROVED
+
+
+def _bare(bot: str) -> str:
+    return bot.casefold().removesuffix("[bot]")

@@ -199,7 +199,7 @@ class View(Moment):
         """Whether a remark is for the agent: of someone who may, and not said to the bot."""
         if remark.own or not remark.allowed:
             return False
-        if remark.bot and remark.author not in self.policy.bots:
+        if remark.bot and not self.policy.lists(remark.author):
             return False
         return not addresses_bot(remark.body)
 

@@ -11,6 +11,7 @@ from bot.archive import Archive
 from bot.cli import given
 from bot.clock import utc_now
 from bot.layout import Layout
+from bot.policies import Policies
 from bot.redaction import Redaction
 from bot.releases import release
 from bot.retention import Item, Retention
@@ -45,10 +46,10 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
         owner = f"{this_process()}:cleanup"
         leads = writing and store.lead(owner, utc_now(), _LEASE_SECONDS) is not None
-        days, policy = settings.retention, settings.policy
+        policies = Policies(store, settings.projects, settings.policy)
         try:
             yield Retention(
-                *(store, sites, archive, days, policy.workspace_days, utc_now),
+                *(store, sites, archive, settings.retention, policies.of, utc_now),
                 release=give_back if leads else None,
             )
         finally:

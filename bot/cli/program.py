@@ -110,6 +110,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from bot.clock import utc_now
     from bot.layout import Layout
     from bot.limits import caps
+    from bot.policies import Policies
     from runtimes.workspaces.git import GitFailure
     from runtimes.workspaces.mirror import Mirror
 
@@ -118,8 +119,9 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         session = given.session(store, session_id)
         facts, history = store.facts(session.id), store.history(session.id)
         line = {one.session: one for one in store.queue(caps(settings))}
+        policy = Policies(store, settings.projects, settings.policy).of(session.project)
     place, now = line.get(session.id), utc_now()
-    budgets = bars(facts, settings.policy, now)
+    budgets = bars(facts, policy, now)
     path = Layout(settings.data).mirror(session.project)
     try:
         kept = Mirror(path, "").preserved(session.id) if path.is_dir() else []
@@ -182,12 +184,14 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     from bot.bars import bars
     from bot.cli import given, screens
     from bot.clock import utc_now
+    from bot.policies import Policies
     from lifecycle.decide import decide
 
     settings = given.settings(config)
     with given.store(settings) as store:
         facts = store.facts(given.session(store, session_id).id)
-    policy, now = settings.policy, utc_now()
+        policy = Policies(store, settings.projects, settings.policy).of(facts.project)
+    now = utc_now()
     decision, budgets = decide(facts, policy, now), bars(facts, policy, now)
     if as_json:
         screens.show_json({"facts": facts, "decision": decision, "budgets": budgets})

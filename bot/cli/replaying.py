@@ -11,6 +11,7 @@ from rich.text import Text
 from bot.cli import given
 from bot.cli.refused import PROBLEM, Refused
 from bot.cli.screens import add, grid, show, show_json
+from bot.policies import Policies
 from bot.replay import Effect, Recording, Replayed, effects, recording, replay
 from bot.store import Kind
 from lifecycle.text import plain
@@ -36,10 +37,10 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
     """Say what a recorded webhook would cause. Raises `Refused`."""
     webhook = _recorded(file, event)
     settings = given.settings(config)
-    repositories = frozenset(project.repository for project in settings.projects.values())
     with given.store(settings) as store:
         try:
-            found = effects(store, repositories, webhook)
+            policies = Policies(store, settings.projects, settings.policy)
+            found = effects(store, policies, webhook)
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: this is no payload of `{webhook.event}` ({error})"
             raise Refused(said, PROBLEM) from None

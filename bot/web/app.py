@@ -11,6 +11,7 @@ from litestar.static_files import create_static_files_router
 from litestar.types import Message, Scope
 
 from bot.inbox import Inbox
+from bot.policies import Policies
 from bot.store import Store
 from bot.terminals import Terminal
 from bot.web.access import Access
@@ -42,6 +43,7 @@ def build(
     page_token: str,
     health: Callable[[], Health],
     settings: Settings,
+    policies: Policies,
     terminal: Terminal,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Litestar:
@@ -51,7 +53,7 @@ def build(
     `health` is asked on every delivery. An empty `page_token` closes the page.
     """
     views, access, watchers = (
-        Views(store, settings, terminal),
+        Views(store, settings, policies, terminal),
         Access(page_token),
         Watchers(),
     )

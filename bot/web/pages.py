@@ -77,7 +77,7 @@ def page_routes(
             detail=detail,
             buttons=buttons(detail),
             sayings=sayings(detail.session),
-            warn=views.policy.budget_warning,
+            warn=views.policies.of(detail.session.project).budget_warning,
             standing=views.standing(),
             word=access.form_word(request),
             key=form_key(),

@@ -8,6 +8,7 @@ from msgspec import Struct
 from bot.bars import bars
 from bot.identities import known
 from bot.limits import caps
+from bot.policies import Policies
 from bot.rows import Row, row_of
 from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
 from bot.terminals import Terminal
@@ -25,9 +26,11 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Views:
     """Looks things up; what is not there is said as an HTTP error."""
 
-    def __init__(self, store: Store, settings: Settings, terminal: Terminal) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, policies: Policies, terminal: Terminal
+    ) -> None:
         self.store = store
-        self.policy = settings.policy
+        self.policies = policies
         self._settings = settings
         self._terminal = terminal
 
@@ -45,7 +48,7 @@ class Views:
             *(session, self._line().get(id), facts, self.store.history(id), self.store.outbox(id)),
             attach=self._terminal.attach(id),
             log=self._terminal.log(id),
-            budgets=bars(facts, self.policy, self.store.clock()),
+            budgets=bars(facts, self.policies.of(session.project), self.store.clock()),
         )
 
     def all_rows(self, *, live: bool | None = None) -> list[Row]:

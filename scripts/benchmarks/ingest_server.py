@@ -11,12 +11,14 @@ import uvicorn
 from litestar.types import HTTPScope, Receive, Send
 
 from bot.inbox import Inbox
+from bot.policies import Policies
 from bot.store import Delivery, Store
 from bot.terminals import Terminal
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.serve import Server
 from config.settings import Settings
+from lifecycle.policy import Policy
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:
@@ -28,6 +30,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         page_token="",
         health=lambda: Health(scheduler=True),
         settings=Settings(),
+        policies=Policies(store, {}, Policy()),
         terminal=Terminal(attach=lambda _: "", log=lambda _: ""),
     )
     server = Server(app, "127.0.0.1", port)

@@ -53,7 +53,9 @@ class Population:
         self.sites = Sites(
             self.layout, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
         )
-        self.watch = WatchAgents(self.store, self.sites, Policy(), self.clock, silent, lambda: None)
+        self.watch = WatchAgents(
+            self.store, self.sites, lambda _: Policy(), self.clock, silent, lambda: None
+        )
         self.engine = Engine(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
         self.size = restored
         for number in range(1, restored + 1):

@@ -106,7 +106,7 @@ def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> WatchAgent
     at: Any = edge
     sites = Sites(Layout(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
     return WatchAgents(
-        room.store, sites, Policy(), room.clock, log_step, lambda: asked.append("examine")
+        room.store, sites, lambda _: Policy(), room.clock, log_step, lambda: asked.append("examine")
     )
 
 

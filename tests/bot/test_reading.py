@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from bot.github.errors import Refused, TryLater
 from bot.github.readings import Edit
 from bot.people import People
+from bot.policies import Policies
 from bot.replay import Effect, Recording, effects
 from bot.store import NewSession, NewWish
+from config.settings import Project
 from lifecycle.decide import decide
 from lifecycle.facts import Issue
 from lifecycle.policy import Policy
@@ -167,7 +169,11 @@ def test_a_wish_of_a_stranger_is_refused(bench: Bench) -> None:
 
 def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) -> None:
     github: Any = bench.github
-    listed = People(github, bench.room.clock, {"Acme/Widgets": ["Mallory"]})
+    projects = {"widgets": Project(repository="Acme/Widgets", people=("Mallory",))}
+    policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
+    listed = People(github, bench.room.clock, policies.lists)
+    assert listed.may_steer(REPOSITORY, "ci-bot[bot]")
+    assert not listed.may_steer(REPOSITORY, "ci-bot")
     assert listed.may_steer(REPOSITORY, "mallory")
     assert not listed.may_steer("acme/gears", "mallory")
     assert not listed.may_write(REPOSITORY, "mallory")
@@ -198,8 +204,9 @@ def test_a_repository_whose_issues_cannot_be_listed_is_looked_over_again(bench: 
 def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -> None:
     bench.room.session()
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
+    policies = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, Policy())
     webhook = Recording(event="repository", body=json.dumps(body).encode())
-    assert effects(bench.store, frozenset({REPOSITORY}), webhook) == [
+    assert effects(bench.store, policies, webhook) == [
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")
         for subject in ("rights:", "repository:")
     ]

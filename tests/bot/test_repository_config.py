@@ -9,6 +9,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.policies import Policies
 from bot.repository_config import RepositoryConfig
 from bot.store import Store, Touch
 from config.settings import Project
@@ -46,12 +47,13 @@ class Told:
         self.restarts()
 
     def restarts(self) -> None:
+        projects = {"widgets": Project(repository=self.repo.full_name)}
+        self.policies = Policies(self.room.store, projects, self.policy)
         self.github = GitHub(f"{self.server.url}api/v3", self.credentials)
         self.config = RepositoryConfig(
             self.room.store,
             self.github,
-            {"widgets": Project(repository=self.repo.full_name)},
-            self.policy,
+            self.policies,
             self.room.clock,
             lambda _: True,
         )
@@ -63,7 +65,7 @@ class Told:
 
     @property
     def repairs(self) -> int:
-        return self.config.policy_of("widgets").ci_repairs
+        return self.policies.of("widgets").ci_repairs
 
     def says(self, text: str | None, branch: str = "main") -> str:
         return self.repo.push(branch, {FILE: text}, by="ann")
@@ -95,7 +97,7 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(to
     told.restarts()
     assert told.repairs == 1
     told.says(STRICT + "draft = true\n")
-    assert (told.config.look(), told.config.policy_of("widgets").draft) == (True, True)
+    assert (told.config.look(), told.policies.of("widgets").draft) == (True, True)
     assert told.store.incidents() == []
 
 

@@ -12,6 +12,7 @@ from bot.retention import Busy, Item, Retention, Thing
 from bot.store import Delivery
 from config.settings import Retention as Days
 from lifecycle.actions import CloseIssue
+from lifecycle.policy import Policy
 from runtimes.base import Launch
 from tests.bot.site import Site
 
@@ -25,10 +26,11 @@ class Keeper:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.clock = site.room.clock
+        self.policy = Policy()
         self.clock.now = datetime.now(UTC)  # Git has its own clock.
         site.layout.data.mkdir()
         self.retention = Retention(
-            *(site.room.store, site.sites, site.archive, DAYS, 14, self.clock),
+            *(site.room.store, site.sites, site.archive, DAYS, lambda _: self.policy, self.clock),
             lambda tenant: release(site.sites, site.archive, site.session, site.session.run),
         )
 
@@ -172,7 +174,9 @@ def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Kee
 def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Keeper) -> None:
     keeper.a_session_ends()
     store = keeper.site.room.store
-    beside = Retention(store, keeper.site.sites, keeper.site.archive, DAYS, 14, keeper.clock)
+    beside = Retention(
+        store, keeper.site.sites, keeper.site.archive, DAYS, lambda _: keeper.policy, keeper.clock
+    )
     keeper.clock.passes(14 * DAY)
     assert store.due_visits(keeper.clock()) == []
     beside.apply()
@@ -219,6 +223,13 @@ def test_what_belongs_to_no_session_is_listed_and_only_a_person_has_it_removed(
     assert list(keeper.site.runtime.look()) == ["widgets-12_r1"]
     (kept,) = keeper.site.sites.mirror("widgets").preserved("widgets-99")
     assert kept.run == 0
+
+
+def test_a_workspace_is_kept_as_long_as_its_own_projects_policy_says(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.policy = Policy(workspace_days=1)
+    keeper.clock.passes(1 * DAY)
+    assert Thing.WORKSPACE in keeper.cleans()
 
 
 def test_a_workspace_of_nobody_stays_where_no_mirror_can_keep_its_work(keeper: Keeper) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 from contextlib import closing
 
-from bot.store import Store
+from bot.store import Configuration, Store
 from tests.cli.conftest import CommandLine, House
 
 HOSTILE = "It breaks \x1b]0;owned\x07\x1b[2J\u202e" + "very " * 30 + "much"
@@ -90,6 +90,18 @@ def test_an_observing_house_would_do_nothing(mergewright: CommandLine, house: Ho
     with house.file.open("a") as file:
         file.write('\n[policy]\nmode = "observe"\n')
     assert "nothing: policy.mode is observe" in mergewright("why", session).out
+
+
+def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
+    mergewright: CommandLine, house: House
+) -> None:
+    session = house.has_session(slot=True)
+    said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
+    with closing(Store(house.layout.database)) as store:
+        store.keep_configuration(Configuration(repository="acme/widgets", blob="b", good=said))
+    assert "nothing: policy.mode is observe" in mergewright("why", session).out
+    for command in ("why", "show"):
+        assert "1.5" in mergewright(command, session).out, command
 
 
 def test_foreign_words_fit_the_screen_and_cannot_command_the_terminal(

@@ -12,7 +12,9 @@ import pytest
 
 from bot.github.signed import mark
 from bot.inbox import OWN, Inbox
+from bot.policies import Policies
 from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
+from lifecycle.policy import Policy
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SUBJECTS = ("issue:", "pull:", "branch:", "sha:")
@@ -261,7 +263,8 @@ def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: I
     robot = comment("/mergewright pause", type="Bot")
     robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
     assert wished(inbox, robot) == []
-    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, ("ci-bot",))
+    policies = Policies(store, {}, Policy(bots=("ci-bot",)))
+    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, policies.lists_bot)
     assert wished(listing, robot) == ["pause"]
 
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from bot.inbox import Inbox
+from bot.policies import Policies
 from bot.store import NewSession, Observed, Recorded, Store
 from bot.terminals import Terminal
 from bot.web.access import COOKIE, Access
@@ -55,6 +56,7 @@ class Site:
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
         self.health = Health(scheduler=True)
         self.log = ""
+        self.policies = Policies(self.store, SETTINGS.projects, SETTINGS.policy)
         self.app = build(
             self.inbox,
             self.store,
@@ -62,6 +64,7 @@ class Site:
             page_token=token,
             health=lambda: self.health,
             settings=SETTINGS,
+            policies=self.policies,
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1", log=lambda _: self.log
             ),

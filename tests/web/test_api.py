@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from bot.asking import ASKABLE
+from bot.store import Configuration
 from bot.web.api import ROUTES
 from lifecycle.actions import Comment
 from lifecycle.facts import Pull
@@ -89,6 +90,17 @@ def test_a_wish_is_written_down_and_its_session_visited(site: Site) -> None:
     found = site.store.session(session)
     assert found is not None
     assert found.due is not None
+
+
+def test_a_sessions_budgets_are_those_of_its_own_repository(site: Site) -> None:
+    session = site.session(1)
+    said = "[policy]\nsession-usd = 1.5\n"
+    site.policies.take(Configuration(repository="acme/widgets", good=said))
+    try:
+        told = site.seen(f"/api/sessions/{session}").json()["budgets"]
+        assert [one["limit"] for one in told if one["name"] == "session"] == [1.5]
+    finally:
+        site.policies.take(Configuration(repository="acme/widgets"))
 
 
 def test_a_request_that_is_repeated_is_one_wish(site: Site) -> None:

@@ -1,0 +1,65 @@
+"""What a repository's file narrows holds for all that is done and said there, and nowhere else."""
+
+import json
+from pathlib import Path
+
+from bot.app import App
+from bot.policies import Policies
+from bot.replay import Effect, Recording, effects
+from bot.store import Configuration
+from config.load import Secrets
+from config.settings import Project, Server, Settings
+from lifecycle.policy import Policy
+from tests.bot.reading import REPOSITORY, Bench
+
+SILENT = Configuration(repository=REPOSITORY, blob="b", good='[policy]\nmode = "observe"\n')
+DEAF = Configuration(repository=REPOSITORY, blob="b", good="[policy]\nbots = []\n")
+
+
+def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -> None:
+    projects = {"widgets": Project(repository=REPOSITORY), "gears": Project(repository="a/gears")}
+    settings = Settings(server=Server(port=0, data=str(tmp_path / "data")), projects=projects)
+    app = App(settings, Secrets(token="t"))
+    try:
+        assert app._may_speak(REPOSITORY)
+        assert app.policies.take(SILENT)
+        assert not app._may_speak(REPOSITORY)
+        assert app._may_speak("a/gears")
+        app.store.freeze("project:gears", "ann")
+        assert not app._may_speak("a/gears")
+    finally:
+        app.stop()
+
+
+def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Bench) -> None:
+    bench.room.session()
+    projects = {"widgets": Project(repository=REPOSITORY)}
+    policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
+    asked = Effect(what="@ci-bot[bot] asks: pause", session="widgets-12")
+    assert asked in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
+    assert policies.lists(REPOSITORY, "ci-bot[bot]")
+    assert policies.take(DEAF)
+    assert asked not in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
+    assert not policies.lists(REPOSITORY, "ci-bot[bot]")
+
+
+def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -> None:
+    projects = {"widgets": Project(repository=REPOSITORY), "gears": Project(repository="a/gears")}
+    bench.store.keep_configuration(SILENT)
+    policies = Policies(bench.store, projects, Policy())
+    assert (policies.of("widgets").mode, policies.of("gears").mode) == ("observe", "propose")
+
+
+def _a_bot_says(text: str) -> Recording:
+    body = {
+        "action": "created",
+        "repository": {"id": 1, "full_name": REPOSITORY},
+        "issue": {"number": 12},
+        "comment": {
+            "id": 7,
+            "created_at": "2026-11-20T10:00:00Z",
+            "body": text,
+            "user": {"login": "ci-bot[bot]", "type": "Bot"},
+        },
+    }
+    return Recording(event="issue_comment", body=json.dumps(body).encode())
