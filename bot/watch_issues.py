@@ -286,7 +286,7 @@ class WatchIssues:
 
     def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
         """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""
-        if put is None:
+        if put is None or not put.actor:
             return "nobody is known to have put the label on"
         if not self._people.may_steer(repository, put.actor, fresh=True):
             number = reading.issue.number

@@ -221,6 +221,7 @@ class WatchPulls:
             named = {one.author for one in said if not one.allowed}
             named |= {one.author for one in pull.verdicts if not one.allowed}
             ours = {one.author for one in said if one.bot or one.own} | {self._github.read.me(), ""}
+            ours |= {one.author for one in pull.verdicts if one.bot}
             for login in sorted(named - ours):
                 if self._people.may_steer(session.repository, login):
                     continue  # What was made of their words by another counts for nothing.

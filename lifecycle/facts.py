@@ -166,6 +166,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """One reviewer's latest review that takes a side."""
 
     author: str
+    bot: bool = False  #: By GitHub's type of the account.
     approved: bool  #: False: changes requested.
     sha: str  #: The head it was given on.
     allowed: bool = False

@@ -121,6 +121,7 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
 def _verdict(review: Review, me: str) -> Verdict:
     return Verdict(
         author=login_of(review.author),
+        bot=_is_bot(review.author),
         approved=SIDES[review.state],
         sha=review.commit.oid if review.commit else "",
         remark=_review_remark(review, me) if review.body.strip() else None,

@@ -32,6 +32,15 @@ def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
     assert (made.requester if made else None) == (last if last == "rob" else None)
 
 
+def test_a_label_of_an_account_that_is_gone_starts_nothing_and_nobody_is_told(
+    bench: Bench,
+) -> None:
+    bench.labelled(by="")
+    bench.touches("issue:12")
+    bench.issues.read_touched()
+    assert (bench.store.sessions(), bench.store.untold()) == ([], [])
+
+
 def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
     bench.labelled()
     bench.touches("issue:12")

@@ -151,6 +151,18 @@ def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
     assert [verdict.allowed for verdict in bench.reads()[0].verdicts] == [False]
 
 
+def test_a_bot_that_approves_without_a_word_is_no_stranger_to_be_told(bench: Bench) -> None:
+    bench.pushed("a1")
+    by = {"helper[bot]": True, "mallory": False}
+    bench.pull(
+        verdicts=tuple(
+            Verdict(author=author, approved=True, sha="a1", bot=bot) for author, bot in by.items()
+        )
+    )
+    bench.reads()
+    assert [one.login for one in bench.store.untold()] == ["mallory"]
+
+
 def test_what_a_stranger_made_of_a_bots_words_is_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
     at = bench.room.clock()
