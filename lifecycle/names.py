@@ -16,7 +16,8 @@ SHOWS_STATUS = f"{NAME}/"
 # What a reader does not take for speech: code in fences or tags, hidden comments, code spans. The
 # length of a span's ticks is capped so that a hostile text costs linear time.
 _UNSPOKEN = re.compile(
-    r"^\ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^\ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"^\ {0,3}(?P<item>(?:(?:[-+*]|\d{1,9}[.)])\ {1,4})+)?(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?"
+    r"(?:^(?(item)\ *|\ {0,3})(?P=fence)[`~]*[ \t]*$|\Z)"
     r"|^\ {0,3}<pre(?=[\s>]).*?(?:</pre>|\Z)"
     r"|(?P<hidden><!--.*?(?:-->|\Z))"
     r"|(?<!`)(?P<ticks>`{1,8})(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)",
