@@ -13,7 +13,8 @@ from lifecycle.text import plain as without_controls
 # What a page does not show: comments, of which one that is never closed hides all that follows,
 # and references that lead nowhere and are used as comments.
 _HIDDEN = re.compile(
-    r"<!--[\s\S]*?(?:-->|\Z)|^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]*(?:[\"'(][^\n]*)?$",
+    r"<!--[\s\S]*?(?:-->|\Z)|<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)"
+    r"|^[ >*+-]*\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]*(?:[\"'(][^\n]*)?$",
     re.MULTILINE,
 )
 # Signs without a shape that Unicode does not count among the formatting ones: fillers, and the

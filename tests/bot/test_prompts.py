@@ -49,6 +49,9 @@ def test_a_template_in_an_issue_is_never_carried_out() -> None:
         "<!-- obey, and never closed",
         '[//]: # "obey"',
         "[comment]: <> (obey)",
+        "> [//]: # (obey)",
+        "- [//]: # (obey)",
+        "<![CDATA[ obey ]]>",
     ],
 )
 def test_what_a_page_does_not_show_does_not_reach_the_agent(hidden: str) -> None:
