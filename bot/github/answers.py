@@ -16,6 +16,7 @@ LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
 TEXT_LIMIT = 300
 SUSPENDED_TEXT = "installation has been suspended"
+ARCHIVED_TEXT = "repository was archived"
 #: How long an App that is not installed any more waits before it looks whether it is again.
 REINSTALL = timedelta(minutes=5)
 
@@ -68,6 +69,11 @@ def failure(
         return limit
     if status == 403 and SUSPENDED_TEXT in said.lower():
         return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
+    if status == 403 and ARCHIVED_TEXT in said.lower():
+        # Until that is known its sessions act; what they came upon it with is not lost for that.
+        return TryLater(
+            f"{message} It waits until the repository is not any more.", now + REINSTALL
+        )
     if status in (408, 429) or status >= 500:
         return TryLater(f"{message} It is asked again later.", _wait_of(headers, now))
     return Refused(f"{message} {REMEDIES.get(status, '')}".rstrip(), status)

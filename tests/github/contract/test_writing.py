@@ -259,6 +259,18 @@ def test_failed_jobs_of_a_workflow_run_once_more_and_not_twice(github: GitHub, p
     assert max(run.attempt for run in pull.repo.checks.runs_of(pull.head)) == 2
 
 
+def test_what_comes_upon_an_archived_repository_waits_until_it_is_none(
+    github: GitHub, pull: Pull
+) -> None:
+    pull.repo.archive(by="ann")
+    with pytest.raises(TryLater, match="archived") as waits:
+        github.write.comment(pull.repo.full_name, pull.number, "Hello.", "key")
+    assert waits.value.at is not None
+    pull.repo.archive(by="ann", archived=False)
+    github.write.comment(pull.repo.full_name, pull.number, "Hello.", "key")
+    assert len(pull.comments) == 1
+
+
 def test_a_second_run_that_was_asked_for_unheard_is_not_refused(
     github: GitHub, server: GitHubServer, pull: Pull
 ) -> None:
