@@ -5,7 +5,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -135,6 +135,13 @@ def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
     return f"{meant}known: {', '.join(sorted(choices)) or 'none'}"
 
 
+def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
+    """Of patterns for paths, those on which git gives up, and with it every push."""
+    for path in paths:
+        if ".." in path.split("/") or path.startswith("//") or not path.isprintable():
+            yield f"{where} has {_short(path)}: expected paths inside a repository"
+
+
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
     """Every place below `where` whose value is not what its declaration says."""
     if isinstance(kind, type) and issubclass(kind, Struct):
@@ -191,6 +198,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name, value in msgspec.structs.asdict(settings.policy).items():
         if isinstance(value, int | float) and value < 0:
             yield f"policy.{name.replace('_', '-')} = {value}: expected 0 or more"
+    yield from unfit_paths("policy.protected-paths", settings.policy.protected_paths)
+    yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
     for where, url in (
         ("github.api-url", settings.github.api_url),
         ("github.git-url", settings.github.git_url),

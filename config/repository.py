@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from config.load import misfits
+from config.load import misfits, unfit_paths
 from config.settings import Table
 from lifecycle.policy import AutoMerge, Mode, Policy
 
@@ -133,6 +133,8 @@ def narrowed(text: str, server: Policy) -> Policy:
 
 
 def _widenings(said: Policy, given: list[str], server: Policy) -> Iterator[str]:
+    if "protected_paths" in given:
+        yield from unfit_paths("policy.protected-paths", said.protected_paths)
     for name in given:
         where, value, most = name.replace("_", "-"), getattr(said, name), getattr(server, name)
         if name not in MAY_SET:

@@ -77,6 +77,12 @@ ANSWERS = {
     f"{PROJECT}repository = 'a/b'\n[github]\napp-id = '1'\nallowed-owners = ['c']": (
         "projects.w.repository: 'a' is not in github.allowed-owners"
     ),
+    "[runtime]\nsteering-files = ['../x']": (
+        "runtime.steering-files has '../x': expected paths inside a repository"
+    ),
+    "[policy]\nprotected-paths = ['a/..']": (
+        "policy.protected-paths has 'a/..': expected paths inside a repository"
+    ),
 }
 
 

@@ -112,3 +112,10 @@ def test_a_repository_may_wait_no_longer_than_a_day(name: str) -> None:
     (problem,) = problems(f"[policy]\n{name} = 1e300\n")
     assert problem == Problem(2, f"policy.{name} = 1e+300: expected at most 86400, a day")
     assert narrowed(f"[policy]\n{name} = 86400\n", SERVER) != SERVER
+
+
+@pytest.mark.parametrize("path", ["../secrets", "a/../../b", "//etc/**", "a\\u0000b"])
+def test_a_path_on_which_git_gives_up_is_told(path: str) -> None:
+    (problem,) = problems(f'[policy]\nprotected-paths = ["ci/**", "{path}"]\n')
+    assert problem.line == 2
+    assert problem.says.endswith("expected paths inside a repository")
