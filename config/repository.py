@@ -97,7 +97,7 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "issue_usd": _budget,
     "day_usd": _budget,
     "budget_warning": _less,
-    "pushes_per_hour": _less,
+    "pushes_per_hour": _budget,
     "protected_paths": _any,  # Those of the server stay protected with them.
 }
 

@@ -104,7 +104,7 @@ class Policy(
     budget_warning: float = 0.8  #: The part of a budget at which people are told.
     #: How long a session that ended without a merge keeps its workspace.
     workspace_days: float = 14.0
-    pushes_per_hour: int = 10  #: Of one session.
+    pushes_per_hour: int = 10  #: Of one session; 0: no limit.
     #: What is not pushed before a person allows it: a push alone runs workflows with secrets.
     #: A name alone is meant in every folder; `*` and `**` are git's.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS

@@ -88,8 +88,9 @@ class View(Moment):
     @property
     def pushes_full(self) -> datetime | None:
         """When the first of so many pushes went out that none is left this hour; None: one is."""
-        newest = sorted(self.past.pushes.values(), reverse=True)
-        first = newest[self.policy.pushes_per_hour - 1 :][:1]
+        most = self.policy.pushes_per_hour
+        newest = sorted(self.past.pushes.values(), reverse=True) if most else []
+        first = newest[most - 1 :][:1]
         return first[0] if first and not self.passed(first[0], 3600) else None
 
     @property

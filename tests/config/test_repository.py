@@ -51,6 +51,7 @@ def test_a_repository_may_be_stricter_than_the_server(line: str, name: str, valu
         ("ci-repairs = 4", SERVER, "policy.ci-repairs = 4: the server allows no more than 3"),
         ("settle-seconds = 1", SERVER, "policy.settle-seconds = 1.0: "),
         ("session-usd = 6", SERVER, "policy.session-usd = 6.0: the server allows no more than 5.0"),
+        ("pushes-per-hour = 0", SERVER, "policy.pushes-per-hour = 0: "),
         ("session-usd = 0", SERVER, "policy.session-usd = 0.0: "),
         ("day-usd = -1", SERVER, "policy.day-usd = -1.0: expected 0 or more"),
         ("stuck-seconds = 1", SERVER, "policy.stuck-seconds: only the server's configuration"),
