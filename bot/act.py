@@ -65,7 +65,7 @@ class Act:
         except Refused as no:
             raise Impossible(str(no)) from no
         except TryLater as later:
-            raise Later(str(later), later.at) from later
+            raise Later(str(later), later.at, outage=True) from later
         except PushRefused as no:
             raise Impossible(no.reason, Reason.PUSH_REFUSED) from no
         except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:

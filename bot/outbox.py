@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 #: How long what a freeze holds is left alone before it is looked at again.
 _HELD = timedelta(seconds=2)
+#: How often it is tried while GitHub is out of order: for about an hour by default.
+_OUTAGE_TRIES = 20
 
 
 class NotOurs(Exception):
@@ -40,9 +42,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
 class Later(Exception):
     """An action could not be done now; trying again may help."""
 
-    def __init__(self, why: str, at: datetime | None = None) -> None:
+    def __init__(self, why: str, at: datetime | None = None, *, outage: bool = False) -> None:
         super().__init__(why)
         self.at = at  #: When it may work; None: after the usual wait.
+        self.outage = outage  #: Whether it is no fault of the action's, but GitHub's for a while.
 
 
 class Impossible(Exception):
@@ -170,7 +173,7 @@ class Outbox:
         except Frozen:
             self._store.hold(due.seq, self._clock() + _HELD)
         except Later as later:
-            self._again(due, str(later), later.at)
+            self._again(due, str(later), later.at, outage=later.outage)
         except Impossible as no:
             self._give_up(due, no.reason or _reason(due), str(no))
         except Exception as error:
@@ -204,13 +207,15 @@ class Outbox:
         if not self._may_act() or not self._store.writable():
             raise NotOurs
 
-    def _again(self, due: Due, why: str, at: datetime | None) -> None:
+    def _again(self, due: Due, why: str, at: datetime | None, *, outage: bool = False) -> None:
         """Later, unless the tries are used up. A wait that GitHub asked for is not a failed try."""
         if at is not None:
             log.info("%s: %s: waits: %s", due.session, due.action.key, why)
             self._store.hold(due.seq, at, why)
             return
         most = self._tries.starts if due.action.key.startswith("start:") else self._tries.most
+        if outage:
+            most = max(most, _OUTAGE_TRIES)
         tried = due.attempts + 1
         if tried >= most:
             self._give_up(due, _reason(due), f"{why} (tried {tried} times)")

@@ -231,6 +231,18 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
 
 
+def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
+    def fails(due: Due, check: Check) -> Outcome:
+        raise Later("GitHub answered 502", outage=True)
+
+    bench.doing, begun = fails, bench.room.clock()
+    while not facts(bench).failures:
+        assert bench.drains() == 1
+        bench.room.clock.passes(300)
+    assert "GitHub answered 502" in facts(bench).failures[CLOSE.key].detail
+    assert bench.room.clock() - begun > timedelta(hours=1)
+
+
 def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
     def limited(due: Due, check: Check) -> Outcome:
         raise Later("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
