@@ -231,7 +231,24 @@ def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(
     assert "use edit: a.txt" in reader.read(alive, None, NOW).question
     agent.answers["/permission"] = []
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    agent.answers["/permission"] = [leave]
+    assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
     its.server(files).write_text("{}")
+    assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
+    agent.at += 1000
+    agent.part("m1", type="tool", tool="bash", state={"status": "completed"})
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+def test_a_conversation_that_its_own_began_ends_no_turn(
+    agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session()
+    agent.session("ses_child", parent=ID)
+    agent.message("m1", "user")
+    time = {"created": agent.at, "completed": agent.at}
+    said = {"role": "assistant", "finish": "stop", "time": time}
+    agent.write("message", "m2", "ses_child", agent.at, agent.at, json.dumps(said))
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 
