@@ -3,7 +3,7 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from bot.github.errors import GitHubFailure
 from bot.github.read import IssueReading, Labeling
 from bot.identities import Identities
 from bot.journal import Journal, Step
+from bot.labels import frozen_by_label, labelling, wears
 from bot.looks import Looks, Thing
 from bot.people import People
 from bot.reopened import wish_to_restore
@@ -23,8 +24,6 @@ from bot.watch_pulls import WatchPulls
 from config.load import nearest
 from config.settings import Project
 from lifecycle.capacity import priority_of
-from lifecycle.facts import Frozen
-from lifecycle.names import FREEZES
 
 log = logging.getLogger(__name__)
 
@@ -169,9 +168,9 @@ class WatchIssues:
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
             # What was started by a word, and never labelled, needs no label to go on.
-            labelled=wears(reading, triggers) or session.issue.labelled_at is None,
+            labelled=wears(reading.labels, triggers) or session.issue.labelled_at is None,
             blocked_by=self._blocked_by(session.repository, reading) if not session.run else (),
-            frozen=self._frozen(reading, session.issue.frozen),
+            frozen=frozen_by_label(reading, session.issue.frozen, self._clock()),
         )
         self._store.prioritise(id, priority_of(reading.labels))
         if not issue.open:
@@ -221,7 +220,7 @@ class WatchIssues:
         """Make a session of a labelled open issue, if who labelled it may write."""
         triggers = self._triggers(project)
         put = labelling(reading, triggers)
-        if not reading.issue.open or not wears(reading, triggers):
+        if not reading.issue.open or not wears(reading.labels, triggers):
             return
         refusal = self._refusal(project.repository, reading, put)
         if refusal or put is None:
@@ -263,7 +262,7 @@ class WatchIssues:
                 labelled=True,
                 labelled_at=put.at if put else None,
                 blocked_by=self._blocked_by(project.repository, reading),
-                frozen=self._frozen(reading),
+                frozen=frozen_by_label(reading, None, self._clock()),
             ),
             branch=branch_name(project.branch, issue.number, issue.title),
             requester=requester,
@@ -274,15 +273,6 @@ class WatchIssues:
         if self._store.create_session(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
             self._journal(Step.OBSERVED, new.id)
-
-    def _frozen(self, reading: IssueReading, before: Frozen | None = None) -> Frozen | None:
-        """Who stopped all effects by a label, which takes no more than the right to put one on."""
-        if not wears(reading, {FREEZES}):
-            return None
-        put = labelling(reading, {FREEZES})
-        if put is None:
-            return before or Frozen(scope="session", by="", at=self._clock())
-        return Frozen(scope="session", by=put.actor, at=put.at)
 
     def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
         """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""
@@ -304,20 +294,6 @@ class WatchIssues:
             if edit.at >= since and not self._people.may_steer(repository, edit.actor):
                 return f"@{edit.actor}, who may not write, edited it after that"
         return ""
-
-
-def wears(reading: IssueReading, triggers: Container[str]) -> bool:
-    """Whether any of these is on it; for GitHub `Bug` and `bug` are one."""
-    return any(name.lower() in triggers for name in reading.labels)
-
-
-def labelling(reading: IssueReading, triggers: Container[str]) -> Labeling | None:
-    """Who last put one of these on that is on it still."""
-    # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
-    events = sorted(reading.labelings, key=lambda event: event.at)
-    last = {event.label.lower(): event for event in events if event.label.lower() in triggers}
-    standing = [event for event in events if event.added and last.get(event.label.lower()) is event]
-    return standing[-1] if standing else None
 
 
 def branch_name(pattern: str, number: int, title: str) -> str:

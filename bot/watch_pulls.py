@@ -12,6 +12,7 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import PullReading
 from bot.journal import Journal, Step
+from bot.labels import frozen_by_label, wears
 from bot.looks import Looks
 from bot.people import People
 from bot.reopened import wish_to_restore
@@ -19,7 +20,8 @@ from bot.retries import Retries
 from bot.store import DueTouch, Observed, Outsider, Session, Store
 from config.settings import Project
 from lifecycle.backoff import delay
-from lifecycle.facts import Check, Pull, Push, Remark, Thread, Verdict
+from lifecycle.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
+from lifecycle.names import FREEZES
 from lifecycle.status import CheckState, Merge, Mover, PullState
 
 log = logging.getLogger(__name__)
@@ -271,8 +273,18 @@ class WatchPulls:
             green_since=(
                 now if green and not was_green else before.green_since if before else None
             ),
+            frozen=self._frozen(repository, reading, before),
             read_at=before.read_at if before else now,
         )
+
+    def _frozen(self, repository: str, reading: PullReading, before: Pull | None) -> Frozen | None:
+        """Who put the label on that freezes; asked for once, when it is first seen there."""
+        if not wears(reading.labels, {FREEZES}):
+            return None
+        if before is not None and before.frozen is not None:
+            return before.frozen
+        told, now = self._github.read.issue(repository, reading.pull.number), self._clock()
+        return frozen_by_label(told, None, now) if told else Frozen(scope="session", by="", at=now)
 
     def _moved(self, session: Session, pull: Pull, before: Pull | None, now: datetime) -> Pull:
         """The pull request with who brought its branch where it is, and what that leaves valid."""

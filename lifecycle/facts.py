@@ -215,6 +215,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     comments: tuple[Remark, ...] = ()
     queue: bool = False  #: Whether its base is reached through GitHub's merge queue alone.
     dequeued: Dequeued | None = None  #: The last time that the queue put it out, at any head.
+    frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     merged_at: datetime | None = None
     head_since: datetime | None = None  #: When this head was first seen.
     green_since: datetime | None = None  #: When its checks last turned all green, any head.

@@ -9,8 +9,11 @@ from lifecycle.evidence import clock
 from lifecycle.facts import Facts, Frozen
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation
-from lifecycle.status import Reason
+from lifecycle.status import PullState, Reason
 from lifecycle.view import GOES_ON, View
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_OPEN = PullState.OPEN
 
 
 def by_person(view: View) -> Escalation | None:
@@ -60,7 +63,7 @@ PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
 
 def frozen_by(facts: Facts) -> Frozen | None:
     """Who stopped every effect on this session, if somebody did and nobody has undone it."""
-    outside = facts.frozen or facts.issue.frozen
+    outside = facts.frozen or facts.issue.frozen or _by_label_on_pull(facts)
     if outside is not None or not facts.wishes:
         return outside
     said = [wish for wish in facts.wishes if wish.kind in ("freeze", "unfreeze")]
@@ -68,3 +71,8 @@ def frozen_by(facts: Facts) -> Frozen | None:
     if last is None or last.kind == "unfreeze":
         return None
     return Frozen(scope="session", by=last.actor, at=last.at)
+
+
+def _by_label_on_pull(facts: Facts) -> Frozen | None:
+    opened = (pull for pull in facts.pulls if pull.state is _OPEN)
+    return next((pull.frozen for pull in opened if pull.frozen), None)

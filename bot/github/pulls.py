@@ -91,6 +91,7 @@ def reading_of(
         author=login_of(last.author),
         merged_by=login_of(last.merged_by),
         body=last.body,
+        labels=tuple(label.name for label in last.labels.nodes),
         edited_by=dict(_edits(comments, [*reviews, *latest], threads)),
     )
 

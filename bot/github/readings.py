@@ -106,3 +106,4 @@ class PullReading(Struct, frozen=True, kw_only=True):
     #: Remarks changed by somebody else than their author: who did, by the remark's id; empty where
     #: that account is gone. Such text is only as trustworthy as its editor.
     edited_by: Mapping[str, str]
+    labels: tuple[str, ...] = ()

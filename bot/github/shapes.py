@@ -332,6 +332,7 @@ class PullRequest(Shape, frozen=True):
     base_ref_name: str
     base_ref_oid: str
     base_ref: BaseRef | None
+    labels: Nodes[Named]
     is_in_merge_queue: bool
     is_merge_queue_enabled: bool
     timeline_items: Nodes[RemovedFromQueue]

@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bot.github.errors import TryLater
-from lifecycle.facts import Check, Remark, Verdict
+from bot.github.readings import Labeling
+from lifecycle.facts import Check, Frozen, Remark, Verdict
+from lifecycle.names import FREEZES
 from lifecycle.status import CheckState, Merge, Mover, PullState
 from tests.bot.reading import Bench
 
@@ -266,3 +269,20 @@ def test_one_of_a_fork_is_not_taken_even_at_our_commit(bench: Bench) -> None:
     assert bench.reads() == ()
     bench.pull(author="rob")
     assert [pull.number for pull in bench.reads()] == [34]
+
+
+def test_the_label_that_freezes_counts_on_the_pull_request_too(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    (plain,) = bench.reads()
+    assert plain.frozen is None
+    put = Labeling(label=FREEZES, actor="ada", at=bench.room.clock(), added=True)
+    bench.labelled(34, labels=(FREEZES,), labelings=(put,))
+    bench.github.pulls[34] = replace(bench.github.pulls[34], labels=(FREEZES.upper(),))
+    for _ in range(2):
+        (pull,) = bench.reads()
+        assert pull.frozen == Frozen(scope="session", by="ada", at=put.at)
+        bench.github.issues[34] = None  # It is asked for once.
+    bench.pull()
+    (thawed,) = bench.reads()
+    assert thawed.frozen is None

@@ -133,6 +133,7 @@ def page(**changes: Any) -> PullRequest:
         "base_ref_name": "main",
         "base_ref_oid": "b" * 40,
         "base_ref": None,
+        "labels": Nodes(nodes=()),
         "is_in_merge_queue": False,
         "is_merge_queue_enabled": False,
         "timeline_items": Nodes(nodes=()),

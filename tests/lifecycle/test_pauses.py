@@ -13,7 +13,7 @@ from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import advice_on
 from lifecycle.signals import Talk
 from lifecycle.status import Activity, CheckState, PullState, Reason, Status
-from tests.lifecycle.asking import AT_WORK, decision, keys
+from tests.lifecycle.asking import AT_WORK, READY, decision, keys, of
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import HEAD, NOW, agent, ago, done, facts, published, pull, wish
 
@@ -377,6 +377,12 @@ def test_the_newest_wish_to_freeze_or_unfreeze_counts() -> None:
     assert frozen_by(facts(wishes=(unfreeze, replace(freeze, at=ago(10))))) is not None
     assert frozen_by(facts(wishes=(wish("help"),))) is None
     assert frozen_by(facts(frozen=FREEZE, wishes=(freeze, unfreeze))) is FREEZE
+
+
+def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
+    for state, by in ((PullState.OPEN, FREEZE), (PullState.MERGED, None)):
+        assert frozen_by(of({"frozen": FREEZE, "state": state})) is by
+    assert decision(of({**READY, "frozen": FREEZE}), mode=Mode.MERGE).actions == ()
 
 
 def test_a_freeze_in_the_middle_holds_everything_until_it_is_undone() -> None:

@@ -350,3 +350,8 @@ def test_a_branch_that_takes_signed_commits_alone_says_so(github: GitHub, repo: 
     repo.protect("main", signatures=True)
     assert github.read.wants_signatures(repo.full_name, "main")
     assert not github.read.wants_signatures(repo.full_name, "no-such-branch")
+
+
+def test_a_pull_request_tells_its_labels(github: GitHub, pull: Pull) -> None:
+    pull.label("mergewright:freeze", by="ann")
+    assert read(github, pull).labels == ("mergewright:freeze",)
