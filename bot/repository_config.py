@@ -10,7 +10,7 @@ from bot.github.errors import GitHubFailure, Refused
 from bot.github.files import SeenFile
 from bot.policies import Policies
 from bot.store import Configuration, Store
-from config.repository import PATH, RepositoryError, narrowed
+from config.repository import PATH, Problem, RepositoryError, narrowed
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,8 @@ class RepositoryConfig:
         """What is in force with this file; a broken one is told of, and the last good one stays."""
         incident, now = f"configuration:{repository}", self._clock()
         try:
+            if seen.text is None:
+                raise RepositoryError([Problem(1, "it is no text")])
             narrowed(seen.text, self._policies.server)
         except RepositoryError as error:
             text = f"{repository}: {error}"

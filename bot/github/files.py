@@ -15,7 +15,7 @@ class SeenFile(Struct, frozen=True, kw_only=True):
     branch: str  #: The default branch; empty: the repository has no commit.
     head: str = ""
     blob: str = ""  #: Git's name for what is in it; empty: there is no such file.
-    text: str = ""
+    text: str | None = ""  #: None: it is no text.
 
 
 class _Blob(Shape, frozen=True):
@@ -79,7 +79,7 @@ class Files:
             branch=branch.name,
             head=branch.target.oid if branch.target else "",
             blob=file.oid,
-            text=file.text or "",
+            text=file.text if file.oid else "",
         )
 
     def workflows(self, repo: str) -> Mapping[str, str]:

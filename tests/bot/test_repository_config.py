@@ -101,6 +101,16 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(to
     assert told.store.incidents() == []
 
 
+def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
+    told.says(STRICT)
+    told.config.look()
+    told.says(f"\0{STRICT}")
+    assert (told.config.look(), told.repairs) == (False, 1)
+    assert [one.text for one in told.store.incidents()] == [
+        f"{told.repo.full_name}: .github/mergewright.toml, line 1: it is no text"
+    ]
+
+
 def test_a_broken_file_is_told_once_with_line_and_reason(told: Told) -> None:
     head = told.says(BROKEN)
     for _ in range(2):

@@ -22,7 +22,8 @@ def _at(repo: Repository, place: str) -> Json | None:
     oid, kind, _ = told
     shown = {"__typename": kind.title(), "id": f"{kind[0].upper()}_{oid}", "oid": oid}
     if kind == "blob":
-        return {**shown, "text": repo.git.run("cat-file", "blob", oid)}
+        text = repo.git.run("cat-file", "blob", oid)
+        return {**shown, "text": None if "\0" in text else text}  # Of bytes there is no text.
     names = repo.git.run("ls-tree", "-z", "--name-only", oid).split("\0")
     inside = [{"name": name, "object": _at(repo, f"{oid}:{name}")} for name in names if name]
     return {**shown, "entries": inside}
