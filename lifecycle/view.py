@@ -269,9 +269,13 @@ class View(Moment):
 
     @property
     def doubtful_checks(self) -> list[Check]:
-        """Checks that another run may turn green, where nothing else failed."""
+        """Checks that another run may turn green, where nothing else failed.
+
+        What failed in the merge queue stays as it is: that commit is tried no more.
+        """
         failed = self.own_failures
-        if not all(check.flaky for check in failed):
+        in_queue = self.dequeued is not None and self.dequeued.checks
+        if in_queue or not all(check.flaky for check in failed):
             return []
         cancelled = [check for check in self.held_checks if check.state is _CANCELLED]
         return [check for check in (*failed, *cancelled) if check.run_id is not None]

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from bot.github.issues import issue_of
-from bot.github.shapes import Event, IssueOrPull, IssueRepository, Nodes
+from bot.github.shapes import Actor, Event, IssueOrPull, IssueRepository, Named, Nodes
 from tests.github.pages import START, user
 
 
@@ -28,3 +28,27 @@ def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
     reading = issue_of(IssueRepository(is_private=True, issue_or_pull_request=issue))
     assert reading.issue.private
     assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]
+
+
+def test_a_bot_that_puts_a_label_on_is_named_as_where_it_comments() -> None:
+    put = Event(
+        typename="LabeledEvent",
+        created_at=START,
+        actor=Actor(typename="Bot", login="ci-bot"),
+        label=Named(name="mergewright"),
+    )
+    issue = IssueOrPull(
+        typename="Issue",
+        number=12,
+        title="Retry",
+        body="",
+        url="",
+        closed=False,
+        last_edited_at=None,
+        author=None,
+        editor=None,
+        labels=Nodes(nodes=()),
+        timeline_items=Nodes(nodes=(put,)),
+    )
+    reading = issue_of(IssueRepository(is_private=False, issue_or_pull_request=issue))
+    assert [one.actor for one in reading.labelings] == ["ci-bot[bot]"]

@@ -102,6 +102,12 @@ def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
     assert told.prompt.items[0]["log"] == "boom"
 
 
+def test_a_check_that_failed_in_the_queue_is_not_run_again_there_flaky_or_not() -> None:
+    flaky = check(CheckState.FAILED, "queue's", required=True, flaky=True, run_id=8)
+    (told,) = asked(put_out(flaky), mode=Mode.MERGE)
+    assert isinstance(told, do.Tell)
+
+
 def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:
     given = put_out(pulls={"merge": Merge.CONFLICT})
     assert [key.split(":")[1] for key in keys(given)] == ["conflict"]
