@@ -229,6 +229,8 @@ def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(
         agent.answers["/permission"] = {"odd": []}
     agent.answers["/permission"] = [{"permission": "edit", "patterns": ["a.txt"]}]
     assert "use edit: a.txt" in reader.read(alive, None, NOW).question
+    agent.answers["/permission"] = [{"permission": "edit", "metadata": {"filepath": "/b.txt"}}]
+    assert "use edit: /b.txt" in reader.read(alive, None, NOW).question
     agent.answers["/permission"] = []
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     agent.answers["/permission"] = [leave]
@@ -258,6 +260,8 @@ def test_a_question_is_known_by_its_database_alone(
     its.server(files).unlink()
     agent.session()
     agent.message("m1", "assistant")
+    agent.part("m1", type="tool", tool="bash", state={"status": "running"})
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     asks = [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]
     state = {"status": "running", "input": {"questions": asks}}
     agent.part("m1", type="tool", tool="question", state=state)
@@ -288,7 +292,9 @@ def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
     agent.session()
     agent.message("m1", "user")
     retry = {"type": "retry", "attempt": 2, "message": message, "next": agent.at}
-    agent.answers["/session/status"] = {ID: retry, "ses_other": {**retry, "attempt": 9}}
+    agent.answers["/session/status"] = {"ses_other": {**retry, "attempt": 9}}
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    agent.answers["/session/status"] = {ID: retry}
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     agent.answers["/session/status"] = {ID: {**retry, "attempt": 3}}
     seen = reader.read(alive, None, NOW)
