@@ -24,8 +24,8 @@ _ANSWER_SECONDS = 10.0
 _PAUSE_SECONDS = 0.2
 
 
-def say(server: Path, conversation: str, prompt: str) -> None:
-    """Give it the message, until it stands in the conversation once more than before."""
+def say(program: int, server: Path, conversation: str, prompt: str) -> None:
+    """Give it the message until it stands in the conversation once more, or the program is over."""
     where = json.loads(server.read_text())
     word = b64encode(f"opencode:{where['password']}".encode()).decode()
     headers = {"Authorization": f"Basic {word}", "Content-Type": "application/json"}
@@ -43,7 +43,7 @@ def say(server: Path, conversation: str, prompt: str) -> None:
     before: int | None = None
     post_at = 0.0
     until = time.monotonic() + _UP_SECONDS
-    while time.monotonic() < until:
+    while time.monotonic() < until and Path(f"/proc/{program}").exists():
         with suppress(OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
             known = said()
             before = known if before is None else before
@@ -58,10 +58,11 @@ def say(server: Path, conversation: str, prompt: str) -> None:
 
 def main(server: str, conversation: str, prompt: str, *command: str) -> None:
     """Become the command, with a process beside it that is nobody's child."""
+    program = os.getpid()
     first = os.fork()
     if not first:
         if not os.fork():
-            say(Path(server), conversation, Path(prompt).read_text())
+            say(program, Path(server), conversation, Path(prompt).read_text())
         os._exit(0)
     os.waitpid(first, 0)
     os.execvp(command[1], command[1:])

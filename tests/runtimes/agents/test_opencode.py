@@ -161,17 +161,15 @@ def test_the_first_message_of_a_resumed_one_is_said_on_its_port(
     said = [{"parts": [{"type": "text", "text": "Go on: ä"}]}]
     agent.answers[f"/session/{ID}/message"] = said
     files.conversation.unlink()
-    kind = AgentType(program="opencode", command=("sh", "-c", "echo became $2", "sh"))
+    kind = AgentType(program="opencode", command=("sleep",))
     command = OpenCode(kind).prepare(files, "Go on: ä", ID)
-    with files.output.open("w") as output:  # No pipe: the process beside it goes on.
-        subprocess.run(command.argv, stdout=output)
-    assert files.output.read_text().startswith("became ")
     assert command.argv[0] == sys.executable
-    assert agent.answers["said"].get(timeout=10) == (
-        f"/session/{ID}/prompt_async",
-        said[0],
-    )
-    agent.answers[f"/session/{ID}/message"] = said * 2
+    assert command.argv[command.argv.index("--") + 1] == "sleep"
+    place = command.argv.index("--")
+    with subprocess.Popen((*command.argv[:place], "--", "sleep", "60")) as program:
+        asked = agent.answers["said"].get(timeout=10)
+        program.kill()  # With it ends the process beside it.
+    assert asked == (f"/session/{ID}/prompt_async", said[0])
 
 
 def test_a_message_was_received_where_its_conversation_has_it(
