@@ -167,12 +167,18 @@ class WatchAgents:
     def _seen(
         self, sessions: Sequence[Live], looked: Mapping[Handle, Seen], now: datetime
     ) -> list[tuple[Live, Seen]]:
-        """What a look saw of each. Of a program that was ended before there is nothing to see."""
+        """What a look saw of each. Of a program that was ended before there is nothing to see.
+
+        One that is being ended is written down as such with its end, not as one that broke off.
+        """
         looks = []
         for live in sessions:
-            seen = looked.get(self._of(live, now).handle)
-            if seen is not None or live.agent.program is not Probe.DEAD:
-                looks.append((live, seen or MISSING))
+            seen = looked.get(self._of(live, now).handle) or MISSING
+            lived = live.agent.program is not Probe.DEAD
+            if seen.program is Probe.DEAD and lived and self._store.to_be_ended(live.id):
+                continue
+            if lived or seen is not MISSING:
+                looks.append((live, seen))
         return looks
 
     def _believed(self, looks: list[tuple[Live, Seen]], whole: bool) -> list[tuple[Live, Seen]]:

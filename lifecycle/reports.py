@@ -26,6 +26,9 @@ TOLD: Final = {
     )
     for status in Status
 }
+#: So long may it take to begin before people are told that it has not.
+_BEGINNING: Final = frozenset({Status.QUEUED, Status.SPAWNING})
+_BEGINS_SECONDS: Final = 5.0
 
 
 class _Edit(NamedTuple):
@@ -38,6 +41,9 @@ class _Edit(NamedTuple):
 def report(judged: Judged) -> Iterator[do.Action]:
     """The issue says how its session stands."""
     view, number = judged.view, judged.view.facts.issue.number
+    begins = judged.status in _BEGINNING and not view.past.shown(f"report:{number}")
+    if begins and not view.passed(view.facts.created, _BEGINS_SECONDS):
+        return  # What is over in a moment would stand there for a minute.
     if edit := _outdated(view, f"report:{number}", _cause(judged, ())):
         standing = _standing(judged, ())
         yield do.Report(key=edit.key, number=number, comment=edit.there, standing=standing)

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from bot.watch_agents import WatchAgents
+from lifecycle.actions import Stop
 from lifecycle.facts import Agent, Exit
-from lifecycle.status import Activity, Probe
+from lifecycle.status import Activity, Probe, Reason
 from runtimes.base import Seen, Unavailable
 from tests.bot.edges import ALIVE, PROJECTS, Edge, incidents, programs, running, the
 
@@ -98,6 +99,21 @@ def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: WatchAg
     del edge.seen["widgets-1_r1"]
     watch.sweep()
     assert programs(room) == ["dead", "alive"]
+
+
+def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
+    room: Any, edge: Edge, watch: WatchAgents
+) -> None:
+    running(room, edge, 1)
+    watch.sweep()
+    edge.seen.clear()
+    room.orders("widgets-1", Stop(key="park:work:r1", run=1))
+    watch.sweep()
+    assert the(room).program is Probe.ALIVE
+    (due,) = room.store.due_actions(room.clock())
+    room.store.mark_dead(due.seq, Reason.ACTION_FAILED, "it hangs", room.clock())
+    watch.sweep()
+    assert the(room).program is Probe.DEAD
 
 
 def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_told(

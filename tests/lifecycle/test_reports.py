@@ -1,5 +1,6 @@
 """What is kept up to date on issue and pull request: when it is edited, and what it says."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -44,6 +45,14 @@ def test_an_issue_is_told_of_its_session_as_soon_as_there_is_one() -> None:
     assert report.number == 12
     assert report.comment is None
     assert report.standing.status is Status.QUEUED
+
+
+def test_what_begins_in_a_moment_is_told_when_it_has_begun() -> None:
+    waiting = replace(facts(run=0, slot=False, agent=Agent()), done={}, created=ago(4))
+    assert decision(waiting).status is Status.QUEUED
+    assert not reports(waiting)
+    assert decision(waiting).recheck_at == NOW + timedelta(seconds=1)
+    assert reports(replace(waiting, created=ago(5)))
 
 
 def test_issue_and_pull_request_have_one_report_each_and_the_head_a_check() -> None:
@@ -191,7 +200,7 @@ def test_over_a_whole_life_every_status_that_lasts_is_told_once() -> None:
     life.agent_works().waits(120)
     life.agent_commits().agent_rests().waits(120)
     life.ci_passes().waits(120)
-    assert life.reported(12) == ["spawning", "working", "pr_open", "review_pending"]
+    assert life.reported(12) == ["working", "pr_open", "review_pending"]
     assert life.reported(34) == ["pr_open", "review_pending"]
     life.reviewer_approves().waits(120)
     life.pull_is(PullState.MERGED).waits(600)
@@ -213,4 +222,4 @@ def test_a_report_that_was_given_up_stands_in_the_way_of_nothing() -> None:
     life.refused.add("report:")
     life.agent_commits().agent_rests().ci_passes().waits(120)
     life.reads(Status.REVIEW_PENDING)
-    assert life.reported(12) == ["spawning"]
+    assert life.reported(12) == ["working"]
