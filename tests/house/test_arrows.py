@@ -168,7 +168,8 @@ KEEPERS = {
     "litestar": {"bot.web", "bot.app", "bot.demo"},
     "uvicorn": {"bot.web", "bot.app", "bot.demo"},
     "apscheduler": {"bot.ticker"},
-    "sqlite3": {"bot.store", "bot.cli.doctor"},
+    # OpenCode keeps its conversations in a database of its own.
+    "sqlite3": {"bot.store", "bot.cli.doctor", "runtimes.agents"},
     "typer": {"bot.cli", "bot.demo"},
 }
 
