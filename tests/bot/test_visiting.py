@@ -31,7 +31,10 @@ class Visiting:
         )
 
     def sessions(self, *numbers: int) -> list[str]:
-        return [self.room.session(number) for number in numbers]
+        """New ones, of such an age that people are told of them."""
+        made = [self.room.session(number) for number in numbers]
+        self.room.clock.passes(5)
+        return made
 
     def decisions(self, sessions: Sequence[str]) -> list[int]:
         rows = [self.room.store.history(session) for session in sessions]
