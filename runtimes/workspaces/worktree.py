@@ -225,7 +225,8 @@ class Worktree:
         if not os.path.lexists(self.path) or not (status := self._status("all")):
             return None
         index = self._view / "index.files"
-        shutil.copyfile(self._view / "index", index)
+        # With its time: git reads a file again that is not older than the index which knows it.
+        shutil.copy2(self._view / "index", index)
         env = {"GIT_INDEX_FILE": str(index)}
         nested = _nested(status)
         paths = "".join(f"{path}\0" for path in (".", *(f":(exclude,literal){n}" for n in nested)))
@@ -300,7 +301,7 @@ class Worktree:
         if self._making.exists():
             # The fresh checkout's own, so that the first look need not read every file again.
             index = self.repository / "worktrees" / self.path.name / "index"
-            shutil.copyfile(index, self._view / "index")
+            shutil.copy2(index, self._view / "index")  # With its time, as above.
 
     def _is_whole(self, based_on: str) -> str:
         """Mark it as made; `based_on` is the commit the work is based on, empty where unknown."""
