@@ -3,20 +3,25 @@
 import ast
 import subprocess
 from collections.abc import Iterable
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("bot", "config", "lifecycle", "runtimes")
 
 
-class Module(NamedTuple):
+@dataclass(frozen=True)
+class Module:
     """One Python file of a room."""
 
     name: str  #: Dotted, e.g. `bot.store.schema`.
     path: Path
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Read when it is asked for: every worker collects, and one of them looks."""
+        return ast.parse(self.path.read_text(encoding="utf-8"))
 
     @property
     def room(self) -> str:
@@ -43,7 +48,7 @@ class Module(NamedTuple):
 def modules(*rooms: str) -> tuple[Module, ...]:
     """All Python files of these rooms."""
     return tuple(
-        Module(_dotted(path), path, ast.parse(path.read_text(encoding="utf-8")))
+        Module(_dotted(path), path)
         for room in rooms
         for path in sorted((ROOT / room).rglob("*.py"))
     )
