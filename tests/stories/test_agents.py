@@ -1,5 +1,7 @@
 """What agents do, and what becomes of it."""
 
+from pathlib import Path
+
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
@@ -106,9 +108,7 @@ def test_programs_of_an_agent_do_not_outlive_its_session(world: World) -> None:
 
 
 def _alive(pid: int) -> bool:
-    from pathlib import Path
-
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # Gone, or going while it is read.
         return False
