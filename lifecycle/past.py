@@ -110,7 +110,14 @@ class Past:
         return self._newest(self._keys.get("push"))
 
     def _newest(self, found: list[str] | None) -> datetime | None:
-        return max([self._done[key].at for key in found]) if found else None
+        if not found:
+            return None
+        done = self._done
+        newest = done[found[0]].at
+        for key in found:
+            if (at := done[key].at) > newest:
+                newest = at
+        return newest
 
     def given(self, run: int) -> datetime | None:
         """When a run was last given something to do; None: it never started."""

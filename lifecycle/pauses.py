@@ -74,5 +74,7 @@ def frozen_by(facts: Facts) -> Frozen | None:
 
 
 def _by_label_on_pull(facts: Facts) -> Frozen | None:
-    opened = (pull for pull in facts.pulls if pull.state is _OPEN)
-    return next((pull.frozen for pull in opened if pull.frozen), None)
+    for pull in facts.pulls:
+        if pull.frozen is not None and pull.state is _OPEN:
+            return pull.frozen
+    return None
