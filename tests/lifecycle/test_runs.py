@@ -117,6 +117,15 @@ def test_an_agent_that_ends_well_with_nothing_to_show_is_shown_to_people_once() 
     assert life.comments() == ["attention"]
 
 
+def test_an_agent_that_ended_by_itself_goes_on_when_a_person_says_so_afterwards() -> None:
+    life = Life().agent_works()
+    life.person_wishes("resume").waits(5)
+    life.agent_exits(0).waits(5)
+    assert life.heard() == ["start"], "that was said while it was at work"
+    life.person_wishes("resume").waits(5)
+    assert life.heard() == ["start", "resume"]
+
+
 def test_an_agent_that_rests_with_nothing_to_show_may_still_be_at_it_for_a_while() -> None:
     life = Life().agent_works().agent_rests().waits(290)
     life.reads(Status.WORKING)
