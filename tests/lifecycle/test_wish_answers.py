@@ -142,3 +142,16 @@ def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
     for status in ALIVE:
         found = asking("stop", IN[status], text=TEXT.get("stop", ""))
         assert found.status in (S.KILLED, S.CLEANUP), status
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("help", "status", "why", "freeze", "unfreeze"),
+        *("restore", "stop", "pause", "resume", "restart"),
+    ],
+)
+def test_a_wish_that_asks_for_no_name_is_heeded_whatever_words_come_with_it(kind: str) -> None:
+    given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
+    said = answers(asking(kind, given, text="nobody"))
+    assert f"comment:wish:comment:{kind}" not in said
