@@ -68,7 +68,9 @@ class Act:
             raise Later(str(later), later.at, outage=True) from later
         except PushRefused as no:
             raise Impossible(no.reason, Reason.PUSH_REFUSED) from no
-        except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
+        except GitFailure as failure:
+            raise Later(str(failure), outage=failure.outage) from failure
+        except (GitHubFailure, RuntimeFailure, OSError) as failure:
             raise Later(str(failure)) from failure
 
     def was_done(self, due: Due) -> Outcome | None:

@@ -59,6 +59,11 @@ _SETTINGS = {
     "http.lowSpeedTime": "60",
     "advice.detachedHead": "false",
 }
+#: What git says where the other side does not answer, or breaks off: trying again helps.
+_OUTAGE = (
+    r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)"
+    r"|returned error: 5\d\d|early EOF|hung up unexpectedly|unexpected disconnect"
+)
 #: What git says, and what a person can do about it. The first that is found counts.
 _REMEDIES = (
     (
@@ -69,10 +74,7 @@ _REMEDIES = (
         r"Authentication failed|could not read Username|error: 40[13]|denied \(publickey",
         "check the token, and that it may read and write the repository's contents",
     ),
-    (
-        r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)",
-        "check the network and the proxy, then try again",
-    ),
+    (_OUTAGE, "check the network and the proxy, then try again"),
     (
         r"[Rr]epository .*not found|does not appear to be a git repository|does not exist",
         "check the repository's address, and that the token may read it",
@@ -99,6 +101,8 @@ class GitFailure(Exception):
         self.remedy = remedy or _remedy(words)
         self.code = code  #: Git's exit code, where it ran to its end.
         self.out = out  #: What it had printed, where `words` are of its errors.
+        #: Whether it is no fault of the command's, but the network's or the other side's.
+        self.outage = re.search(_OUTAGE, words) is not None
         said = " ".join(words.split())[:1000]
         super().__init__(f"git {command} failed in {place}: {said}; {self.remedy}")
 

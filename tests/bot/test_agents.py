@@ -12,6 +12,7 @@ from bot.store import Observed
 from lifecycle.actions import Prompt, Publish, Start, Stop, Tell
 from lifecycle.facts import Pull
 from lifecycle.status import PullState, Reason
+from runtimes.workspaces.git import GitFailure
 from tests.bot.site import Site, git
 
 SECRET = "hunter2-of-the-agent"
@@ -217,6 +218,26 @@ def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> N
     (due,) = store.due_actions(site.room.clock())
     with pytest.raises(Impossible, match=r"\[agents\.eve\] is not configured any more"):
         act.do(due, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("words", "outage"), [("Could not resolve host: github.com", True), ("not a tree", False)]
+)
+def test_an_outage_that_git_meets_is_told_from_a_start_that_fails(
+    site: Site, monkeypatch: pytest.MonkeyPatch, words: str, outage: bool
+) -> None:
+    def fails(*_: object) -> None:
+        raise GitFailure("fetch", "the mirror", words)
+
+    nobody: Any = None
+    store = site.room.store
+    act = Act(store, nobody, site.sites, site.agents, "", REDACT, site.room.clock)
+    monkeypatch.setattr(site.agents, "start", fails)
+    site.room.orders(site.id, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
+    (due,) = store.due_actions(site.room.clock())
+    with pytest.raises(Later) as later:
+        act.do(due, lambda: None)
+    assert later.value.outage is outage
 
 
 def test_a_branch_that_somebody_made_before_is_not_where_the_work_begins(site: Site) -> None:

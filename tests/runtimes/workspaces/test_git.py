@@ -14,14 +14,15 @@ from runtimes.workspaces.mirror import Mirror
 
 
 @pytest.fixture
-def refusing() -> Iterator[tuple[str, list[str]]]:
+def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
     """A server that refuses everybody, and the `Authorization` headers it was sent."""
     sent: list[str] = []
+    status = getattr(request, "param", 403)
 
     class Refuse(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             sent.append(self.headers.get("Authorization", ""))
-            self.send_response(403)
+            self.send_response(status)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -49,6 +50,26 @@ def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(
     with pytest.raises(GitFailure):
         elsewhere.refresh()
     assert sent[-1] == ""
+
+
+@pytest.mark.parametrize(
+    ("refusing", "outage"), [(403, False), (404, False), (502, True)], indirect=["refusing"]
+)
+def test_an_answer_that_may_be_another_soon_is_an_outage(
+    refusing: tuple[str, list[str]], outage: bool, tmp_path: Path
+) -> None:
+    with pytest.raises(GitFailure) as failure:
+        Mirror(tmp_path / "mirror.git", refusing[0], lambda: "").refresh()
+    assert failure.value.outage is outage
+
+
+def test_nobody_there_is_an_outage_and_a_branch_that_is_not_there_is_none(tmp_path: Path) -> None:
+    with pytest.raises(GitFailure, match="check the network") as failure:
+        Mirror(tmp_path / "mirror.git", "http://127.0.0.1:9/o/widgets.git", lambda: "").refresh()
+    assert failure.value.outage
+    with pytest.raises(GitFailure) as failure:
+        git(tmp_path / "mirror.git", "rev-parse", "--verify", "refs/heads/none")
+    assert not failure.value.outage
 
 
 def lives(pid: int) -> bool:
