@@ -1,6 +1,7 @@
 """Gemini CLI: how it is started, and how its hooks and its transcript are read."""
 
 import json
+import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,12 +15,15 @@ from runtimes.agents.gemini import Gemini
 from runtimes.base import Seen
 
 KIND = AgentType(program="gemini", model="pro", args=("--debug",))
-NOW = datetime.now(UTC)
+#: When the run begins: tests may wait long for their turn.
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
 def command(files: RunFiles) -> Command:
-    return Gemini(KIND).prepare(files, "Do it.", "")
+    prepared = Gemini(KIND).prepare(files, "Do it.", "")
+    os.utime(files.conversation, (NOW.timestamp(), NOW.timestamp()))
+    return prepared
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def record(files: RunFiles, id: str, kind: str, *, after: float = 1, **more: obj
     name = f"session-2026-11-21T09-55-{native[:8]}.jsonl"
     path = files.home / ".gemini" / "tmp" / "checkout" / "chats" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    at = (datetime.now(UTC) + timedelta(seconds=after)).isoformat()
+    at = (NOW + timedelta(seconds=after)).isoformat()
     with path.open("a") as file:
         file.write(json.dumps({"id": id, "timestamp": at, "type": kind, **more}) + "\n")
     return path
