@@ -13,6 +13,7 @@ from bot.people import People
 from bot.retries import Retries
 from bot.store import NewWish, Outsider, Session, Store
 from bot.watch_issues import WatchIssues
+from lifecycle.people import SEEN
 
 log = logging.getLogger(__name__)
 
@@ -91,15 +92,23 @@ class Wishes:
         A crash in between repeats it, and the comment is found by its key. Refused or answered, a
         wish is settled.
         """
-        if topic and not from_here(wish.actor) and self._may_speak(wish.repository):
+        if not from_here(wish.actor) and self._may_speak(wish.repository):
             if not self._may_act():
                 raise TryLater("this bot acts no more; the next one answers")
-            body = words.say(topic, {"kind": wish.kind, "text": wish.text, "why": why})
             try:
-                self._github.write.comment(wish.repository, wish.number, body, wish.key)
+                self._say(wish, topic, why)
             except Refused as refusal:
                 log.warning("%s: not answered: %s", wish.key, refusal)
         self._store.refuse_wish(wish.key, why)
+
+    def _say(self, wish: NewWish, topic: str, why: str) -> None:
+        """Show that it was seen; what has an effect that people see needs no topic."""
+        write = self._github.write
+        if wish.comment is not None:
+            write.react(wish.repository, wish.comment, SEEN)
+        if topic:
+            body = words.say(topic, {"kind": wish.kind, "text": wish.text, "why": why})
+            write.comment(wish.repository, wish.number, body, wish.key)
 
     def _may(self, wish: NewWish, *, fresh: bool) -> bool:
         if from_here(wish.actor):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from lifecycle import actions as do
 from lifecycle.budgets import nearly
@@ -12,6 +13,9 @@ from lifecycle.names import CALLS_PEOPLE
 from lifecycle.reasons import ADVICE, Priority, advice_on
 from lifecycle.status import Status
 from lifecycle.view import View
+
+#: GitHub's name of the reaction by which a command is seen to have arrived.
+SEEN: Final = "eyes"
 
 
 def reply(judged: Judged) -> Iterator[do.Action]:
@@ -57,7 +61,7 @@ def acknowledge(judged: Judged) -> Iterator[do.Action]:
     """Every command is seen to have arrived, and answered once it was judged."""
     for wish in judged.asked:
         if wish.comment is not None:
-            yield do.React(key=f"react:{wish.key}", comment=wish.comment, content="eyes")
+            yield do.React(key=f"react:{wish.key}", comment=wish.comment, content=SEEN)
     for answer in judged.answers:
         yield do.Comment(
             key=answer.key,

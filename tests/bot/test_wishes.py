@@ -21,6 +21,7 @@ class Talk:
     def __init__(self, bench: Bench) -> None:
         self.bench, self.store = bench, bench.store
         self.said: list[tuple[int, str, str]] = []
+        self.seen: list[tuple[int, str]] = []
         self.trouble: Exception | None = None
         self.may_act = True
         self.may_speak = True
@@ -38,6 +39,9 @@ class Talk:
         self.said.append((number, body, key))
         return len(self.said)
 
+    def react(self, repo: str, comment: int, content: str) -> None:
+        self.seen.append((comment, content))
+
     def wish(self, kind: str, text: str = "", actor: str = "ada", number: int = 12) -> None:
         wish = NewWish(
             key=f"comment:{kind}:{number}",
@@ -47,6 +51,7 @@ class Talk:
             actor=actor,
             at=self.bench.room.clock(),
             text=text,
+            comment=None if ":" in actor else 7,
         )
         self.store.add_wish(wish)
         self.wishes.settle()
@@ -68,6 +73,14 @@ def test_a_wish_where_no_session_works_is_answered_once(talk: Talk) -> None:
     ((number, body, key),) = talk.said
     assert (number, key) == (12, "comment:stop:12")
     assert "`stop` was not done: no session works on this." in body
+
+
+def test_a_command_is_seen_where_no_session_works_and_where_it_makes_one(talk: Talk) -> None:
+    talk.wish("stop")
+    talk.wish("stop", actor="mallory", number=13)
+    talk.bench.labelled(labels=(), labelings=())
+    talk.wish("start")
+    assert talk.seen == [(7, "eyes"), (7, "eyes")]
 
 
 def test_help_is_answered_where_no_session_works(talk: Talk) -> None:
