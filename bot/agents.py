@@ -11,6 +11,7 @@ from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.identities import Identities
+from bot.models import Models
 from bot.outbox import Check, Impossible, Later, Moot, Outcome
 from bot.prompts import Prompts
 from bot.releases import end_programs, release
@@ -45,6 +46,7 @@ class Agents:
         watch: WatchAgents,
         archive: Archive,
         identities: Identities,
+        models: Models,
         steering: tuple[str, ...],
         clock: Clock,
     ) -> None:
@@ -56,6 +58,7 @@ class Agents:
         self._watch = watch
         self._archive = archive
         self._identities = identities
+        self._models = models
         self._steering = steering
         self._clock = clock
 
@@ -95,7 +98,8 @@ class Agents:
         program = self._sites.programs[session.agent_type]
         self._archive.put_back(session.id)
         system = self._identities.system_prompt(session.agent_name)
-        command = program.prepare(files, text, start.resume, system)
+        endpoint = self._models.endpoint(session)
+        command = program.prepare(files, text, start.resume, system, endpoint)
         launch = Launch(
             name=files.dir.name,
             argv=bootstrapped(project.bootstrap, command.argv),

@@ -19,6 +19,7 @@ from bot.layout import Layout
 from bot.leading import Leading
 from bot.limits import caps
 from bot.looks import Looks
+from bot.models import Models
 from bot.movers import Movers
 from bot.outbox import Outbox, Tries
 from bot.outsiders import Outsiders
@@ -174,6 +175,7 @@ class App:
             self.watch_agents,
             self.archive,
             identities,
+            Models(settings, secrets.model_keys),
             settings.runtime.steering_files,
             clock,
         )

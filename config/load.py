@@ -25,9 +25,12 @@ VARIABLES: Mapping[str, str] = {
     "page_token": "MERGEWRIGHT_PAGE_TOKEN",
 }
 
-_SECRET_VALUE = re.compile(r"gh[pousr]_|github_pat_|sk-[\w-]{20}|-----BEGIN |\w+://[^/]*@")
+_SECRET_VALUE = re.compile(
+    r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
+)
 _SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
 #: A Unix socket's path may have 104 to 108 bytes, its end included; this leaves room for the
@@ -47,6 +50,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
     webhook_secret_previous: str = ""  #: Still accepted, while GitHub is given a new one.
     private_key: str = ""
     page_token: str = ""
+    model_keys: Mapping[str, str] = {}  #: By the variables that the settings name.
 
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if getattr(self, name)]
@@ -64,6 +68,7 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     """
     settings = load_settings(path)
     secrets = {name: _secret(variable, environ) for name, variable in VARIABLES.items()}
+    keys = {name: key for name in settings.key_variables if (key := _secret(name, environ))}
     key_file = settings.github.private_key_file
     if key_file and not secrets["private_key"]:
         secrets["private_key"] = _read(path.parent / key_file, "github.private-key-file")
@@ -71,7 +76,7 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
         raise ConfigError(
             f"{VARIABLES['token']}: there is a blank or a line break in it: copy the token alone"
         )
-    return settings, Secrets(**secrets)
+    return settings, Secrets(**secrets, model_keys=keys)
 
 
 def load_settings(path: Path) -> Settings:
@@ -114,6 +119,9 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
         wanted.append(
             "no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
         )
+    for variable, place in settings.key_variables.items():
+        if variable not in secrets.model_keys:
+            wanted.append(f"no model key: set {variable}, which {place} names")
     if not settings.projects:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)
@@ -125,7 +133,8 @@ def secret_values(
     """Every secret whose value is known: the bot's own, and those of `environ` agents are given."""
     passed = {name for kind in settings.agent_types.values() for name in kind.pass_env}
     given = [environ.get(name, "") for name in sorted(passed) if _SECRET_NAME.search(name)]
-    return tuple(filter(None, (*msgspec.structs.astuple(secrets), *given)))
+    ours = (getattr(secrets, name) for name in VARIABLES)
+    return tuple(filter(None, (*ours, *secrets.model_keys.values(), *given)))
 
 
 def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
@@ -201,6 +210,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     yield from unfit_paths("policy.protected-paths", settings.policy.protected_paths)
     yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
     for where, url in (
+        *(
+            (f"agent-types.{name}.endpoint", kind.endpoint)
+            for name, kind in settings.agent_types.items()
+        ),
         ("github.api-url", settings.github.api_url),
         ("github.git-url", settings.github.git_url),
         ("server.public-url", settings.server.public_url),
@@ -224,6 +237,23 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     yield from _project_contradictions(settings)
     yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
+    yield from _key_contradictions(settings)
+
+
+def _key_contradictions(settings: Settings) -> Iterator[str]:
+    for variable, place in settings.key_variables.items():
+        if not _VARIABLE.fullmatch(variable):
+            yield f"{place}: expected the name of a variable that holds the key"
+        elif _OURS.match(variable):
+            yield f"{place}: {variable} would give the model's provider Mergewright's own rights"
+    for table, owners in (("projects", settings.projects), ("agents", settings.agents)):
+        for name, owner in owners.items():
+            for kind in owner.model_keys:
+                if kind not in settings.agent_types:
+                    yield (
+                        f"{table}.{name}.model-keys.{kind}: no [agent-types.{kind}];"
+                        f" {nearest(kind, settings.agent_types)}"
+                    )
 
 
 def _app_contradictions(settings: Settings) -> Iterator[str]:
@@ -264,6 +294,11 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
 
 def _type_contradictions(settings: Settings) -> Iterator[str]:
     for name, kind in settings.agent_types.items():
+        if re.search(r"/v\d\w*/?$", kind.endpoint):
+            yield (
+                f"agent-types.{name}.endpoint = {_short(kind.endpoint)}: expected it without the"
+                " version at its end, which each program adds"
+            )
         for variable in kind.env:
             if _SECRET_NAME.search(variable):
                 yield (

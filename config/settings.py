@@ -80,6 +80,8 @@ class Project(Table, frozen=True, kw_only=True):
     pull_title: Annotated[str, Meta(pattern=r"\{title\}")] = "{title}"  #: Also `{number}`.
     pull_labels: tuple[str, ...] = ()  #: Labels its pull requests are opened with.
     sign_off: bool = False  #: Whether commits end with a `Signed-off-by`.
+    #: By agent type, the variable with the project's model key, in place of the type's.
+    model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell lines that make a fresh workspace ready.
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
     #: Who of several agents gets a new session: who is least busy, or who had the requester's last.
@@ -100,6 +102,8 @@ class AgentTypeSettings(Table, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual one.
     args: tuple[str, ...] = ()  #: More arguments, before the prompt.
     model: str = ""
+    endpoint: str = ""  #: Where its model is, without a version; empty: its provider's own.
+    key: str = ""  #: The server's variable with the key for it; the program never sees it.
     permission_mode: Literal["auto", "confirm", "reject"] = "auto"
     env: dict[str, str] = field(default_factory=dict)  #: Set for the program, as they stand.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
@@ -110,6 +114,8 @@ class AgentSettings(Table, frozen=True, kw_only=True):
     """An agent by name, which keeps its history from session to session: `[agents.NAME]`."""
 
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
+    #: By agent type, the variable with its own model key, in place of the type's.
+    model_keys: dict[str, str] = field(default_factory=dict)
     #: What it is told before anything else, in every run.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
@@ -218,6 +224,20 @@ class Settings(Table, frozen=True, kw_only=True):
         named = {kind for agent in self.agents.values() for kind in agent.types}
         alone = [kind for kind in self.agent_types if kind not in named]
         return {**self.agents, **{kind: AgentSettings(types=(kind,)) for kind in alone}}
+
+    @property
+    def key_variables(self) -> dict[str, str]:
+        """The variables that hold model keys, each with the first place that names it."""
+        named = {
+            f"agent-types.{name}.key": kind.key
+            for name, kind in self.agent_types.items()
+            if kind.key
+        }
+        for table, owners in (("projects", self.projects), ("agents", self.agents)):
+            for name, owner in owners.items():
+                for kind, variable in owner.model_keys.items():
+                    named[f"{table}.{name}.model-keys.{kind}"] = variable
+        return {variable: place for place, variable in reversed(named.items())}
 
     @property
     def public_url(self) -> str:

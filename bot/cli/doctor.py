@@ -25,10 +25,11 @@ from bot.cli.workflows import secrets_for_branches
 from bot.clock import utc_now
 from bot.github.errors import GitHubFailure
 from bot.layout import Layout
+from bot.models import key_source
 from config.load import VARIABLES, Secrets
 from config.settings import Settings
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType
+from runtimes.agents.base import AgentType, Endpoint
 
 _CLOCK_SECONDS = 60  # A signed App token that is further off is refused.
 _SHORT_SECRET = 16
@@ -262,7 +263,12 @@ def agents(installed: Installation) -> Finding:
         except FileNotFoundError as error:
             wrong.append(f"{name}: {error}")
         else:
-            wrong += [f"{name}: {problem}" for problem in program.check(installed.environ)]
+            variable, _ = key_source(installed.settings, name)
+            key = installed.secrets.model_keys.get(variable, "")
+            endpoint = Endpoint(url=settings.endpoint, key=key)
+            wrong += [
+                f"{name}: {problem}" for problem in program.check(installed.environ, endpoint)
+            ]
     if wrong:
         return Finding(Verdict.FAIL, "not all can start", "\n-> ".join(wrong))
     return Finding(Verdict.OK, ", ".join(said) or "none configured")

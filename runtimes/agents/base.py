@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,25 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
     env: Mapping[str, str] = {}  #: Set for the program, as they stand.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """Where a program finds its model, and the key it shows there. Its repr shows no key."""
+
+    url: str = ""  #: Of the API, without the version in its path; empty: the provider's own.
+    key: str = ""  #: Empty: it signs in by itself, or nobody asks for one.
+
+    def __repr__(self) -> str:
+        return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
+
+    def variables(self, *, url: str, key: str) -> dict[str, str]:
+        """The environment of a program that has these two names for it; no empty ones."""
+        named = {url: self.url, key: self.key}
+        return {name: value for name, value in named.items() if value}
+
+
+#: The provider's own, where a program signs in by itself.
+THEIRS = Endpoint()
 
 
 class RunFiles(Struct, frozen=True, kw_only=True):
@@ -127,14 +146,23 @@ class Program(Protocol):
 
     #: The pause this program needs between a paste and Enter.
     submit_seconds: float
+    #: The variables with which it signs in by itself, where it is given one of them.
+    logins: Collection[str]
     #: Whether `Reader.read` needs the screen when its files say nothing.
     wants_screen: bool
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Write the files the program needs (settings, hooks, prompt) and say how to start it.
 
         `resume` is the conversation to go on with, or empty; `system` is what it is told before
-        anything else. Safe to repeat.
+        anything else; `endpoint` is for this run alone. Safe to repeat.
         """
         ...
 
@@ -153,7 +181,7 @@ class Program(Protocol):
         """The installed program's version; raises `FileNotFoundError` where there is none."""
         ...
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way of starting it, each with its remedy; empty: nothing."""
         ...
 
@@ -291,6 +319,12 @@ def missing(command: Sequence[str], remedy: str, path: str | None = None) -> str
     if shutil.which(command[0], path=path):
         return ""
     return f"{command[0]} is not installed: {remedy}"
+
+
+def login(kind: AgentType, environ: Mapping[str, str], variables: Collection[str]) -> str:
+    """The variable a program is given that it signs in with by itself; empty: none of these."""
+    passed = [name for name in kind.pass_env if environ.get(name)]
+    return next((name for name in (*passed, *kind.env) if name in variables), "")
 
 
 def installed_version(command: Sequence[str], remedy: str) -> str:

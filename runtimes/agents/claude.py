@@ -7,18 +7,21 @@ below a home of the session's own, so that nothing of a person's is read or chan
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
 from runtimes.agents import claude_files as its
 from runtimes.agents.base import (
+    THEIRS,
     AgentType,
     Command,
+    Endpoint,
     RunFiles,
     argument,
     environment,
     installed_version,
+    login,
     missing,
     read_text,
     understood,
@@ -28,14 +31,6 @@ from runtimes.agents.claude_reader import ClaudeReader
 from runtimes.agents.hooks import harmless, spooling
 
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
-#: Any of these says how it signs in.
-_CREDENTIALS = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-)
 _QUIET = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
@@ -51,17 +46,32 @@ class Claude:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
+    logins: Collection[str] = (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    )
 
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("claude",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Write settings, hooks and the answers to its first questions; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
         """
         env = {**environment(self._kind, files), **_QUIET}
+        env |= endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(its.folder(files))
         write_private(files.prompt, prompt)
         settings = files.dir / "claude-settings.json"
@@ -98,21 +108,21 @@ class Claude:
         """What `claude --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, cannot sign in, or refuses this user."""
         problems = []
         if absent := missing(self._program, _INSTALL, environ.get("PATH")):
             problems.append(absent)
-        passed = {name for name in self._kind.pass_env if environ.get(name)}
-        if not (passed | self._kind.env.keys()).intersection(_CREDENTIALS):
+        if endpoint == THEIRS and not login(self._kind, environ, self.logins):
             problems.append(
-                "it has no credentials: set ANTHROPIC_API_KEY for the server and name it in"
-                " pass-env of the agent type"
+                "it has no credentials: set ANTHROPIC_API_KEY for the server and name it in `key`"
+                " of the agent type, or CLAUDE_CODE_OAUTH_TOKEN, which `claude setup-token` makes"
+                " of a subscription, in `pass-env`"
             )
         if (
             self._kind.permission_mode == "auto"
             and os.geteuid() == 0
-            and "IS_SANDBOX" not in (passed | self._kind.env.keys())
+            and not login(self._kind, environ, ("IS_SANDBOX",))
         ):
             problems.append(
                 'it refuses permission-mode "auto" as root: run the server as another user, or set'

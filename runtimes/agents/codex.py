@@ -5,17 +5,20 @@ know stands in its arguments; its folder hangs below a home of the session's own
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents import codex_files as its
 from runtimes.agents.base import (
+    THEIRS,
     AgentType,
     Command,
+    Endpoint,
     RunFiles,
     argument,
     environment,
     installed_version,
+    login,
     missing,
     read_text,
     write_private,
@@ -29,8 +32,6 @@ _MODES = {
     "confirm": ("--ask-for-approval", "on-request", "--sandbox", "workspace-write"),
     "reject": ("--ask-for-approval", "never", "--sandbox", "workspace-write"),
 }
-#: Any of these says how it signs in.
-_CREDENTIALS = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 #: Nothing of it lives on after the run, and nothing of it changes by itself.
 _QUIET = {
     "features.daemon_auto_start": "false",
@@ -38,6 +39,7 @@ _QUIET = {
     "check_for_update_on_startup": "false",
     "analytics.enabled": "false",
 }
+_KEY = "OPENAI_API_KEY"
 _HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
 
 
@@ -46,22 +48,31 @@ class Codex:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given, and of dialogs before the prompt.
+    logins: Collection[str] = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("codex",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Write its key, where it has one, and its arguments; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
         env = {**environment(self._kind, files), "CODEX_HOME": str(its.folder(files))}
+        env |= endpoint.variables(url="", key=_KEY)
         write_private(files.prompt, prompt)
         its.folder(files).mkdir(mode=0o700, parents=True, exist_ok=True)
-        if key := env.get("OPENAI_API_KEY"):
-            write_private(its.folder(files) / "auth.json", json.dumps({"OPENAI_API_KEY": key}))
+        if (key := env.get(_KEY)) and not endpoint.url:
+            write_private(its.folder(files) / "auth.json", json.dumps({_KEY: key}))
         if not files.conversation.exists():
             write_private(files.conversation, resume if its.rollout(files, resume) else "")
         native = read_text(files.conversation)
@@ -70,7 +81,11 @@ class Codex:
             *(("resume",) if native else ()),
             "--no-daemon",
             "--dangerously-bypass-hook-trust",
-            *(word for setting in _settings(files, system) for word in ("--config", setting)),
+            *(
+                word
+                for setting in _settings(files, system, endpoint)
+                for word in ("--config", setting)
+            ),
             *_MODES.get(self._kind.permission_mode, _MODES["confirm"]),
             *(("--model", self._kind.model) if self._kind.model else ()),
             *self._kind.args,
@@ -91,22 +106,22 @@ class Codex:
         """What `codex --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, or cannot sign in."""
         problems = []
         if absent := missing(self._program, _INSTALL, environ.get("PATH")):
             problems.append(absent)
-        given = {name for name in self._kind.pass_env if environ.get(name)} | self._kind.env.keys()
         own_provider = any("model_provider" in word for word in self._kind.args)
-        if not given.intersection(_CREDENTIALS) and not own_provider:
+        signs_in = login(self._kind, environ, self.logins)
+        if endpoint == THEIRS and not signs_in and not own_provider:
             problems.append(
-                "it has no credentials: set OPENAI_API_KEY for the server and name it in pass-env"
-                " of the agent type, or name a model_provider of your own in its args"
+                "it has no credentials: set OPENAI_API_KEY for the server and name it in `key` of"
+                " the agent type, or name a model_provider of your own in its args"
             )
         return problems
 
 
-def _settings(files: RunFiles, system: str) -> Iterator[str]:
+def _settings(files: RunFiles, system: str, endpoint: Endpoint) -> Iterator[str]:
     """Its settings, in TOML, whose strings and tables of one line JSON almost is."""
     yield from (f"{name}={value}" for name, value in _QUIET.items())
     trusted = ",".join(
@@ -118,5 +133,18 @@ def _settings(files: RunFiles, system: str) -> Iterator[str]:
     yield f"sandbox_workspace_write.writable_roots={json.dumps(writable)}"
     hook = f'[{{hooks=[{{type="command",command={json.dumps(spooling(files))}}}]}}]'
     yield from (f"hooks.{event}={hook}" for event in _HOOKS)
+    if endpoint.url:
+        provider = {
+            "name": "mergewright",
+            "base_url": f"{endpoint.url}/v1",
+            "wire_api": "responses",
+        }
+        if endpoint.key:
+            provider["env_key"] = _KEY
+        yield 'model_provider="mergewright"'
+        yield from (
+            f"model_providers.mergewright.{name}={json.dumps(value)}"
+            for name, value in provider.items()
+        )
     if system:
         yield f"developer_instructions={json.dumps(system)}"

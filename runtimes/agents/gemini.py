@@ -6,16 +6,19 @@ session's own, so that nothing of a person's is read or changed.
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents.base import (
+    THEIRS,
     AgentType,
     Command,
+    Endpoint,
     RunFiles,
     argument,
     environment,
     installed_version,
+    login,
     missing,
     read_text,
     write_private,
@@ -25,8 +28,8 @@ from runtimes.agents.hooks import spooling
 
 _INSTALL = "npm install -g @google/gemini-cli"
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
-#: Any of these says how it signs in, and its own word for that.
-_CREDENTIALS = {
+#: The variables with which it signs in, each with its own word for that.
+_WORDS = {
     "GEMINI_API_KEY": "gemini-api-key",
     "GOOGLE_API_KEY": "vertex-ai",
     "GOOGLE_CLOUD_PROJECT": "vertex-ai",
@@ -39,17 +42,26 @@ class Gemini:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given.
+    logins: Collection[str] = _WORDS.keys()
 
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("gemini",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Write its settings, its hooks and what it is told; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
         """
         env = environment(self._kind, files)
+        env |= endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         write_private(files.prompt, prompt)
         write_private(folder(files) / "settings.json", json.dumps(_settings(files, env), indent=1))
         write_private(folder(files) / "GEMINI.md", system)
@@ -79,23 +91,22 @@ class Gemini:
         """What `gemini --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, or cannot sign in."""
         problems = []
         if absent := missing(self._program, _INSTALL, environ.get("PATH")):
             problems.append(absent)
-        passed = {name for name in self._kind.pass_env if environ.get(name)}
-        if not (passed | self._kind.env.keys()).intersection(_CREDENTIALS):
+        if endpoint == THEIRS and not login(self._kind, environ, self.logins):
             problems.append(
-                "it has no credentials: set GEMINI_API_KEY for the server and name it in pass-env"
-                " of the agent type"
+                "it has no credentials: set GEMINI_API_KEY for the server and name it in `key` of"
+                " the agent type"
             )
         return problems
 
 
 def _settings(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
     """Its settings: how it signs in, nothing that changes by itself, and its hooks."""
-    words = [word for name, word in _CREDENTIALS.items() if name in env]
+    words = [word for name, word in _WORDS.items() if name in env]
     command = {"type": "command", "name": "mergewright", "command": spooling(files)}
     return {
         "security": {

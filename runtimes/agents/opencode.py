@@ -8,7 +8,7 @@ import json
 import secrets
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,8 +16,10 @@ import msgspec
 from runtimes.agents import opencode_files as its
 from runtimes.agents import opencode_say
 from runtimes.agents.base import (
+    THEIRS,
     AgentType,
     Command,
+    Endpoint,
     RunFiles,
     argument,
     environment,
@@ -42,6 +44,8 @@ _QUIET = {
 }
 #: Its configuration as text; what an agent type sets there is kept.
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
+#: The providers it knows by themselves, with the version in their API's path.
+_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
 
 
 class OpenCode:
@@ -49,12 +53,20 @@ class OpenCode:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
+    logins: Collection[str] = (_CONFIG, "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("opencode",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Choose its port and write what it is told; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew; of a new one it
@@ -67,7 +79,7 @@ class OpenCode:
         native = read_text(files.conversation)
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
-        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system))
+        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, endpoint))
         argv = [*self._program, "--port", str(server.port), *self._kind.args]
         if not native:
             argv.append(f"--prompt={argument(files, prompt)}")
@@ -90,7 +102,7 @@ class OpenCode:
         """What `opencode --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, or no model is chosen.
 
         Which key it needs depends on the model's provider, of which there are too many to know.
@@ -98,14 +110,21 @@ class OpenCode:
         problems = []
         if absent := missing(self._program, _INSTALL, environ.get("PATH")):
             problems.append(absent)
-        if not self._kind.pass_env and not self._kind.env:
+        if endpoint == THEIRS and not self._kind.pass_env and not self._kind.env:
             problems.append(
                 "it has no credentials: set the key of its model's provider for the server, e.g."
-                " ANTHROPIC_API_KEY, and name it in pass-env of the agent type"
+                " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
+            )
+        if endpoint != THEIRS and "/" not in self._kind.model:
+            problems.append(
+                "nothing says whose its endpoint and key are: set `model` of the agent type to"
+                ' its name at a provider, e.g. "anthropic/NAME"'
             )
         return problems
 
-    def _settings(self, files: RunFiles, given: str, system: str) -> dict[str, object]:
+    def _settings(
+        self, files: RunFiles, given: str, system: str, endpoint: Endpoint
+    ) -> dict[str, object]:
         settings = understood(given, dict[str, object]) or {}
         own = settings.get("permission")
         mode = _MODES.get(self._kind.permission_mode, _REFUSES)
@@ -116,12 +135,36 @@ class OpenCode:
         }
         if self._kind.model:
             settings["model"] = self._kind.model
+            settings["provider"] = _providers(settings, self._kind.model, endpoint)
         if system:
             told = files.dir / "opencode-system.md"
             write_private(told, system)
             more = settings.get("instructions")
             settings["instructions"] = [*(more if isinstance(more, list) else ()), str(told)]
         return settings
+
+
+def _providers(
+    settings: Mapping[str, object], model: str, endpoint: Endpoint
+) -> Mapping[str, object]:
+    """Whom it asks, with the model's own provider at the endpoint.
+
+    One that it does not know by itself speaks OpenAI's chat API.
+    """
+    given = settings.get("provider")
+    providers = given if isinstance(given, dict) else {}
+    if endpoint == THEIRS:
+        return providers
+    name, _, its_name = model.partition("/")
+    provider = providers.get(name, {})
+    options = dict(provider.get("options", {}))
+    if endpoint.url:
+        options["baseURL"] = endpoint.url + _VERSIONS.get(name, "/v1")
+    if endpoint.key:
+        options["apiKey"] = endpoint.key
+    if name not in _VERSIONS:
+        provider = {"npm": "@ai-sdk/openai-compatible", "models": {its_name: {}}} | provider
+    return {**providers, name: {**provider, "options": options}}
 
 
 def _server(files: RunFiles) -> its.Server:

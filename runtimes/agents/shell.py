@@ -3,9 +3,9 @@
 `command` and `args` may hold `{prompt}` (path of the first prompt), `{workspace}`, `{session}`,
 `{run}`, `{branch}` and `{resume}` (the session from its second run on, empty before). The same
 stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME, what the agent
-at work is told before anything else in MERGEWRIGHT_SYSTEM_PROMPT, and the path of the file for what
-its pull request is to say in MERGEWRIGHT_SUMMARY_FILE. Later messages come as lines on its standard
-input.
+at work is told before anything else in MERGEWRIGHT_SYSTEM_PROMPT, its model's endpoint and key in
+MERGEWRIGHT_MODEL_URL and MERGEWRIGHT_MODEL_KEY, and the path of the file for what its pull request
+is to say in MERGEWRIGHT_SUMMARY_FILE. Later messages come as lines on its standard input.
 
 A line of its output that begins with `mergewright: ` says what it does:
 
@@ -25,7 +25,7 @@ never prints any is taken to work while it prints, and to be ready once it has b
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -39,8 +39,10 @@ from lifecycle.status import Activity
 from lifecycle.text import plain
 from runtimes.agents.base import (
     TEXT,
+    THEIRS,
     AgentType,
     Command,
+    Endpoint,
     Lines,
     RunFiles,
     ended,
@@ -71,11 +73,19 @@ class Shell:
 
     submit_seconds = 0.0
     wants_screen = False
+    logins: Collection[str] = ()
 
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Write the prompt's file and fill the command's names; see `Program.prepare`."""
         write_private(files.prompt, prompt)
         names = {
@@ -92,6 +102,7 @@ class Shell:
             **environment(self._kind, files),
             "MERGEWRIGHT_RESUME": resume,
             "MERGEWRIGHT_SYSTEM_PROMPT": system,
+            **endpoint.variables(url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"),
         }
         return Command(argv=argv, env=env, native_id=files.session)
 
@@ -110,7 +121,7 @@ class Shell:
             raise FileNotFoundError(self._missing())
         return path
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: no command, or one that is not installed."""
         if not self._kind.command or not shutil.which(
             self._kind.command[0], path=environ.get("PATH")

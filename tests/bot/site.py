@@ -11,15 +11,16 @@ from bot.agents import Agents
 from bot.archive import Archive
 from bot.identities import Identities
 from bot.layout import Layout
+from bot.models import Models
 from bot.prompts import Prompts
 from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Recorded, Session
-from config.settings import AgentSettings, Project
+from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
 from lifecycle.actions import Prompt, Start
 from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
-from runtimes.agents.base import AgentType, Command, RunFiles
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
 from runtimes.agents.shell import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
@@ -40,10 +41,18 @@ class Told(Shell):
     """A command that remembers what its agent is told before anything else."""
 
     system = ""
+    endpoint = THEIRS
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
-        self.system = system
-        return super().prepare(files, prompt, resume, system)
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
+        self.system, self.endpoint = system, endpoint
+        return super().prepare(files, prompt, resume, system, endpoint)
 
 
 class Deaf:
@@ -77,6 +86,8 @@ class Site:
         projects = {
             "widgets": Project(repository="acme/widgets", agent="shell", base_branch="main")
         }
+        typed = AgentTypeSettings(program="shell", endpoint="http://models/", key="SHELL_KEY")
+        settings = Settings(agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects)
         self.sites = Sites(
             self.layout,
             projects,
@@ -92,6 +103,7 @@ class Site:
         self.agents = Agents(
             *(room.store, nobody, self.sites, Prompts(), watch, self.archive),
             Identities(room.store, {"ada": ADA}, projects),
+            Models(settings, {"SHELL_KEY": "the key"}),
             ("CLAUDE.md",),
             room.clock,
         )

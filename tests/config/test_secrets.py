@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config.load import VARIABLES, ConfigError, Secrets, load, missing
+from config.load import VARIABLES, ConfigError, Secrets, load, missing, secret_values
 from config.settings import AgentTypeSettings, GitHub, Project, Settings
 
 Complaints = Callable[[str], list[str]]
@@ -75,7 +75,57 @@ def test_a_secret_is_read_from_its_variable_or_from_a_file(
     variable = VARIABLES[field]
     for environ in ({variable: "hunter2"}, {f"{variable}_FILE": str(kept)}):
         _, secrets = load(file, environ)
-        assert secrets == Secrets(**{field: "hunter2"})
+        assert getattr(secrets, field) == "hunter2"
+
+
+KEYED = """
+[projects.widgets]
+repository = "acme/widgets"
+model-keys = {claude = "WIDGETS_KEY"}
+[agent-types.claude]
+program = "claude"
+key = "SERVER_KEY"
+[agents.ada]
+types = ["claude"]
+model-keys = {claude = "ADA_KEY"}
+"""
+
+
+def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_path: Path) -> None:
+    file.write_text(KEYED)
+    kept = tmp_path / "key"
+    kept.write_text("of the server\n")
+    environ = {"SERVER_KEY_FILE": str(kept), "ADA_KEY": "of ada", "OTHER": "x"}
+    settings, secrets = load(file, environ)
+    assert secrets.model_keys == {"SERVER_KEY": "of the server", "ADA_KEY": "of ada"}
+    assert set(secret_values(settings, secrets, environ)) == {"of the server", "of ada"}
+    absent = [line for line in missing(settings, secrets) if "model key" in line]
+    assert absent == [
+        "no model key: set WIDGETS_KEY, which projects.widgets.model-keys.claude names"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("key = 'AIzaSyA0123456789abcdefghij'", "x.key: this looks like a secret"),
+        ("key = 'a key, not its name'", "x.key: expected the name of a variable"),
+        ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would give the model's provider"),
+        ("endpoint = 'http://models/v1/'", "x.endpoint = 'http://models/v1/': expected it without"),
+        ("endpoint = 'models'", "x.endpoint = 'models': expected an address"),
+    ],
+)
+def test_a_type_whose_key_or_endpoint_cannot_be_meant_is_refused(
+    text: str, why: str, complaints: Complaints
+) -> None:
+    (line,) = complaints(f"[agent-types.x]\nprogram = 'x'\n{text}")
+    assert line.startswith(f"agent-types.{why}")
+    assert "a key" not in line
+
+
+def test_a_key_for_a_type_that_is_not_there_is_refused(complaints: Complaints) -> None:
+    (line,) = complaints(KEYED.replace('{claude = "ADA', '{claud = "ADA'))
+    assert line.startswith("agents.ada.model-keys.claud: no [agent-types.claud]; did you mean")
 
 
 @pytest.mark.parametrize("token", [f"{TOKEN[:20]}\n{TOKEN[20:]}", f"token {TOKEN}", f"{TOKEN}\tx"])

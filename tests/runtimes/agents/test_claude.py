@@ -257,7 +257,7 @@ def test_what_stands_in_the_way_is_said_with_its_remedy(
     program = tmp_path / "claude"
     missing, credentials, root = Claude(AgentType(program="claude")).check({"PATH": str(tmp_path)})
     assert "npm install" in missing
-    assert "pass-env" in credentials
+    assert "`key` of the agent type" in credentials
     assert "IS_SANDBOX" in root
     program.touch(0o755)
     kind = AgentType(program="claude", permission_mode="confirm", pass_env=("ANTHROPIC_API_KEY",))

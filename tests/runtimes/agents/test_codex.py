@@ -351,7 +351,7 @@ def test_its_end_outweighs_what_its_files_say(
 def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
     absent, credentials = Codex(AgentType(program="codex")).check({"PATH": str(tmp_path)})
     assert "npm install" in absent
-    assert "pass-env" in credentials
+    assert "`key` of the agent type" in credentials
     (tmp_path / "codex").touch(0o755)
     kind = AgentType(program="codex", pass_env=("OPENAI_API_KEY",))
     assert Codex(kind).check({"PATH": str(tmp_path), "OPENAI_API_KEY": "x"}) == []

@@ -214,7 +214,7 @@ def test_its_end_outweighs_what_its_files_say(
 def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
     absent, credentials = Gemini(AgentType(program="gemini")).check({"PATH": str(tmp_path)})
     assert "npm install" in absent
-    assert "pass-env" in credentials
+    assert "`key` of the agent type" in credentials
     program = tmp_path / "gemini"
     program.write_text("#!/bin/sh\necho 0.61.0\n")
     program.chmod(0o755)

@@ -1,0 +1,96 @@
+"""Every agent type looks for its model where it is told to, with the key of that place alone."""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.opencode import OpenCode
+
+HERE = Endpoint(url="http://127.0.0.1:1234", key="the-dummy")
+OWN_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MERGEWRIGHT_MODEL_KEY")
+MODELS = {"opencode": "acme/model"}
+
+
+def of_variables(url: str, key: str) -> Callable[[Command], tuple[str, str]]:
+    return lambda command: (command.env[url], command.env[key])
+
+
+def of_codex(command: Command) -> tuple[str, str]:
+    words = [word for flag, word in zip(command.argv, command.argv[1:], strict=False)
+             if flag == "--config"]  # fmt: skip
+    told = tomllib.loads("\n".join(words))
+    provider = told["model_providers"][told["model_provider"]]
+    assert provider["wire_api"] == "responses"
+    return provider["base_url"].removesuffix("/v1"), command.env[provider["env_key"]]
+
+
+def of_opencode(command: Command) -> tuple[str, str]:
+    provider = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]["acme"]
+    assert (provider["npm"], *provider["models"]) == ("@ai-sdk/openai-compatible", "model")
+    return provider["options"]["baseURL"].removesuffix("/v1"), provider["options"]["apiKey"]
+
+
+SEEN: Mapping[str, Callable[[Command], tuple[str, str]]] = {
+    "claude": of_variables("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+    "codex": of_codex,
+    "gemini": of_variables("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
+    "opencode": of_opencode,
+    "shell": of_variables("MERGEWRIGHT_MODEL_URL", "MERGEWRIGHT_MODEL_KEY"),
+}
+
+
+@pytest.fixture(params=AGENTS)
+def kind(request: pytest.FixtureRequest) -> AgentType:
+    model = MODELS.get(request.param, "")
+    return AgentType(program=request.param, command=("true",), model=model)
+
+
+def test_an_agent_finds_its_model_at_the_endpoint(kind: AgentType, files: RunFiles) -> None:
+    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", "", HERE)
+    assert SEEN[kind.program](command) == (HERE.url, HERE.key)
+    assert HERE.key not in " ".join(command.argv)
+
+
+def test_the_endpoints_key_stands_in_for_one_it_was_passed(
+    kind: AgentType, files: RunFiles
+) -> None:
+    passed = replace(kind, env=dict.fromkeys(OWN_KEYS, "another"))
+    command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", "", HERE)
+    assert SEEN[kind.program](command) == (HERE.url, HERE.key)
+
+
+def test_without_one_it_is_left_to_itself(kind: AgentType, files: RunFiles) -> None:
+    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "")
+    with pytest.raises(KeyError):
+        SEEN[kind.program](command)
+
+
+def test_who_has_an_endpoint_lacks_no_credentials(kind: AgentType) -> None:
+    sandbox = replace(kind, env={"IS_SANDBOX": "1"})
+    assert AGENTS[kind.program](sandbox).check({}, HERE) == []
+
+
+def test_no_endpoint_shows_its_key_where_it_is_printed() -> None:
+    assert repr(HERE) == "Endpoint(url='http://127.0.0.1:1234', key=***)"
+
+
+def test_an_endpoint_keeps_what_else_is_said_of_the_provider(files: RunFiles) -> None:
+    own = {"anthropic": {"options": {"timeout": 1}, "models": {"big": {}}}, "other": {}}
+    env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": own})}
+    kind = AgentType(program="opencode", model="anthropic/big", env=env)
+    endpoint = Endpoint(url="http://gateway")
+    command = OpenCode(kind).prepare(files, "x", "", "", endpoint)
+    told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]
+    options = {"timeout": 1, "baseURL": "http://gateway/v1"}
+    assert told == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}
+
+
+def test_nobody_knows_whose_an_endpoint_is_without_a_model() -> None:
+    kind = AgentType(program="opencode", command=("true",))
+    (problem,) = OpenCode(kind).check({}, Endpoint(key="x"))
+    assert "set `model`" in problem
