@@ -57,6 +57,11 @@ class Looks:
         self._known = {thing: known for thing, known in self._known.items() if thing in kept}
         self._found = {thing: found for thing, found in self._found.items() if thing in kept}
 
+    def afford(self, repository: str) -> bool:
+        """Whether points are left for what nobody waits for."""
+        budget = self._github.read.budget(repository)
+        return budget is None or budget.spare > 0
+
     def ask(self, repository: str, subjects: Sequence[str]) -> None:
         """Have subjects read whole: some at once, more only as far as points can be spared."""
         now, budget = self._clock(), self._github.read.budget(repository)

@@ -56,8 +56,7 @@ class Reconcile:
             self._look(repository, sorted(subjects), _unseen(here))
 
     def _look(self, repository: str, subjects: Sequence[Subject], unseen: set[str]) -> None:
-        budget = self._github.read.budget(repository)
-        if budget is not None and not budget.spare:
+        if not self._looks.afford(repository):
             log.warning("%s: not looked over: few points are left this hour", repository)
             return
         news = [str(each) for each in self._news(repository, subjects)]

@@ -77,9 +77,11 @@ class WatchIssues:
         return len(due)
 
     def labelled(self) -> list[Thing]:
-        """Every labelled open issue. A list that cannot be had is left out: it cancels nothing."""
+        """Every labelled open issue. What cannot be listed now is left out: it cancels nothing."""
         found: list[Thing] = []
         for project in self._projects.values():
+            if not self._looks.afford(project.repository):
+                continue
             try:
                 numbers = self._triggered(project)
             except GitHubFailure as failure:
@@ -90,10 +92,7 @@ class WatchIssues:
 
     def _triggered(self, project: Project) -> set[int]:
         """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`."""
-        listed = (
-            self._github.read.labelled(project.repository, word) for word in self._triggers(project)
-        )
-        return {number for numbers in listed for number in numbers}
+        return self._github.read.labelled(project.repository, self._triggers(project))
 
     def _triggers(self, project: Project) -> Mapping[str, str]:
         """What asks for an agent where an issue wears it, each with the agent; in small letters."""

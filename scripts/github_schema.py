@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from bot.github.documents import document, glances, names
+from bot.github.documents import document, glances, labelled, names
 
 
 def published(archive: Path) -> GraphQLSchema:
@@ -23,7 +23,11 @@ def published(archive: Path) -> GraphQLSchema:
 
 def main(archive: Path) -> int:
     """Say what GitHub would not take; the exit code."""
-    documents = {name: document(name) for name in names()} | {"glances": glances([1], [2])}
+    documents = {name: document(name) for name in names()}
+    documents |= {
+        "glances": glances([1], [2]),
+        "labelled": labelled({"agent": None, "@wright": "cursor"}),
+    }
     schema = published(archive)
     problems = [
         f"{name}: {problem.message}"

@@ -170,16 +170,22 @@ class Calls:
         return kept.decode("utf-8", "replace")
 
     def graphql(
-        self, repository: str, name: str, shape: type[T], variables: Mapping[str, object]
+        self,
+        repository: str,
+        name: str,
+        shape: type[T],
+        variables: Mapping[str, object],
+        query: str = "",
     ) -> T | None:
         """Send `queries/NAME.graphql`; None where the thing in the repository does not exist.
 
         Variables `owner` and `name` come from `repository`. Data that is there only in part is no
-        answer: an error anywhere raises, but for fields that are optional.
+        answer: an error anywhere raises, but for fields that are optional. `query` is sent where
+        it was made for this call.
         """
         asked = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.within(self._account(repository), GRAPHQL):
-            said = self._query(repository, asked, document(name), variables)
+            said = self._query(repository, asked, query or document(name), variables)
             problems = [problem for problem in said.problems if not _harmless(problem)]
             if problems and all(_missing(problem) for problem in problems):
                 return None

@@ -1,19 +1,21 @@
 """The GraphQL documents: a file in `queries/` for each need, with the fragments they share."""
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
 _FRAGMENT = re.compile(r"^fragment (\w+) on .*?^}\n", re.MULTILINE | re.DOTALL)
 _SPREAD = re.compile(r"\.\.\.(\w+)")
-_GLANCES = """query Glances($owner: String!, $name: String!) {{
+_BATCH = """query {name}($owner: String!, $name: String!) {{
   rateLimit {{ ...Points }}
   repository(owner: $owner, name: $name) {{
     {asked}
   }}
 }}
 """
+_OLDEST_FIRST = "states: [OPEN], first: 100, orderBy: { field: CREATED_AT, direction: ASC }"
 
 
 def names() -> list[str]:
@@ -34,7 +36,29 @@ def glances(issues: Iterable[int], pulls: Iterable[int]) -> str:
         *(f"n{number}: issue(number: {number}) {{ ...IssueGlance }}" for number in issues),
         *(f"n{number}: pullRequest(number: {number}) {{ ...PullGlance }}" for number in pulls),
     ]
-    return _whole(_GLANCES.format(asked="\n    ".join(asked)))
+    return _batch("Glances", asked)
+
+
+def labelled(words: Mapping[str, str | None]) -> str:
+    """Asks for the open issues that wear each word, from its cursor on, as `l0`, `l1` and so on.
+
+    A word is a label, or `@login` for those that are assigned to somebody. One list for each: what
+    GitHub makes of several labels in one is nowhere said.
+    """
+    lists = enumerate(words.items())
+    return _batch("Labelled", (f"l{at}: {_issues(word, after)}" for at, (word, after) in lists))
+
+
+def _issues(word: str, after: str | None) -> str:
+    """One list of issues. What JSON makes of a text, GraphQL reads as that text."""
+    assigned = word.startswith("@")
+    text = json.dumps(word.removeprefix("@"), ensure_ascii=False)
+    worn = f"filterBy: {{ assignee: {text} }}" if assigned else f"labels: [{text}]"
+    return f"issues({worn}, after: {json.dumps(after)}, {_OLDEST_FIRST}) {{ ...Numbers }}"
+
+
+def _batch(name: str, asked: Iterable[str]) -> str:
+    return _whole(_BATCH.format(name=name, asked="\n    ".join(asked)))
 
 
 def _whole(text: str) -> str:

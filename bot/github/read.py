@@ -1,6 +1,6 @@
 """All the bot reads of GitHub."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
-from bot.github.calls import Calls
+from bot.github.calls import PAGES, Calls
 from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
-from bot.github.documents import glances
+from bot.github.documents import glances, labelled
 from bot.github.errors import Refused, TryLater
 from bot.github.failures import report_of
 from bot.github.glances import glance_of
@@ -31,6 +31,7 @@ from bot.github.readings import (
 from bot.github.shapes import (
     BranchData,
     IssueData,
+    LabelledData,
     Page,
     PullData,
     PullRequest,
@@ -94,13 +95,6 @@ class Permission(Struct, frozen=True):
     """GET collaborators/LOGIN/permission."""
 
     permission: str
-
-
-class ListedIssue(Struct, frozen=True):
-    """One entry of GET issues, which lists pull requests as well."""
-
-    number: int
-    pull_request: object = None
 
 
 class Author(Struct, frozen=True):
@@ -236,12 +230,25 @@ class Reads:
         """Whether a branch takes signed commits alone."""
         return wants_signatures(self._calls, repo, branch)
 
-    def labelled(self, repo: str, label: str) -> list[int]:
-        """The numbers of all open issues with the label, or assigned to `@login`, in order."""
-        wanted = {"assignee": label[1:]} if label.startswith("@") else {"labels": label}
-        params = {**wanted, "state": "open", "sort": "created", "direction": "asc"}
-        listed = self._calls.pages(repo, "issues", ListedIssue, params)
-        return sorted(issue.number for issue in listed if issue.pull_request is None)
+    def labelled(self, repo: str, words: Iterable[str]) -> set[int]:
+        """The numbers of all open issues that wear one of the labels, or are assigned to `@login`.
+
+        One request, and one more where there are more than a hundred of a word.
+        """
+        numbers: set[int] = set()
+        waiting: dict[str, str | None] = dict.fromkeys(words)
+        for _ in range(PAGES):
+            query = labelled(waiting)
+            data = self._calls.graphql(repo, "labelled", LabelledData, {}, query)
+            if data is None:
+                break
+            pages = {word: data.repository[f"l{at}"] for at, word in enumerate(waiting)}
+            numbers |= {issue.number for page in pages.values() for issue in page.nodes}
+            infos = {word: page.page_info for word, page in pages.items()}
+            waiting = {word: one.end_cursor for word, one in infos.items() if one.has_next_page}
+            if not waiting:
+                return numbers
+        raise TryLater(f"The labelled issues of {repo} could not be listed whole.")
 
     def comments_since(self, repo: str, since: datetime) -> list[NewComment]:
         """Every comment in a repository that was written or changed since then, oldest first."""

@@ -117,6 +117,21 @@ class IssueData(Shape, frozen=True):
     repository: IssueRepository
 
 
+# `documents.labelled`
+
+
+class Numbered(Shape, frozen=True):
+    """Something of which only the number matters."""
+
+    number: int
+
+
+class LabelledData(Shape, frozen=True):
+    """A page of the issues that wear each word."""
+
+    repository: dict[str, Paged[Numbered]]
+
+
 # pulls_of_branch.graphql
 
 

@@ -1,6 +1,6 @@
 """The observers of GitHub over a real store, and a GitHub that answers as the test says."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -46,6 +46,7 @@ class GitHub:
         self.asked = 0
         self.seen: dict[int, Any] = {}
         self.glanced: list[tuple[int, ...]] = []
+        self.listed: list[tuple[str, ...]] = []
         self.left: Budget | None = None
 
     def me(self) -> str:
@@ -63,10 +64,11 @@ class GitHub:
     def blocked_by(self, repository: str, number: int) -> tuple[str, ...]:
         return self.blocked.get(number, ())
 
-    def labelled(self, repository: str, label: str) -> list[int]:
+    def labelled(self, repository: str, words: Iterable[str]) -> set[int]:
+        self.listed.append((repository, *words))
         if repository in self.refuses:
             raise TryLater("down")
-        return sorted(self.issues) if repository == REPOSITORY else []
+        return set(self.issues) if repository == REPOSITORY else set()
 
     def pull(self, repository: str, number: int) -> Any:
         return answer(self.pulls.get(number))

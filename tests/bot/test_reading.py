@@ -242,13 +242,6 @@ def test_reconciliation_lists_all_that_asks_for_an_agent(
 ) -> None:
     project = replace(PROJECTS["widgets"], assignee="robot")
     monkeypatch.setattr(bench.issues, "_projects", {"widgets": project})
-    asked: list[str] = []
-
-    def labelled(_: str, label: str) -> list[int]:
-        asked.append(label)
-        return []
-
-    monkeypatch.setattr(bench.github, "labelled", labelled)
     assert bench.issues.labelled() == []
-    agents = ["ada", "claude", "rob", "shell"]
-    assert asked == ["mergewright", *(f"mergewright:{name}" for name in agents), "@robot"]
+    agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
+    assert bench.github.listed == [(REPOSITORY, "mergewright", *agents, "@robot")]

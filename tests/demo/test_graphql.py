@@ -10,11 +10,14 @@ from graphql import build_schema, parse, validate
 from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.github.documents import document, glances, names
+from bot.github.documents import document, glances, labelled, names
 from tests.demo.outside import Client
 
 Ask = Callable[..., Client]
-QUERIES = {name: document(name) for name in names()} | {"glances": glances([1], [2])}
+QUERIES = {name: document(name) for name in names()} | {
+    "glances": glances([1], [2]),
+    "labelled": labelled({"agent": None, "@wright": "cursor"}),
+}
 _PULL = """
 query ($name: String!, $number: Int!) {
   repository(owner: "acme", name: $name) { pullRequest(number: $number) { %s } }

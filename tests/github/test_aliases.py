@@ -47,3 +47,13 @@ def test_trouble_with_all_of_it_is_no_answer(
     respx_mock.post(GRAPHQL).respond(json={"data": {"repository": None}, "errors": [problem]})
     with pytest.raises(failure):
         github.read.glances("acme/widgets", [1], [])
+
+
+@pytest.mark.parametrize("problems", [[], [{"message": "Wrong", "path": ["repository", "l1"]}]])
+def test_a_list_of_issues_that_is_there_only_in_part_is_none(
+    github: GitHub, respx_mock: respx.MockRouter, problems: list[Any]
+) -> None:
+    page = {"pageInfo": {"hasNextPage": False}, "nodes": [{"number": 1}]}
+    respx_mock.post(GRAPHQL).respond(json=answer(problems, l0=page, l1=None))
+    with pytest.raises(TryLater):
+        github.read.labelled("acme/widgets", ["agent", "@wright"])

@@ -120,12 +120,18 @@ def test_checks_that_may_not_be_read_are_never_taken_for_none(
 def test_a_list_of_too_many_pages_is_no_list(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.github.calls.PAGES", 3)
-    route = respx_mock.get(f"{REPO}/issues")
-    route.respond(json=[{"number": 1}], headers={"Link": f'<{REPO}/issues?page=2>; rel="next"'})
+    for room in ("calls", "read"):
+        monkeypatch.setattr(f"bot.github.{room}.PAGES", 3)
+    route = respx_mock.get(f"{REPO}/issues/1/dependencies/blocked_by")
+    route.respond(json=[], headers={"Link": f'<{REPO}/issues?page=2>; rel="next"'})
+    page = {"pageInfo": {"hasNextPage": True, "endCursor": "on"}, "nodes": []}
+    listed = respx_mock.post(GRAPHQL).respond(json={"data": {"repository": {"l0": page}}})
     with pytest.raises(TryLater, match="pages"):
-        github.read.labelled("acme/widgets", "agent")
-    assert route.call_count == 3
+        github.read.blocked_by("acme/widgets", 1)
+    with pytest.raises(TryLater, match="whole"):
+        github.read.labelled("acme/widgets", ["agent"])
+    assert (route.call_count, listed.call_count) == (3, 3)
+    assert '\\"on\\"' in listed.calls.last.request.content.decode()
 
 
 def test_pull_requests_of_a_branch_are_read_page_by_page(

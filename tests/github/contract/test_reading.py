@@ -69,13 +69,13 @@ def test_an_assignment_reads_as_a_label_of_whom_it_is_assigned_to(
     assert [(put.label, put.actor, put.added) for put in reading.labelings] == [
         ("@wright", "ann", True)
     ]
-    assert github.read.labelled(repo.full_name, "@wright") == [issue.number]
+    assert github.read.labelled(repo.full_name, ["@wright"]) == {issue.number}
     issue.unassign("wright", by="ann")
     reading = github.read.issue(repo.full_name, issue.number)
     assert reading is not None
     assert reading.labels == ()
     assert [put.added for put in reading.labelings] == [True, False]
-    assert github.read.labelled(repo.full_name, "@wright") == []
+    assert github.read.labelled(repo.full_name, ["@wright"]) == set()
 
 
 def test_the_open_issues_an_issue_waits_for(
@@ -175,21 +175,27 @@ def test_a_repository_out_of_sight_is_no_missing_issue(github: GitHub) -> None:
         github.read.pulls_of("acme/secret", BRANCH)
 
 
-def test_labelled_issues_of_all_pages_without_pull_requests(
-    github: GitHub, repo: Repository, pull: Pull
+def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_full_page(
+    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
 ) -> None:
+    def listed(*words: str) -> tuple[set[int], int]:
+        before = len(server.requests)
+        found = github.read.labelled(repo.full_name, words)
+        return found, len(server.requests) - before
+
     pull.label("agent", by="ann")
-    wanted = []
-    for number in range(102):
-        issue = repo.open_issue(f"Retry {number}", by="ann")
+    named, mine, *many = (repo.open_issue(f"Retry {n}", by="ann") for n in range(103))
+    named.label('the "Agent": ü', by="ann")
+    mine.assign("wright", by="ann")
+    for issue in many:
         issue.label("agent", by="ann")
-        wanted.append(issue.number)
     repo.open_issue("Not labelled", by="ann")
     closed = repo.open_issue("Closed", by="ann")
     closed.label("agent", by="ann")
     closed.close("ann")
-    assert github.read.labelled(repo.full_name, "agent") == wanted
-    assert github.read.labelled(repo.full_name, "other") == []
+    assert listed("other", 'the "agent": ü', "@wright") == ({named.number, mine.number}, 1)
+    assert listed("agent", "@wright") == ({mine.number, *(one.number for one in many)}, 2)
+    assert listed("other") == (set(), 1)
 
 
 def test_pull_requests_of_a_branch_are_those_of_this_repository(

@@ -61,6 +61,7 @@ def _chosen(items: list[Any], given: Json) -> list[Any]:
         for item in items
         if state(item) in (given.get("states") or [state(item)])
         and (not labels or labels & {name.lower() for name in item.labels})
+        and given.get("assignee") in (None, *(user.login for user in item.assignees))
         and given.get("headRefName") in (None, getattr(item, "head_branch", None))
         and given.get("baseRefName") in (None, getattr(item, "base_branch", None))
         and (time(item.updated_at) or "") >= given.get("since", "")
