@@ -88,7 +88,7 @@ class Inbox:
                 actor=comment.author,
                 text=parsed.text,
                 at=comment.at,
-                comment=comment.id,
+                comment=comment.id if comment.kind == "comment" else None,
             )
             for line, parsed in enumerate(parse(comment.body))
         )
@@ -116,6 +116,7 @@ class Inbox:
 
 
 def _wish_key(comment: RawComment, repository: str, line: int) -> str:
-    issue = f"issue:{repository}#{comment.number}"
-    cause = issue if comment.id is None else f"comment:{comment.id}"
+    # Issues are numbered in each repository, the rest over all of them.
+    place = f"{repository}#" if comment.kind == "issue" else ""
+    cause = f"{comment.kind}:{place}{comment.id}"
     return cause + (f":{line}" if line else "")

@@ -19,9 +19,10 @@ class Touch(Struct, frozen=True, kw_only=True):
 
 
 class RawComment(Struct, frozen=True, kw_only=True):
-    """A comment, or an issue's own text, that was just written; it may hold commands."""
+    """A text that was just written, as a comment or where another stands; may hold commands."""
 
-    id: int | None  #: None: it is the issue's own text.
+    kind: str  #: `comment`, `review`, `line` (a comment at a line) or `issue`: its own text.
+    id: int  #: Its number among those of its kind.
     repository: str
     repository_id: int
     number: int  #: The issue or pull request it stands on.
@@ -66,6 +67,38 @@ class User(Struct, frozen=True):
 
     login: str
     type: str
+
+
+class Text(Struct, frozen=True, kw_only=True):
+    """The payloads' `issue`, `comment` or `review`: what somebody wrote."""
+
+    created_at: datetime | None = None
+    submitted_at: datetime | None = None  #: Of a review, in place of that.
+    body: str | None = None
+    user: User | None = None  #: null: the account was deleted.
+
+    def said(self, kind: str, id: int, repository: Repository, number: int) -> RawComment | None:
+        """What it says on an issue or pull request; None where nobody is known to say it."""
+        at = self.created_at or self.submitted_at
+        if self.user is None or at is None:
+            return None
+        return RawComment(
+            kind=kind,
+            id=id,
+            repository=repository.full_name,
+            repository_id=repository.id,
+            number=number,
+            author=self.user.login,
+            author_type=self.user.type,
+            body=self.body or "",
+            at=at,
+        )
+
+
+class Comment(Text, frozen=True, kw_only=True):
+    """The payloads' `comment` or `review`."""
+
+    id: Number
 
 
 class _PullPayload(Struct, frozen=True):

@@ -1,11 +1,9 @@
 """`issues`: an issue was labelled, assigned, edited, closed, ..."""
 
-from datetime import datetime
-
 import msgspec
 from msgspec import Struct
 
-from bot.events.base import Number, Outcome, RawComment, Repository, User
+from bot.events.base import Number, Outcome, Repository, Text
 
 #: The other actions (milestoned, pinned, locked, ...) change nothing a session depends on.
 _ACTIONS = frozenset(
@@ -24,11 +22,8 @@ _ACTIONS = frozenset(
 )
 
 
-class _Issue(Struct, frozen=True):
+class _Issue(Text, frozen=True, kw_only=True):
     number: Number
-    created_at: datetime | None = None
-    body: str | None = None
-    user: User | None = None  #: null: the account was deleted.
 
 
 class _Payload(Struct, frozen=True):
@@ -42,21 +37,7 @@ def read(body: bytes) -> Outcome:
     payload = msgspec.json.decode(body, type=_Payload)
     if payload.action not in _ACTIONS:
         return Outcome()
-    touches = (payload.repository.touch("issue", payload.issue.number),)
-    return Outcome(touches=touches, command=_command(payload))
-
-
-def _command(payload: _Payload) -> RawComment | None:
-    issue = payload.issue
-    if payload.action != "opened" or issue.user is None or issue.created_at is None:
-        return None
-    return RawComment(
-        id=None,
-        repository=payload.repository.full_name,
-        repository_id=payload.repository.id,
-        number=issue.number,
-        author=issue.user.login,
-        author_type=issue.user.type,
-        body=issue.body or "",
-        at=issue.created_at,
-    )
+    issue, repository = payload.issue, payload.repository
+    new = payload.action == "opened"
+    command = issue.said("issue", issue.number, repository, issue.number) if new else None
+    return Outcome(touches=(repository.touch("issue", issue.number),), command=command)

@@ -89,7 +89,8 @@ def test_an_issue_whose_pull_request_is_null_is_an_issue() -> None:
 def test_a_new_comment_is_handed_on_for_its_commands() -> None:
     comment = read("issue_comment", payload("issue_comment")).command
     assert comment is not None
-    assert (comment.id, comment.number, comment.repository) == (99, 12, "acme/widgets")
+    assert (comment.kind, comment.id, comment.number) == ("comment", 99, 12)
+    assert comment.repository == "acme/widgets"
     assert (comment.author, comment.author_type, comment.body) == (
         "mara",
         "User",
@@ -98,11 +99,30 @@ def test_a_new_comment_is_handed_on_for_its_commands() -> None:
     assert comment.at.isoformat() == "2026-11-20T10:00:00+00:00"
 
 
-@pytest.mark.parametrize("action", ["edited", "deleted"])
-def test_an_edited_or_deleted_comment_holds_no_command(action: str) -> None:
-    outcome = read("issue_comment", payload("issue_comment") | {"action": action})
+REVIEWS = [
+    ("pull_request_review", "review", "submitted_at", "review"),
+    ("pull_request_review_comment", "comment", "created_at", "line"),
+]
+
+
+@pytest.mark.parametrize(("event", "part", "time", "kind"), REVIEWS)
+def test_a_new_review_is_handed_on_for_its_commands(
+    event: str, part: str, time: str, kind: str
+) -> None:
+    body = payload(event)
+    body[part] |= {"id": 5, "body": "/mergewright merge", time: "2026-11-20T10:00:00Z"}
+    said = read(event, body).command
+    assert said is not None
+    assert (said.kind, said.id, said.number, said.author) == (kind, 5, 34, "lena")
+    assert (said.body, said.at.hour) == ("/mergewright merge", 10)
+
+
+@pytest.mark.parametrize("event", ["issue_comment", *(event for event, *_ in REVIEWS)])
+@pytest.mark.parametrize("action", ["edited", "deleted", "dismissed"])
+def test_what_was_edited_deleted_or_dismissed_holds_no_command(event: str, action: str) -> None:
+    outcome = read(event, payload(event) | {"action": action})
     assert outcome.command is None
-    assert subjects(outcome) == ["issue:12"]
+    assert subjects(outcome) == SUBJECTS[event]
 
 
 def test_a_comment_of_a_deleted_account_holds_no_command() -> None:

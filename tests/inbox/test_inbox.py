@@ -183,6 +183,19 @@ def test_each_line_is_a_wish_with_a_key_of_its_own(store: Store, inbox: Inbox) -
     assert "There is no command `frobnicate`" in wishes[1].text
 
 
+def test_comments_and_reviews_of_one_number_are_two_and_only_a_comment_is_reacted_to(
+    store: Store, inbox: Inbox
+) -> None:
+    said = comment("/mergewright status")
+    review = said | {"pull_request": {"number": 34}, "action": "submitted"}
+    review |= {"review": said["comment"] | {"submitted_at": "2026-11-20T10:00:00Z"}}
+    inbox.accept([delivery("a", "issue_comment", said)]).result(5)
+    inbox.accept([delivery("b", "pull_request_review", review)]).result(5)
+    inbox.process()
+    found = [(wish.key, wish.number, wish.comment) for wish in store.new_wishes()]
+    assert found == [("comment:99", 12, 99), ("review:99", 34, None)]
+
+
 def test_a_replayed_comment_is_one_wish(store: Store, inbox: Inbox) -> None:
     for name in ("a", "replayed"):
         inbox.accept([delivery(name, "issue_comment", comment("/mergewright stop"))]).result(5)

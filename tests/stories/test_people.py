@@ -114,7 +114,7 @@ def test_without_leave_to_merge_it_says_it_is_ready_and_waits_for_the_word(world
     pull = issue.pull.ci_passes().reviewer_approves()
     pull.is_answered("clean to merge")
     assert not pull.pull.merged
-    pull.pull.comment("/mergewright merge", by=ALICE)
+    pull.pull.review(by=ALICE, state="COMMENTED", body="Good.\n\n/mergewright merge")
     issue.becomes("merged")
     assert pull.pull.merged
 
