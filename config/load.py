@@ -108,13 +108,8 @@ def settings_of(text: str, path: str) -> Settings:
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     """What the server cannot do without and does not have, each with its remedy."""
     wanted = []
-    if settings.github.app_id and not secrets.private_key:
-        wanted.append(
-            "no private key for the GitHub App: set github.private-key-file"
-            " or MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE"
-        )
-    if not settings.github.app_id and not secrets.token:
-        wanted.append("no GitHub token: set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id for an App")
+    if lacking := no_credentials(settings, secrets):
+        wanted.append(lacking)
     if not secrets.webhook_secret and not settings.polls:
         wanted.append(
             "no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
@@ -125,6 +120,18 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     if not settings.projects:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)
+
+
+def no_credentials(settings: Settings, secrets: Secrets) -> str:
+    """What is missing to be anybody at GitHub, with its remedy; empty: nothing is."""
+    if settings.github.app_id and not secrets.private_key:
+        return (
+            "no private key for the GitHub App: set github.private-key-file"
+            " or MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE"
+        )
+    if not settings.github.app_id and not secrets.token:
+        return "no GitHub token: set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id for an App"
+    return ""
 
 
 def secret_values(

@@ -26,7 +26,7 @@ from bot.clock import utc_now
 from bot.github.errors import GitHubFailure
 from bot.layout import Layout
 from bot.models import key_source
-from config.load import VARIABLES, Secrets
+from config.load import VARIABLES, Secrets, no_credentials
 from config.settings import Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint
@@ -131,12 +131,9 @@ def data(installed: Installation) -> Finding:
 
 
 def github(installed: Installation) -> Finding:
-    if not _has_credentials(installed):
-        return Finding(
-            Verdict.FAIL,
-            "no credentials",
-            "set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id and the App's private key",
-        )
+    if lacking := no_credentials(installed.settings, installed.secrets):
+        says, _, remedy = lacking.partition(": ")
+        return Finding(Verdict.FAIL, says, remedy)
     try:
         with closing(client(installed.settings, installed.secrets)) as us:
             login = us.read.me()
@@ -148,7 +145,7 @@ def github(installed: Installation) -> Finding:
 
 
 def permissions(installed: Installation) -> Finding:
-    if not _has_credentials(installed):
+    if no_credentials(installed.settings, installed.secrets):
         return Finding(Verdict.WARN, "not looked at: no credentials")
     wrong = []
     with closing(client(installed.settings, installed.secrets)) as us:
@@ -160,7 +157,7 @@ def permissions(installed: Installation) -> Finding:
             wrong += [f"{project.repository}: {what}" for what in lacking]
     if not wrong:
         return Finding(Verdict.OK, "all that are needed, as far as GitHub tells")
-    app = installed.settings.github.app_id and not installed.secrets.token
+    app = installed.settings.github.app_id
     remedy = (
         "grant it in the App's settings, then accept the change where it is installed"
         if app
@@ -170,7 +167,7 @@ def permissions(installed: Installation) -> Finding:
 
 
 def workflows(installed: Installation) -> Finding:
-    if not _has_credentials(installed):
+    if no_credentials(installed.settings, installed.secrets):
         return Finding(Verdict.WARN, "not looked at: no credentials")
     found = []
     try:
@@ -191,7 +188,7 @@ def workflows(installed: Installation) -> Finding:
 
 
 def signatures(installed: Installation) -> Finding:
-    if not _has_credentials(installed):
+    if no_credentials(installed.settings, installed.secrets):
         return Finding(Verdict.WARN, "not looked at: no credentials")
     wanted = []
     try:
@@ -319,11 +316,6 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("sandbox", sandbox),
     ("incidents", incidents),
 )
-
-
-def _has_credentials(installed: Installation) -> bool:
-    github, secrets = installed.settings.github, installed.secrets
-    return bool(secrets.private_key if github.app_id else secrets.token)
 
 
 def _table(findings: Sequence[tuple[str, Finding]]) -> Table:

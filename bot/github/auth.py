@@ -20,7 +20,7 @@ RENEW_EARLY = timedelta(minutes=10)
 
 
 class Credentials(Struct, frozen=True, kw_only=True):
-    """Either a token, or an App's id and private key (PEM). Never shown.
+    """Either an App's id and private key (PEM), or a token. Never shown.
 
     Raises `ValueError` where a token holds spaces or line breaks: no HTTP header can carry it.
     """
@@ -38,7 +38,7 @@ class Credentials(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Which kind of credentials these are, and nothing of them."""
-        kind = "token" if self.token else f"app {self.app_id}" if self.app_id else "none"
+        kind = f"app {self.app_id}" if self.app_id else "token" if self.token else "none"
         return f"Credentials({kind})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -72,8 +72,8 @@ class Tokens:
 
     @property
     def is_app(self) -> bool:
-        """Whether an App is used: a token wins where both are given."""
-        return bool(self._credentials.app_id and not self._credentials.token)
+        """Whether an App is used: it is where one is named, whatever token there is besides."""
+        return bool(self._credentials.app_id)
 
     def of(self, repository: str) -> str:
         """The token to use for a repository (`owner/name`)."""

@@ -270,6 +270,20 @@ def test_a_secret_that_is_missing_fails_with_its_variable(
     assert f"-> set {variable}" in found
 
 
+def test_an_app_without_its_key_is_named_as_the_server_names_it_whatever_token_there_is(
+    lines: Lines, house: House, mergewright: CommandLine
+) -> None:
+    text = house.file.read_text()
+    app = 'app-id = "7"\nallowed-owners = ["acme"]'
+    house.file.write_text(text.replace("[github]", f"[github]\n{app}"))
+    found = lines()
+    assert found["GitHub"].startswith("fail no private key for the GitHub App -> set github.priv")
+    assert found["permissions"] == "warn not looked at: no credentials"
+    assert "no private key for the GitHub App: set github.private-key-file" in " ".join(
+        mergewright("serve").err.split()
+    )
+
+
 def test_a_bot_that_polls_needs_no_webhook_secret(
     lines: Lines, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

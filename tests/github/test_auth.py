@@ -85,9 +85,14 @@ def test_graphql_is_beside_rest(respx_mock: respx.MockRouter, api_url: str, grap
     client.close()
 
 
-def test_a_token_wins_over_an_app() -> None:
-    client = GitHub(API, Credentials(token="s3cret", app_id="7", private_key=PRIVATE))
-    assert client.git_header("acme/widgets") == header("s3cret")
+def test_an_app_that_is_named_is_used_whatever_token_there_is_besides(
+    respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    installed(respx_mock, clock)
+    both = Credentials(token="s3cret", app_id="7", private_key=PRIVATE)
+    client = GitHub(API, both, clock=clock)
+    assert client.git_header("acme/widgets") == header("ghs_1")
+    assert repr(both) == "Credentials(app 7)"
     client.close()
 
 
