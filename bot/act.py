@@ -41,13 +41,17 @@ class Act:
         public_url: str,
         redact: Redaction,
         clock: Clock,
+        app_slug: str = "",
     ) -> None:
-        """`public_url` is the page's address, with a slash at its end."""
+        """`public_url` is the page's address, with a slash at its end; `app_slug` what people call
+        the bot besides its own name.
+        """
         self._store = store
         self._github = github
         self._sites = sites
         self._agents = agents
         self._public_url = public_url
+        self._app_slug = app_slug
         self._publishing = Publishing(store, github, sites, redact)
         self._clock = clock
 
@@ -158,7 +162,7 @@ class Act:
                     self._github.reviews.resolve(session.repository, threads)
                 return Outcome(touches=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
-                body = words.report(standing, self._page(session))
+                body = words.report(standing, self._page(session), self._app_slug)
                 place = f"{session.id}/report:{number}"
                 found = self._github.reports.comment(
                     session.repository, number, body, place, comment
@@ -217,7 +221,7 @@ class Act:
             report.check,
             good=standing.status in (Status.MERGEABLE, Status.MERGED),
             title=words.report_title(standing),
-            summary=words.report(standing, page),
+            summary=words.report(standing, page, self._app_slug),
             url=page,
         )
         return Outcome(result=str(run))

@@ -134,6 +134,7 @@ class App:
             settings.projects,
             clock,
             journal,
+            settings.github.app_slug,
         )
         identities = Identities(self.store, settings.identities, settings.projects)
         self.watch_issues = WatchIssues(
@@ -187,7 +188,10 @@ class App:
         self.outbox = Outbox(
             self.store,
             self.engine,
-            Act(self.store, self.github, self.sites, agents, settings.public_url, redact, clock),
+            Act(
+                *(self.store, self.github, self.sites, agents),
+                *(settings.public_url, redact, clock, settings.github.app_slug),
+            ),
             self._workers,
             Tries(
                 most=timing.action_tries,
@@ -200,7 +204,10 @@ class App:
             self._after_action,
         )
         repositories = frozenset(project.repository for project in settings.projects.values())
-        self.inbox = Inbox(self.store, repositories, self._delivered, policies.lists_bot)
+        self.inbox = Inbox(
+            *(self.store, repositories, self._delivered),
+            *(policies.lists_bot, settings.github.app_slug),
+        )
         self.watch_comments = WatchComments(
             self.github, self.inbox, settings.projects.values(), clock
         )

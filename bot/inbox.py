@@ -22,13 +22,16 @@ class Inbox:
         repositories: frozenset[str],
         kick: Callable[[], None],
         lists_bot: Callable[[str, str], bool] = lambda *_: False,
+        app_slug: str = "",
     ) -> None:
         """`kick` says that there is something to process; it runs on the store's writer thread
         after every commit, so it must only set a flag. `repositories` are `owner/name`; `lists_bot`
-        says of one of them whether a bot may ask for something there, as people do.
+        says of one of them whether a bot may ask for something there, as people do; `app_slug` is
+        what people call the bot besides its own name.
         """
         self._store = store
         self._lists_bot = lists_bot
+        self._app_slug = app_slug
         # GitHub's names are the same in any case; a configured one may be spelled otherwise.
         self._repositories = {name.casefold(): name for name in repositories}
         self._kick = kick
@@ -90,7 +93,7 @@ class Inbox:
                 at=comment.at,
                 comment=comment.id if comment.kind == "comment" else None,
             )
-            for line, parsed in enumerate(parse(comment.body))
+            for line, parsed in enumerate(parse(comment.body, self._app_slug))
         )
 
     def _may_ask(self, comment: RawComment, repository: str) -> bool:

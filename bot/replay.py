@@ -92,13 +92,16 @@ def recording(text: bytes, event: str) -> Recording:
     return Recording(event=event, body=body)
 
 
-def effects(store: Store, policies: Policies, webhook: Recording) -> list[Effect]:
+def effects(
+    store: Store, policies: Policies, webhook: Recording, app_slug: str = ""
+) -> list[Effect]:
     """What a webhook would cause if it came now; nothing is written down.
 
-    Raises whatever a body that is no such event raises.
+    `app_slug`: what people call the bot besides its own name. Raises whatever a body that is no
+    such event raises.
     """
     repositories = frozenset(policies.repositories.values())
-    inbox = Inbox(store, repositories, lambda: None, policies.lists_bot)
+    inbox = Inbox(store, repositories, lambda: None, policies.lists_bot, app_slug)
     touches, wishes = inbox.meaning(webhook.event, webhook.body)
     looks = [
         Effect(

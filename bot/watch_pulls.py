@@ -21,7 +21,7 @@ from bot.store import DueTouch, Observed, Outsider, Session, Store
 from config.settings import Project
 from lifecycle.backoff import delay
 from lifecycle.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
-from lifecycle.names import FREEZES
+from lifecycle.names import FREEZES, addresses_bot
 from lifecycle.status import CheckState, Merge, Mover, PullState
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,9 @@ class WatchPulls:
         projects: Mapping[str, Project],
         clock: Clock,
         journal: Journal,
+        app_slug: str = "",
     ) -> None:
+        """`app_slug`: what people call the bot besides its own name."""
         self._store = store
         self._github = github
         self._people = people
@@ -59,6 +61,7 @@ class WatchPulls:
         self._projects = projects
         self._clock = clock
         self._journal = journal
+        self._app_slug = app_slug
         self._retries = Retries(clock)
         self._unknown: dict[str, int] = {}
         self._read_at: dict[tuple[str, int], datetime] = {}
@@ -346,7 +349,11 @@ class WatchPulls:
     def _said(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
         if remark.own:
             return remark
-        return replace(remark, allowed=self._allowed(repository, reading, remark))
+        return replace(
+            remark,
+            allowed=self._allowed(repository, reading, remark),
+            to_bot=addresses_bot(remark.body, self._app_slug),
+        )
 
     def _heard(self, repository: str, reading: PullReading, thread: Thread) -> Thread:
         remarks = tuple(self._said(repository, reading, remark) for remark in thread.remarks)

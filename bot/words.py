@@ -123,10 +123,11 @@ def _line(text: str) -> str:
     return cut(" ".join(harmless(text[: 2 * _MOST_OF_LINE]).split()), _MOST_OF_LINE)
 
 
-def report(standing: Standing, page: str) -> str:
+def report(standing: Standing, page: str, slug: str = "") -> str:
     """How a session stands, for whoever looks at its issue or pull request.
 
-    `page` is the session's address on the page; what it printed is there too.
+    `page` is the session's address on the page; what it printed is there too. `slug`: what people
+    call the bot besides its own name.
     """
     said = [f"**{NAME}** `{standing.status}`: {_unmarked(_line(standing.because))}."]
     if standing.question:
@@ -143,7 +144,8 @@ def report(standing: Standing, page: str) -> str:
     facts.append(f"[session `{standing.session}`, with its log]({page})")
     said.append(" · ".join(facts))
     commands = ", ".join(f"`{name}`" for name in (*standing.commands, "help"))
-    said.append(f"<sub>Write `/{NAME} COMMAND`, here with {commands}.</sub>")
+    called = f" or `@{slug} COMMAND`" if slug else ""
+    said.append(f"<sub>Write `/{NAME} COMMAND`{called}, here with {commands}.</sub>")
     return "\n\n".join(said)
 
 

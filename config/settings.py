@@ -38,6 +38,8 @@ class GitHub(Table, frozen=True, kw_only=True):
     api_url: str = "https://api.github.com/"
     git_url: str = ""  #: Where repositories are cloned from; empty: worked out, see `git_base`.
     app_id: str = ""  #: Empty: a token is used.
+    #: What people call the App in comments: `@acme-bot` is heard like `@mergewright`.
+    app_slug: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]*$")] = ""
     private_key_file: str = ""  #: Relative to the configuration file.
     #: Whether GitHub tells what happens, or is asked every `timing.poll-seconds`.
     events: Literal["webhooks", "polling"] = "webhooks"

@@ -147,6 +147,7 @@ class Remark(Struct, frozen=True, kw_only=True):
     allowed: bool = False  #: Whether GitHub says the author may write to the repository.
     bot: bool = False  #: The account's type, as GitHub gives it; never guessed from the name.
     own: bool = False  #: Whether Mergewright wrote it.
+    to_bot: bool = False  #: Whether it is said to Mergewright, and so is nothing for an agent.
 
 
 class Thread(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -23,10 +25,14 @@ _UNSPOKEN = re.compile(
     r"|(?<!`)(?P<ticks>`{1,8})(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_NAMED = re.compile(NAME, re.IGNORECASE)
-_TO_THE_BOT = rf"^ {{0,3}}[/@]{NAME}(?![\w/-])"
-_ADDRESS = re.compile(rf"{_TO_THE_BOT}[:,]?(.*)$", re.MULTILINE | re.IGNORECASE)
-_END = re.compile(rf"^[ \t]*$|{_TO_THE_BOT}", re.MULTILINE | re.IGNORECASE)
+
+
+class _Patterns(NamedTuple):
+    """What is looked for in a text."""
+
+    named: re.Pattern[str]  #: The bot's name, wherever it stands.
+    address: re.Pattern[str]  #: A line that is said to the bot.
+    end: re.Pattern[str]  #: Where a message to it is over.
 
 
 class Said(Struct, frozen=True):
@@ -38,28 +44,40 @@ class Said(Struct, frozen=True):
     mention: bool = False  #: Whether it was called by `@`, as a person is.
 
 
-def said_to_the_bot(text: str) -> tuple[Said, ...]:
+def said_to_the_bot(text: str, slug: str = "") -> tuple[Said, ...]:
     """What is said to the bot, in every line that begins with its name.
 
-    A line begins with `/mergewright` or `@mergewright`, indented by three blanks at most. Quotes,
-    code and hidden comments are not speech.
+    A line begins with `/mergewright` or `@mergewright`, or so with the App's `slug`, as in
+    `@acme-bot` or `@acme-bot[bot]`; indented by three blanks at most. Quotes, code and hidden
+    comments are not speech.
     """
-    return tuple(_said(text.replace("\r\n", "\n")))
+    return tuple(_said(text.replace("\r\n", "\n"), _patterns(slug)))
 
 
-def addresses_bot(text: str) -> bool:
+def addresses_bot(text: str, slug: str = "") -> bool:
     """Whether any line of a text is said to the bot, and so is no message to an agent."""
-    # Most texts do not name it at all, and this is asked of every remark at every visit.
-    return _NAMED.search(text) is not None and bool(said_to_the_bot(text))
+    # Most texts do not name it at all.
+    return _patterns(slug).named.search(text) is not None and bool(said_to_the_bot(text, slug))
 
 
-def _said(text: str) -> Iterator[Said]:
+@lru_cache(maxsize=8)
+def _patterns(slug: str) -> _Patterns:
+    names = "|".join(map(re.escape, filter(None, (NAME, slug))))
+    to_the_bot = rf"^ {{0,3}}[/@](?:{names})(?:\[bot\])?(?![\w/-])"
+    return _Patterns(
+        named=re.compile(names, re.IGNORECASE),
+        address=re.compile(rf"{to_the_bot}[:,]?(.*)$", re.MULTILINE | re.IGNORECASE),
+        end=re.compile(rf"^[ \t]*$|{to_the_bot}", re.MULTILINE | re.IGNORECASE),
+    )
+
+
+def _said(text: str, patterns: _Patterns) -> Iterator[Said]:
     # What is not speech is covered, so that a place in one text is the same place in the other;
     # it has no blank lines there, and so cannot end a paragraph.
     spoken = _UNSPOKEN.sub(lambda match: "`" * len(match[0]), text)
     shown = _UNSPOKEN.sub(lambda match: "\0" * len(match[0]) if match["hidden"] else match[0], text)
-    for address in _ADDRESS.finditer(spoken):
-        end = _END.search(spoken, address.end(1) + 1)
+    for address in patterns.address.finditer(spoken):
+        end = patterns.end.search(spoken, address.end(1) + 1)
         paragraph = shown[address.start(1) : end.start() if end else len(text)]
         mention = address[0].lstrip().startswith("@")
         yield Said(address[1].strip(), paragraph.replace("\0", "").strip(), mention)

@@ -7,7 +7,6 @@ from typing import Final
 from lifecycle import keys
 from lifecycle.facts import Check, Facts, Pull, Remark, Thread, Wish
 from lifecycle.moment import Moment
-from lifecycle.names import addresses_bot
 from lifecycle.policy import Policy
 from lifecycle.queueing import put_out
 from lifecycle.signals import Talk
@@ -198,11 +197,9 @@ class View(Moment):
 
     def counts(self, remark: Remark) -> bool:
         """Whether a remark is for the agent: of someone who may, and not said to the bot."""
-        if remark.own or not remark.allowed:
+        if remark.own or remark.to_bot or not remark.allowed:
             return False
-        if remark.bot and not self.policy.lists(remark.author):
-            return False
-        return not addresses_bot(remark.body)
+        return not remark.bot or self.policy.lists(remark.author)
 
     @property
     def troubled(self) -> bool:

@@ -28,6 +28,7 @@ from bot.layout import Layout
 from bot.models import key_source
 from config.load import VARIABLES, Secrets, no_credentials
 from config.settings import Settings
+from lifecycle.names import NAME
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint
 
@@ -141,6 +142,13 @@ def github(installed: Installation) -> Finding:
                 us.read.repository(project.repository)
     except GitHubFailure as failure:
         return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
+    slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
+    if slug not in (login, named.lower(), NAME):
+        return Finding(
+            Verdict.WARN,
+            f"{installed.settings.github.api_url} knows us as {login}: @{slug} is not heard",
+            f'set github.app-slug = "{slug}"',
+        )
     return Finding(Verdict.OK, f"{installed.settings.github.api_url} knows us as {login}")
 
 

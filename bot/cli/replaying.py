@@ -40,7 +40,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
     with given.store(settings) as store:
         try:
             policies = Policies(store, settings.projects, settings.policy)
-            found = effects(store, policies, webhook)
+            found = effects(store, policies, webhook, settings.github.app_slug)
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: this is no payload of `{webhook.event}` ({error})"
             raise Refused(said, PROBLEM) from None

@@ -51,7 +51,7 @@ def app(wanted: files.Wanted, folder: Path, port: int, *, organization: bool) ->
                 f" installed: delete it, and make it as {wanted.owner}; if that is an"
                 " organization, start setup with --organization."
             )
-        text = files.configuration(wanted, made.id)
+        text = files.configuration(wanted, made.id, made.slug)
         secrets = {"MERGEWRIGHT_WEBHOOK_SECRET": made.webhook_secret or token_hex(32)}
         files.write(folder, text, secrets, made.pem)
         return f"{made.html_url}/installations/new"

@@ -58,13 +58,14 @@ _MOST = 10
 _UNQUOTABLE = re.compile(r"[^\w.-]")
 
 
-def parse(text: str) -> tuple[Parsed, ...]:
+def parse(text: str, slug: str = "") -> tuple[Parsed, ...]:
     """Find the commands in a comment, in the order they stand there.
 
     What cannot be carried out as it is written becomes a `help` whose text says why: a command is
-    never guessed.
+    never guessed. `slug`: the App's name, which is heard besides the bot's own.
     """
-    return tuple(_parsed(said) for said in said_to_the_bot(text)[:_MOST])
+    given = help_text(slug)
+    return tuple(_parsed(said, given) for said in said_to_the_bot(text, slug)[:_MOST])
 
 
 def usage(command: Command) -> str:
@@ -72,28 +73,29 @@ def usage(command: Command) -> str:
     return " ".join(filter(None, (f"/{NAME}", command.name, command.takes)))
 
 
-def help_text() -> str:
-    """The list of commands, as Markdown."""
+def help_text(slug: str = "") -> str:
+    """The list of commands, as Markdown, with what else the bot is called."""
+    called = f", where `@{slug}` is heard like `/{NAME}`" if slug else ""
     lines = (f"- `{usage(command)}`: {command.asks}" for command in COMMANDS.values())
-    return "\n".join(("What can be said, at the start of a line:", "", *lines))
+    return "\n".join((f"What can be said, at the start of a line{called}:", "", *lines))
 
 
-def _parsed(said: Said) -> Parsed:
+def _parsed(said: Said, help_: str) -> Parsed:
     word = next(iter(said.line.split()), "")
     name = word.lower()
     if not name and said.mention:
         return Parsed(name=START.name)  # Who is called and asked for nothing is to come.
     if name in ("", HELP.name):
-        return Parsed(name=HELP.name, text=help_text())
+        return Parsed(name=HELP.name, text=help_)
     command = COMMANDS.get(name)
     if command is None:
-        return Parsed(name=HELP.name, text=f"{_unknown(name)}\n\n{help_text()}")
+        return Parsed(name=HELP.name, text=f"{_unknown(name)}\n\n{help_}")
     given = said.paragraph if command.whole else said.line
     try:
         return Parsed(name=name, text=command.read(given[len(word) :].strip()))
     except Unfit as problem:
         wrong = f"`{name}` {problem}, so nothing was done. It is written `{usage(command)}`."
-        return Parsed(name=HELP.name, text=f"{wrong}\n\n{help_text()}")
+        return Parsed(name=HELP.name, text=f"{wrong}\n\n{help_}")
 
 
 def _unknown(name: str) -> str:

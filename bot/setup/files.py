@@ -33,6 +33,7 @@ sandbox = "none"    # agents run with the rights of this user: use one made for 
 """
 _APP = """\
 app-id = "{id}"
+app-slug = "{slug}"
 private-key-file = "{file}"
 allowed-owners = [{owner}]
 """
@@ -58,9 +59,11 @@ def standing(folder: Path) -> list[Path]:
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 
-def configuration(wanted: Wanted, app_id: int | None = None) -> str:
+def configuration(wanted: Wanted, app_id: int | None = None, slug: str = "") -> str:
     """The configuration of an App's installation, or of a token's. TOML's texts are JSON's."""
-    app = "" if app_id is None else _APP.format(id=app_id, file=KEY, owner=json.dumps(wanted.owner))
+    app = ""
+    if app_id is not None:
+        app = _APP.format(id=app_id, slug=slug, file=KEY, owner=json.dumps(wanted.owner))
     return _TEXT.format(
         public_url=json.dumps(wanted.public_url),
         api_url=json.dumps(wanted.api_url),

@@ -25,6 +25,7 @@ class NewApp(Struct, frozen=True):
     """What GitHub hands out for an App it just made. Its repr holds no secret."""
 
     id: int
+    slug: str
     html_url: str
     owner: Login
     pem: str

@@ -103,7 +103,7 @@ class Bench:
         self.looks = Looks(room.store, github, room.clock)
         self.pulls = WatchPulls(
             *(room.store, github, self.people, self.looks, lambda *_: answer(self.mover)),
-            *(PROJECTS, room.clock, log_step),
+            *(PROJECTS, room.clock, log_step, "acme-bot"),
         )
         self.issues = WatchIssues(
             *(room.store, github, self.people, self.pulls, self.looks, PROJECTS),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bot.github.errors import TryLater
 from bot.github.readings import Labeling
-from lifecycle.facts import Check, Frozen, Remark, Verdict
+from lifecycle.facts import Check, Frozen, Remark, Thread, Verdict
 from lifecycle.names import FREEZES
 from lifecycle.status import CheckState, Merge, Mover, PullState
 from tests.bot.reading import Bench
@@ -85,6 +85,22 @@ def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> 
     assert [(one.login, one.issue, one.number) for one in bench.store.untold()] == [
         ("mallory", 12, 34)
     ]
+
+
+def test_what_is_said_to_the_bot_or_to_its_app_is_marked_wherever_it_stands(bench: Bench) -> None:
+    bench.pushed("a1")
+    said = [
+        Remark(id=f"comment:{n}", author="ada", body=body, at=bench.room.clock())
+        for n, body in enumerate(["x", "/mergewright merge", "Ah.\n@acme-bot[bot] stop", "@acme x"])
+    ]
+    asking = Verdict(author="rob", approved=False, sha="a1", remark=said[2])
+    threads = (Thread(id="T1", remarks=(said[1],)),)
+    bench.pull(comments=tuple(said), verdicts=(asking,), threads=threads)
+    (pull,) = bench.reads()
+    assert [remark.to_bot for remark in pull.comments] == [False, True, True, False]
+    assert pull.verdicts[0].remark
+    assert pull.verdicts[0].remark.to_bot
+    assert pull.threads[0].remarks[0].to_bot
 
 
 def test_a_log_that_does_not_come_hides_a_failed_check_only_for_a_few_tries(bench: Bench) -> None:

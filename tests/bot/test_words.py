@@ -116,6 +116,11 @@ def test_what_there_is_nothing_to_say_of_is_left_out_of_a_report() -> None:
     assert "pull request" not in said
 
 
+def test_a_report_names_the_app_as_people_call_it() -> None:
+    said = words.report(standing(), "https://bot/", "acme-bot")
+    assert "Write `/mergewright COMMAND` or `@acme-bot COMMAND`, here with" in said
+
+
 def test_what_others_wrote_has_no_effect_in_a_report() -> None:
     said = words.report(
         standing(

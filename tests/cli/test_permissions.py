@@ -58,6 +58,16 @@ def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
     assert "grant it in the App's settings" in said
 
 
+def test_an_app_whose_own_name_is_not_heard_is_told_of(
+    app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "is not heard" not in mergewright("doctor").out
+    monkeypatch.setattr(app, "slug", "acme-bot")
+    said = mergewright("doctor").out
+    assert "@acme-bot is not heard" in said
+    assert 'set github.app-slug = "acme-bot"' in said
+
+
 def test_an_app_that_is_suspended_is_named(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_an_app_is_made_installed_and_works(
         tmp_path / "mergewright.toml", environment(tmp_path / "mergewright.env")
     )
     assert settings.github.allowed_owners == ("acme",)
+    assert settings.github.app_slug == "mergewright-acme"
     assert settings.public_url == f"{URL}/"
     for secret in (secrets.webhook_secret, secrets.page_token, secrets.private_key):
         assert len(secret) >= 32

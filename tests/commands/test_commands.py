@@ -58,6 +58,41 @@ def test_what_is_quoted_or_code_or_another_word_is_no_command(text: str) -> None
     assert not addresses_bot(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@acme-bot merge",
+        "@Acme-Bot: merge",
+        "@acme-bot[bot] merge",
+        "/acme-bot merge",
+        "@mergewright merge",
+        "@mergewright[bot] merge",
+    ],
+)
+def test_an_app_is_called_by_its_own_name_too(text: str) -> None:
+    assert [parsed.name for parsed in parse(text, "acme-bot")] == ["merge"]
+    assert addresses_bot(text, "acme-bot")
+
+
+@pytest.mark.parametrize(
+    "text", ["@acme-botx merge", "@acme-bot-x merge", "@acme merge", "ask @acme-bot to merge"]
+)
+def test_what_only_looks_like_the_apps_name_is_not_heard(text: str) -> None:
+    assert parse(text, "acme-bot") == ()
+    assert not addresses_bot(text, "acme-bot")
+
+
+def test_a_message_ends_where_the_app_is_called_again() -> None:
+    said = parse("@acme-bot tell go on\n@acme-bot[bot] merge", "acme-bot")
+    assert [(one.name, one.text) for one in said] == [("tell", "go on"), ("merge", "")]
+
+
+def test_the_help_names_the_app_as_people_call_it() -> None:
+    (found,) = parse("@acme-bot help", "acme-bot")
+    assert "where `@acme-bot` is heard like `/mergewright`:" in found.text
+    assert "@" not in help_text()
+
+
 def test_several_lines_are_several_commands_in_order() -> None:
     text = "/mergewright merge\nand if that fails\n@mergewright stop"
     assert [parsed.name for parsed in parse(text)] == ["merge", "stop"]

@@ -92,6 +92,13 @@ def test_a_store_that_cannot_keep_it_is_heard_of(store: Store, inbox: Inbox) -> 
         inbox.accept([delivery("a", "issues", labelled())])
 
 
+def test_the_app_is_heard_by_its_own_name(store: Store) -> None:
+    inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None, app_slug="acme-bot")
+    inbox.accept([delivery("a", "issue_comment", comment("@acme-bot stop"))]).result(5)
+    inbox.process()
+    assert [wish.kind for wish in store.new_wishes()] == ["stop"]
+
+
 def test_a_delivery_becomes_touches_once(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issues", labelled())]).result(5)
     assert inbox.process() == 1

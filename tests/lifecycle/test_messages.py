@@ -207,7 +207,7 @@ UNHEARD: dict[str, dict[str, Any]] = {
     "by a stranger": {"comments": (remark(allowed=False),)},
     "by a bot": {"comments": (remark(bot=True),)},
     "by ourselves": {"comments": (remark(own=True),)},
-    "said to the bot": {"comments": (remark(body="/mergewright help"),)},
+    "said to the bot": {"comments": (remark(to_bot=True),)},
     "with an approval": {"verdicts": (replace(approval(), sha=NEXT, remark=remark()),)},
     "in a resolved thread": {"threads": (replace(thread(), resolved=True),)},
     "in an answered thread": {"threads": (thread(remark(), remark("b", own=True)),)},

@@ -101,8 +101,10 @@ def test_a_command_of_a_stranger_or_by_an_edit_or_of_the_bot_itself_does_nothing
     comment = issue.pull.pull.comment("/mergewright stop", by=MALLORY)
     issue.issue.comment("Thank you!", by=ALICE).edit("/mergewright stop", by=ALICE)
     issue.issue.comment("/mergewright stop\n\n<!-- mergewright:key=x -->", by=BOT)
+    issue.pull.pull.comment("@mergewright-bot why", by=ALICE)
     issue.pull.pull.comment("Please write two.", by=ALICE)
-    issue.agent.hears("Please write two.")
+    told = issue.agent.hears("Please write two.")
+    assert "mergewright-bot why" not in told["text"]
     session = issue.session
     assert session is not None
     assert session.status != "killed"
@@ -114,7 +116,7 @@ def test_without_leave_to_merge_it_says_it_is_ready_and_waits_for_the_word(world
     pull = issue.pull.ci_passes().reviewer_approves()
     pull.is_answered("clean to merge")
     assert not pull.pull.merged
-    pull.pull.review(by=ALICE, state="COMMENTED", body="Good.\n\n/mergewright merge")
+    pull.pull.review(by=ALICE, state="COMMENTED", body="Good.\n\n@Mergewright-Bot merge")
     issue.becomes("merged")
     assert pull.pull.merged
 

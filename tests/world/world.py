@@ -36,6 +36,7 @@ data = "{data}"
 [github]
 api-url = "{url}api/v3/"
 app-id = "{app_id}"
+app-slug = "mergewright-bot"
 allowed-owners = ["acme"]
 events = "{events}"
 [projects.widgets]
