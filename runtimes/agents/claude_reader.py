@@ -16,6 +16,8 @@ from runtimes.base import Seen
 
 #: It says `idle` a moment before the error that ended the turn is written down.
 _SETTLE = timedelta(seconds=0.5)
+#: Hooks tell the time in whole seconds.
+_HOOK_TICK = timedelta(seconds=1)
 #: From so many percent on a limit is used up: it rounds.
 _FULL = 99.0
 #: Its words among its errors: for a usage limit, and for a key or a login that is not accepted.
@@ -34,7 +36,9 @@ class ClaudeReader:
         self._path: Path | None = None
         self._transcript: Lines | None = None
         self._recorded: datetime | None = None
-        self._begun = False  #: Whether a prompt of this run was submitted.
+        #: When the last prompt was submitted, unless its turn is known to be over: that it was idle
+        #: before says nothing of this turn.
+        self._prompted: datetime | None = None
         self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
         self._answers: dict[str, its.Tokens] = {}  #: What each answer of the model used.
         self._spent = Usage()  #: What all of them used together.
@@ -102,7 +106,7 @@ class ClaudeReader:
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
                 return replace(agent, activity=Activity.WAITING_INPUT, question=question)
-            case "idle" if self._begun and now - since >= _SETTLE:
+            case "idle" if self._prompted and since >= self._prompted and now - since >= _SETTLE:
                 if not self._error:
                     return replace(agent, activity=Activity.READY)
                 return replace(
@@ -122,14 +126,16 @@ class ClaudeReader:
             hook = said.hook
             match hook.hook_event_name:
                 case "UserPromptSubmit":
-                    self._begun = True
+                    self._prompted = datetime.fromtimestamp(said.at, UTC) + _HOOK_TICK
                     self._goes_on()
                 case "PermissionRequest":
                     self._question = _question(hook)[:TEXT]
                 case "Stop":
                     self._summary = hook.last_assistant_message[:TEXT]
+                    self._prompted = self._started
                     self._goes_on()
                 case "StopFailure":
+                    self._prompted = self._started
                     self._fails(hook.last_assistant_message or hook.error, hook.error)
 
     def _find_transcript(self) -> Path | None:
@@ -148,9 +154,9 @@ class ClaudeReader:
                 continue
             self._recorded = record.timestamp
             if record.message is not None:
-                self._note(record, record.message)
+                self._note(record, record.message, record.timestamp)
 
-    def _note(self, record: its.Record, message: its.Message) -> None:
+    def _note(self, record: its.Record, message: its.Message, at: datetime) -> None:
         """Which calls run, what was used, and which error ended a turn."""
         content = message.content
         if message.usage is not None:
@@ -158,7 +164,7 @@ class ClaudeReader:
         if record.is_api_error_message:
             self._fails(content if isinstance(content, str) else _texts(content), record.error)
         elif record.type == "user" and isinstance(content, str):
-            self._begun = True
+            self._prompted = at
             self._calls.clear()
             self._goes_on()
         for block in content if isinstance(content, list) else ():

@@ -2,7 +2,7 @@
 
 import json
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -187,6 +187,28 @@ def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
     agent = reader.read(alive, None, NOW + timedelta(seconds=1))
     assert agent.activity is Activity.BLOCKED
     assert agent.error == "server_error"
+
+
+def test_that_it_was_idle_before_its_prompt_does_not_end_its_turn(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    ago = (NOW - datetime.now(UTC)).total_seconds()
+    hook(files, command, "UserPromptSubmit")
+    status(files, command, "idle", ago=ago)
+    assert reader.read(alive, None, NOW).activity is Activity.NONE  # Hooks tell whole seconds.
+    transcript(files, command, {"type": "user", "message": {"content": "go"}})
+    assert reader.read(alive, None, NOW).activity is Activity.NONE
+    status(files, command, "idle", ago=ago - 60)  # It was interrupted: no hook is called for that.
+    assert reader.read(alive, None, NOW).activity is Activity.READY
+
+
+def test_a_turn_that_took_no_second_has_ended(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "UserPromptSubmit")
+    hook(files, command, "Stop", last_assistant_message="Done.")
+    status(files, command, "idle", ago=(NOW - datetime.now(UTC)).total_seconds())
+    assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
 def test_an_error_is_over_with_the_next_prompt(

@@ -1,0 +1,108 @@
+"""What a prompt tells the scripted model to do: lines `#do: VERB REST`, one after the other.
+
+    write PATH TEXT     with the program's own tool; a \\n in TEXT is a new line
+    bash COMMAND        with its shell
+    read PATH           with its tool that reads
+    ask QUESTION        with its tool that asks people
+    plan TEXT           with its tool that shows a plan
+    tool NAME {json}    with any tool it has
+    say TEXT            words before the next of these, or in the end, where `Done.` is the default
+    think TEXT          a thought before the next of these
+    sleep SECONDS       wait before that
+    stall SECONDS       wait in the middle of answering that
+    error STATUS [N]    answer with this HTTP status instead, N times (1)
+    cut                 break the connection off in the middle of answering, once
+
+The last message of a person that has such lines counts. Which of them is due is read off the
+conversation: as many are done as tools have answered since. So the model remembers nothing.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+USES = ("write", "bash", "read", "ask", "plan", "tool")
+_DO = re.compile(r"#do:[ \t]*([a-z]+)[ \t]*([^\n<]*)")
+
+
+class Turn(Struct, frozen=True):
+    """One thing that was said in a conversation; of tools only that they answered."""
+
+    who: str  #: `system`, `user`, `assistant` or `tool`.
+    text: str = ""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One answer of the model, and what goes wrong with it."""
+
+    uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; none: the turn is over.
+    say: str = ""
+    think: str = ""
+    sleep: float = 0.0
+    stall: float = 0.0
+    error: int = 0
+    errors: int = 0
+    cut: bool = False
+
+
+class Due(Struct, frozen=True, kw_only=True):
+    """The step that is due in a conversation."""
+
+    step: Step
+    key: str = ""  #: The same however often it is asked for.
+
+
+def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
+    """What the model does now.
+
+    `at_once`: the program has no tools, and takes all it is to do from one answer.
+    """
+    told = [place for place, turn in enumerate(turns) if turn.who == "user" and steps(turn.text)]
+    if not told:
+        return Due(step=Step(say="Hello from the scripted model."))
+    text, since = turns[told[-1]].text, turns[told[-1] + 1 :]
+    found = [_together(steps(text)), Step(say="Done.")] if at_once else steps(text)
+    done = sum(turn.who == ("assistant" if at_once else "tool") for turn in since)
+    key = hashlib.sha256(f"{text} {told[-1]} {done}".encode()).hexdigest()
+    return Due(step=found[min(done, len(found) - 1)], key=key)
+
+
+def steps(text: str) -> list[Step]:
+    """The steps a text tells; none where it has no such line. The last one ends the turn."""
+    found: list[Step] = []
+    step = Step()
+    for verb, words in _DO.findall(text):
+        rest = words.strip()
+        match verb:
+            case "say":
+                step = replace(step, say=rest)
+            case "think":
+                step = replace(step, think=rest)
+            case "sleep":
+                step = replace(step, sleep=float(rest))
+            case "stall":
+                step = replace(step, stall=float(rest))
+            case "cut":
+                step = replace(step, cut=True)
+            case "error":
+                status, _, times = rest.partition(" ")
+                step = replace(step, error=int(status), errors=int(times or 1))
+            case _ if verb in USES:
+                found.append(replace(step, uses=((verb, rest),)))
+                step = Step()
+    if not found and step == Step():
+        return []
+    return [*found, replace(step, say=step.say or "Done.")]
+
+
+def _together(found: Sequence[Step]) -> Step:
+    """All steps as one; what goes wrong is that of the first."""
+    return replace(
+        found[0],
+        uses=tuple(use for step in found for use in step.uses),
+        say="\n".join(step.say for step in found if step.say),
+        think="\n".join(step.think for step in found if step.think),
+    )
