@@ -1,0 +1,165 @@
+"""The scripted model: what it is told is what it does, in whichever way it is spoken to."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.demo.model import ModelServer
+from bot.demo.model.script import Turn, due, steps
+from bot.demo.model.server import APIS
+
+#: For each way: path, the name of the tool that writes, and where that says which file.
+WAYS: Mapping[str, tuple[str, str, str]] = {
+    "/messages": ("/v1/messages", "Write", "file_path"),
+    "/responses": ("/v1/responses", "exec_command", "cmd"),
+    "/chat/completions": ("/v1/chat/completions", "write", "filePath"),
+    ":generateContent": ("/v1beta/models/m:generateContent", "write_file", "file_path"),
+    ":streamGenerateContent": ("/v1beta/models/m:streamGenerateContent", "write_file", "file_path"),
+}
+HTTP = httpx.Client(trust_env=False)  # One for all: each would take long to make.
+PLACE = "Primary working directory: /w/checkout\n"
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+def body(way: str, prompt: str, tools: Sequence[str], done: int = 0) -> dict[str, Any]:
+    """A request with a prompt, after which tools have answered `done` times."""
+    if way == "/messages":
+        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}
+        messages: list[Any] = [{"role": "user", "content": PLACE + prompt}, *[result] * done]
+        return {"model": "m", "messages": messages, "tools": [{"name": name} for name in tools]}
+    if way == "/responses":
+        said = {"role": "user", "content": [{"type": "input_text", "text": PLACE + prompt}]}
+        items: list[Any] = [said, *[{"type": "function_call_output"}] * done]
+        return {"model": "m", "input": items, "tools": [functions(name) for name in tools]}
+    if way == "/chat/completions":
+        told: list[Any] = [{"role": "user", "content": PLACE + prompt}, *[{"role": "tool"}] * done]
+        offered = [{"type": "function", "function": {"name": name}} for name in tools]
+        return {"model": "m", "messages": told, "tools": offered}
+    answers: list[Any] = [{"role": "user", "parts": [{"functionResponse": {}}]}] * done
+    contents = [{"role": "user", "parts": [{"text": PLACE + prompt}]}, *answers]
+    declared = [{"functionDeclarations": [functions(name) for name in tools]}] if tools else []
+    return {"contents": contents, "tools": declared}
+
+
+def functions(name: str) -> dict[str, str]:
+    return {"type": "function", "name": name}
+
+
+def ask(model: ModelServer, way: str, prompt: str, done: int = 0, **more: object) -> httpx.Response:
+    path, tool, _ = WAYS[way]
+    return HTTP.post(model.url + path, json={**body(way, prompt, [tool], done), **more})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_writes_a_file_with_the_programs_own_tool_and_then_ends_its_turn(
+    model: ModelServer, way: str
+) -> None:
+    prompt = "#do: write note.txt one\\ntwo\n#do: say Bye now."
+    _, tool, field = WAYS[way]
+    first = ask(model, way, prompt).text
+    assert tool in first
+    assert field in first
+    assert "/w/checkout/note.txt" in first
+    last = ask(model, way, prompt, done=1).text
+    assert tool not in last
+    assert "Bye now." in last or ("Bye " in last and "now." in last)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_ends_and_says_what_was_used(model: ModelServer, way: str) -> None:
+    said = ask(model, way, "#do: say Hello.", stream=True).text
+    assert re.search(r'(cache_read_input_tokens|cached_tokens|cachedContentTokenCount)": 800', said)
+    assert "Hel" in said
+    assert "lo." in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_refuses_as_often_as_it_is_told(model: ModelServer, way: str) -> None:
+    prompt = f"#do: error 429 2\n#do: say Better, {way}."
+    answers = [ask(model, way, prompt) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [429, 429, 200]
+    assert answers[0].headers["retry-after"] == "1"
+    assert "scripted 429" in answers[0].text
+    assert [heard.status for heard in model.heard[-3:]] == [429, 429, 200]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_question_beside_the_conversation_does_nothing_of_the_script(
+    model: ModelServer, way: str
+) -> None:
+    said = HTTP.post(model.url + WAYS[way][0], json=body(way, "#do: error 500 9", [])).text
+    assert "cripted" in said  # A title, or a summary.
+    asked = model.heard[-1].asked
+    assert asked is not None
+    assert asked.aside
+
+
+def test_gemini_is_answered_in_the_form_it_asks_for(model: ModelServer) -> None:
+    fields = {
+        "route": {"type": "string", "enum": ["flash", "pro"]},
+        "sure": {"type": "number"},
+        "why": {"type": "string"},
+    }
+    wanted = {"responseJsonSchema": {"properties": fields}}
+    answer = ask(model, ":generateContent", "#do: write a b", generationConfig=wanted).json()
+    text = "".join(part["text"] for part in answer["candidates"][0]["content"]["parts"])
+    assert json.loads(text) == {"route": "flash", "sure": 0.5, "why": "scripted"}
+
+
+def test_a_program_without_tools_takes_its_edits_from_the_words(model: ModelServer) -> None:
+    told = [
+        {"role": "system", "content": "Use SEARCH/REPLACE blocks."},
+        {"role": "user", "content": "#do: write a.txt one\n#do: bash ls\n#do: say Bye."},
+    ]
+    asked = {"model": "m", "messages": told}
+    answer = HTTP.post(f"{model.url}/v1/chat/completions", json=asked).json()
+    said = answer["choices"][0]["message"]["content"]
+    assert "a.txt\n```\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n```" in said
+    assert "```bash\nls\n```" in said
+    assert said.endswith("Bye.")
+
+
+def test_a_connection_is_broken_off_once_where_the_script_says_so(model: ModelServer) -> None:
+    prompt = "#do: cut\n#do: say Now whole."
+    with pytest.raises(httpx.RemoteProtocolError):
+        ask(model, "/messages", prompt, stream=True)
+    assert "message_stop" in ask(model, "/messages", prompt, stream=True).text
+
+
+def test_what_is_no_question_to_a_model_is_remembered_too(model: ModelServer) -> None:
+    assert HTTP.get(f"{model.url}/v1/models").status_code == 404
+    assert (model.heard[-1].path, model.heard[-1].asked) == ("/v1/models", None)
+
+
+def test_the_last_message_with_a_script_counts() -> None:
+    turns = [
+        Turn("user", "#do: bash one"),
+        Turn("tool"),
+        Turn("user", "#do: think hm\n#do: sleep 2\n#do: bash two <b>"),
+        Turn("user", "no script"),
+        Turn("assistant", "#do: bash three"),
+    ]
+    step = due(turns).step
+    assert (step.uses, step.think, step.sleep) == ((("bash", "two"),), "hm", 2.0)
+    assert due([*turns, Turn("tool")]).step.say == "Done."
+    assert due([Turn("user", "Hello?")]).step.say == "Hello from the scripted model."
+
+
+def test_a_step_is_known_again_by_its_key() -> None:
+    turns = [Turn("user", "#do: bash one")]
+    assert due(turns).key == due(list(turns)).key
+    assert due([*turns, Turn("tool")]).key != due(turns).key
+
+
+def test_every_way_has_its_test() -> None:
+    assert APIS.keys() == WAYS.keys()
+    assert steps("#do: dance\n#do: say") == []
