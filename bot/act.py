@@ -3,8 +3,6 @@
 Every arm is safe to repeat, because a crash between doing and marking repeats it.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -15,18 +13,19 @@ from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
 from bot.github.merging import QUEUED
+from bot.landing import Landing
 from bot.outbox import Check, Impossible, Later, Outcome
+from bot.people import People
 from bot.publishing import Publishing, of_branch, of_pull
 from bot.redaction import Redaction
 from bot.sites import Sites
-from bot.store import Due, Observed, Session, Store, Touch
+from bot.store import Due, Observed, Session, Store
 from lifecycle import actions
-from lifecycle.policy import MergeMethod
 from lifecycle.status import Merge, PullState, Reason, Status
 from lifecycle.view import CLASH
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.mirror import Commit, PushRefused
+from runtimes.workspaces.mirror import PushRefused
 
 
 class Act:
@@ -40,6 +39,7 @@ class Act:
         agents: Agents,
         public_url: str,
         redact: Redaction,
+        people: People,
         clock: Clock,
         app_slug: str = "",
     ) -> None:
@@ -53,6 +53,7 @@ class Act:
         self._public_url = public_url
         self._app_slug = app_slug
         self._publishing = Publishing(store, github, sites, redact)
+        self._landing = Landing(store, github, sites, people, clock)
         self._clock = clock
 
     def do(self, due: Due, check: Check) -> Outcome:
@@ -144,10 +145,9 @@ class Act:
                 self._github.write.request_review(session.repository, number, reviewers)
                 return Outcome(touches=(of_pull(session, number),))
             case actions.MergePull() as merge:
-                return self._merge(session, merge, check)
-            case actions.Enqueue(number=number, sha=sha):
-                queue = partial(self._github.merges.enqueue, session.repository, number, sha)
-                return self._landing(session, number, queue)
+                return self._landing.merge(session, merge, check)
+            case actions.Enqueue() as enqueue:
+                return self._landing.enqueue(session, enqueue, check)
             case actions.Dequeue(number=number):
                 self._github.merges.dequeue(session.repository, number)
                 return Outcome(touches=(of_pull(session, number),))
@@ -228,62 +228,3 @@ class Act:
 
     def _page(self, session: Session) -> str:
         return f"{self._public_url}sessions/{session.id}"
-
-    def _merge(self, session: Session, merge: actions.MergePull, check: Check) -> Outcome:
-        """Merge the judged commit, with what its commits say."""
-        mirror = self._sites.mirror(session.project)
-        if not mirror.contains(merge.sha):
-            mirror.refresh()  # Somebody else pushed it, or GitHub brought the branch up to date.
-        pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
-        # What came in by an update of the branch is on its base already.
-        base = mirror.head_of(pull.base_branch) if pull and pull.base_branch else None
-        commits = mirror.subjects(base or session.work.base, merge.sha)
-        title = words.merge_title(pull.title if pull else session.issue.title, merge.number)
-        message = words.merge_message(session.issue.number, [c.subject for c in commits])
-        method = self._method(session, merge, commits)
-        check()
-        return self._landing(
-            session,
-            merge.number,
-            lambda: self._github.merges.merge(
-                session.repository, merge.number, merge.sha, method, title, message
-            ),
-        )
-
-    def _method(
-        self, session: Session, merge: actions.MergePull, commits: Iterable[Commit]
-    ) -> MergeMethod:
-        """How to merge: as it was asked for, or in another way where the repository forbids it.
-
-        Only a squash replaces the messages of commits, of which some would close other issues.
-        """
-        allowed = self._github.read.repository(session.repository).merge_methods
-        method = merge.method
-        if allowed and method not in allowed:
-            if merge.asked:
-                others = ", ".join(allowed)
-                raise Impossible(f"{session.repository} forbids {method}; it allows {others}")
-            method = allowed[0]
-        issue = session.issue.number
-        closing = [
-            c.sha[:7] for c in commits if words.closes_others(f"{c.subject}\n{c.body}", issue)
-        ]
-        if method is MergeMethod.SQUASH or not closing:
-            return method
-        if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
-            told = ", ".join(closing[:20])
-            raise Impossible(f"a {method} would close other issues: reword {told}, or squash it")
-        return MergeMethod.SQUASH
-
-    def _landing(self, session: Session, number: int, land: Callable[[], str]) -> Outcome:
-        """Have something landed. Where GitHub refuses it, look again before it is tried again."""
-        look = (of_pull(session, number), _issue(session))
-        try:
-            return Outcome(result=land(), touches=look)
-        except Conflicted:
-            self._store.touch(look, self._clock())
-            raise
-
-
-def _issue(session: Session) -> Touch:
-    return Touch(repository=session.repository, subject=f"issue:{session.issue.number}")

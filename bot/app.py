@@ -190,7 +190,7 @@ class App:
             self.engine,
             Act(
                 *(self.store, self.github, self.sites, agents),
-                *(settings.public_url, redact, clock, settings.github.app_slug),
+                *(settings.public_url, redact, people, clock, settings.github.app_slug),
             ),
             self._workers,
             Tries(

@@ -60,11 +60,6 @@ def wish_of(
     return Wish(key=key, kind=kind, actor=actor, at=at, text=read, head=standing)
 
 
-def from_here(actor: str) -> bool:
-    """Whether who asks did it by a door of this machine. No login of GitHub has a colon in it."""
-    return ":" in actor
-
-
 def ask(store: Store, session: Session, wish: Wish) -> bool:
     """Write a wish down; False where the same was asked before by its key.
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from bot import words
-from bot.asking import from_here, standing_head
+from bot.asking import standing_head
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused, TryLater
-from bot.people import People
+from bot.people import People, from_here
 from bot.retries import Retries
 from bot.store import NewWish, Outsider, Session, Store
 from bot.watch_issues import WatchIssues

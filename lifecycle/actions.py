@@ -184,6 +184,7 @@ class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
     sha: str
     method: MergeMethod
     asked: bool = False  #: Whether a person named the method, so that no other will do.
+    by: str = ""  #: On whose word; empty: policy merges by itself.
 
 
 class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
@@ -192,6 +193,7 @@ class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
     key: str
     number: int
     sha: str
+    by: str = ""  #: As of a merge.
 
 
 class Dequeue(Struct, frozen=True, kw_only=True, tag="dequeue"):

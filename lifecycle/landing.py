@@ -80,8 +80,10 @@ def land(judged: Judged) -> Iterator[do.Action]:
             topic="ready_by_hand" if off else "ready",
             values={"sha": pull.head},
         )
-    elif pull.queue:
-        yield do.Enqueue(key=landing_key(pull), number=pull.number, sha=pull.head)
+        return
+    by = wish.actor if wish and not policy.merges_by_itself else ""
+    if pull.queue:
+        yield do.Enqueue(key=landing_key(pull), number=pull.number, sha=pull.head, by=by)
     else:
         named = wish.text if wish else ""
         yield do.MergePull(
@@ -90,6 +92,7 @@ def land(judged: Judged) -> Iterator[do.Action]:
             sha=pull.head,
             method=MergeMethod(named) if named else policy.merge_method,
             asked=bool(named),
+            by=by,
         )
 
 

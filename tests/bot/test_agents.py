@@ -71,7 +71,7 @@ def test_a_session_that_had_no_commit_begins_anew(site: Site) -> None:
 def publishes(site: Site) -> str:
     """The outbox has the agent's commits pushed."""
     nobody: Any = None
-    act = Act(site.room.store, nobody, site.sites, site.agents, "", REDACT, site.room.clock)
+    act = Act(site.room.store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     head = site.workspace.head() or ""
     site.room.orders(site.id, Publish(key=f"push:{head}", head=head), run=site.session.run)
     (due,) = site.room.store.due_actions(site.room.clock())
@@ -214,7 +214,7 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
 def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:
     nobody: Any = None
     store = site.room.store
-    act = Act(store, nobody, site.sites, site.agents, "", REDACT, site.room.clock)
+    act = Act(store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     start = Start(key="start:agent:x:r1", run=1, prompt=Prompt(name="start"), agent="eve")
     site.room.orders(site.id, start)
     (due,) = store.due_actions(site.room.clock())
@@ -233,7 +233,7 @@ def test_an_outage_that_git_meets_is_told_from_a_start_that_fails(
 
     nobody: Any = None
     store = site.room.store
-    act = Act(store, nobody, site.sites, site.agents, "", REDACT, site.room.clock)
+    act = Act(store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     monkeypatch.setattr(site.agents, "start", fails)
     site.room.orders(site.id, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
     (due,) = store.due_actions(site.room.clock())

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from bot.act import Act
-from bot.outbox import Impossible
+from bot.outbox import Impossible, Later
+from bot.people import People
 from bot.redaction import Redaction
 from bot.store import Observed
-from lifecycle.actions import MergePull
-from lifecycle.facts import Pull
+from lifecycle.actions import Enqueue, MergePull
+from lifecycle.facts import Pull, Verdict
 from lifecycle.policy import MergeMethod
 from tests.bot.site import Site, git
 
@@ -23,16 +24,31 @@ class Landing:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.gone = ""  #: Who may not write any more since they were last asked about.
         site.starts()
 
     def lands(
-        self, method: MergeMethod, allowed: tuple[MergeMethod, ...] = EVERY, asked: bool = False
+        self,
+        method: MergeMethod,
+        allowed: tuple[MergeMethod, ...] = EVERY,
+        asked: bool = False,
+        by: str = "",
+        queue: bool = False,
     ) -> tuple[MergeMethod, str]:
         """By which method, and with which message."""
         room, said = self.site.room, list[Any]()
         head = self.site.commits("a")
         self.site.sites.mirror("widgets").take(self.site.workspace)
-        pull = Pull(number=34, head=head, branch=self.site.session.branch, base_branch="main")
+        pull = Pull(
+            number=34,
+            head=head,
+            branch=self.site.session.branch,
+            base_branch="main",
+            verdicts=(
+                Verdict(author="rob", approved=True, sha=head, allowed=True),
+                Verdict(author="mallory", approved=True, sha=head),
+            ),
+        )
         room.store.observe([Observed(session=self.site.id, pulls=(pull,))], room.clock())
 
         def merge(*words: Any) -> str:
@@ -40,13 +56,25 @@ class Landing:
             return head
 
         github: Any = SimpleNamespace(
-            read=SimpleNamespace(repository=lambda name: SimpleNamespace(merge_methods=allowed)),
-            merges=SimpleNamespace(merge=merge),
+            read=SimpleNamespace(
+                repository=lambda name: SimpleNamespace(merge_methods=allowed),
+                may_write=lambda name, login: login != self.gone,
+            ),
+            merges=SimpleNamespace(merge=merge, enqueue=merge),
         )
+        gone, self.gone = self.gone, ""
+        people = People(github, room.clock)
+        people.may_write("acme/widgets", gone)
+        self.gone = gone
         act = Act(
-            *(room.store, github, self.site.sites, self.site.agents, "", Redaction(), room.clock)
+            *(room.store, github, self.site.sites, self.site.agents),
+            *("", Redaction(), people, room.clock),
         )
-        wanted = MergePull(key="merge", number=34, sha=head, method=method, asked=asked)
+        wanted: MergePull | Enqueue = MergePull(
+            key="merge", number=34, sha=head, method=method, asked=asked, by=by
+        )
+        if queue:
+            wanted = Enqueue(key="merge", number=34, sha=head, by=by)
         room.orders(self.site.id, wanted, run=self.site.session.run)
         (due,) = room.store.due_actions(room.clock())
         act.do(due, lambda: None)
@@ -60,6 +88,22 @@ class Landing:
 @pytest.fixture
 def landing(site: Site) -> Landing:
     return Landing(site)
+
+
+@pytest.mark.parametrize("by", ["ada", "cli:root", ""])
+def test_who_asked_and_who_approved_may_write_still_as_it_lands(landing: Landing, by: str) -> None:
+    assert landing.lands(SQUASH, by=by)[0] is SQUASH
+
+
+@pytest.mark.parametrize(("gone", "queue"), [("ada", False), ("rob", False), ("rob", True)])
+def test_on_the_word_of_somebody_who_may_not_write_any_more_nothing_lands(
+    landing: Landing, gone: str, queue: bool
+) -> None:
+    landing.gone = gone
+    with pytest.raises(Later, match=f"@{gone}, on whose word it lands, may not write"):
+        landing.lands(SQUASH, by="ada", queue=queue)
+    (touch,) = landing.site.room.store.due_touches(landing.site.room.clock(), ("pull:",))
+    assert touch.subject == "pull:34"
 
 
 @pytest.mark.parametrize("message", ["Mend\n\nFixes #9", "Mend, closes acme/other#12"])

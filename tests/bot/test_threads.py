@@ -29,7 +29,9 @@ class Told:
 @pytest.mark.parametrize("resolve", [False, True])
 def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: bool) -> None:
     github: Any = Told()
-    act = Act(site.room.store, github, site.sites, site.agents, "", Redaction(), site.room.clock)
+    nobody: Any = None
+    room = site.room
+    act = Act(room.store, github, site.sites, site.agents, "", Redaction(), nobody, room.clock)
     values = {"sha": "cafe"}
     reply = Reply(
         key="reply:1",

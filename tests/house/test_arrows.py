@@ -116,7 +116,11 @@ INSIDE_BOT = {
     "bars": set[str](),
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
-    "act": {"agents", "github", "outbox", "publishing", "redaction", "sites", "store", "words"},
+    "act": {
+        *("agents", "github", "landing", "outbox", "people", "publishing", "redaction", "sites"),
+        *("store", "words"),
+    },
+    "landing": {"github", "outbox", "people", "publishing", "sites", "store", "words"},
     "publishing": {"github", "outbox", "prompts", "redaction", "sites", "store", "words"},
     "agents": {
         "archive",

@@ -33,7 +33,7 @@ def put_out(*checks: Any, **given: Any) -> Facts:
     return of(pulls, **{"done": QUEUED, **given})
 
 
-def lands(given: Facts, **policy: Any) -> list[do.Action]:
+def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
     landing = (do.MergePull, do.Enqueue)
     return [action for action in asked(given, **policy) if isinstance(action, landing)]
 
@@ -69,6 +69,13 @@ def test_a_word_that_was_heeded_before_merging_was_switched_off_merges_nothing()
     heeded = of(READY, wishes=(ASKED,), done=done("comment:heeded:comment:merge"))
     assert lands(heeded)
     assert lands(heeded, auto_merge=AutoMerge.OFF) == []
+
+
+@pytest.mark.parametrize("queue", [False, True])
+def test_a_merge_says_on_whose_word_it_is_unless_policy_merges_by_itself(queue: bool) -> None:
+    given = of({**READY, "queue": queue}, wishes=(ASKED,))
+    assert [action.by for action in lands(given)] == [ASKED.actor]
+    assert [action.by for action in lands(given, mode=Mode.MERGE)] == [""]
 
 
 def test_a_method_that_a_person_named_is_marked_as_such() -> None:
@@ -123,7 +130,7 @@ def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> No
 @pytest.mark.parametrize("checks", [(), (RED,)])
 def test_at_a_persons_word_it_is_queued_again_once(checks: tuple[Any, ...]) -> None:
     again = put_out(*checks, wishes=(ASKED,))
-    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD)]
+    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD, by=ASKED.actor)]
     both = {**QUEUED, **done(AGAIN, seconds_ago=5)}
     assert lands(put_out(*checks, wishes=(ASKED,), done=both)) == []
 
@@ -155,7 +162,7 @@ def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_wo
         assert found.status is Status.MERGEABLE
         assert [a.key for a in deeds(found) if a.key.startswith(("merge:", "tell:"))] == []
     again = put_out(wishes=(CANCEL, ASKED_AGAIN))
-    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD)]
+    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD, by=ASKED.actor)]
 
 
 def test_nothing_is_merged_by_itself_after_a_cancel() -> None:
