@@ -41,7 +41,7 @@ def _pending(view: View) -> str:
     if view.pending_checks:
         return f"checks have not finished: {names(view.pending_checks)}"
     if view.pull is not None and not view.pull.checks_complete:
-        return "not all checks could be read"
+        return "not all checks and reviews could be read"
     return "checks are expected, and none has reported"
 
 

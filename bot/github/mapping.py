@@ -74,11 +74,11 @@ def merge_state(mergeable: str, status: str) -> Merge:
     return Merge.UNKNOWN if state is Merge.CONFLICT and mergeable == "UNKNOWN" else state
 
 
-def review_state(pull: PullRequest) -> ReviewState:
+def review_state(pull: PullRequest, latest: Iterable[Review]) -> ReviewState:
     """What the reviewers say together: GitHub's decision, or else each writer's latest review."""
     if pull.review_decision is not None:
         return DECISIONS.get(pull.review_decision, ReviewState.NONE)
-    said = _writers(pull.latest_opinionated_reviews.nodes)
+    said = _writers(latest)
     if "CHANGES_REQUESTED" in said:
         return ReviewState.CHANGES_REQUESTED
     if "APPROVED" in said:

@@ -45,7 +45,7 @@ def reading_of(
     last = pages[-1]
     base = last.base_ref
     required = required_checks(base)
-    latest = last.latest_opinionated_reviews.nodes
+    latest = [review for page in pages for review in page.latest_opinionated_reviews.nodes]
     verdicts = tuple(_verdict(review, me) for review in latest if review.state in SIDES)
     told = {review.full_database_id for review in latest if review.state in SIDES}
     reviews = [review for page in pages for review in page.reviews.nodes]
@@ -77,7 +77,7 @@ def reading_of(
             ),
             queue=last.is_merge_queue_enabled,
             dequeued=_dequeued(last, me),
-            review=review_state(last),
+            review=review_state(last, latest),
             checks=checks_of(pages, required, me, on_base),
             checks_complete=_complete(pages),
             checks_expected=required is not None or on_base.reported,
@@ -111,6 +111,7 @@ def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
 def _complete(pages: Sequence[PullRequest]) -> bool:
     last = pages[-1]
     lists = [last.reviews.page_info, last.comments.page_info, last.review_threads.page_info]
+    lists.append(last.latest_opinionated_reviews.page_info)
     rollups = [rollup for page in pages if (rollup := rollup_of(page))]
     if rollups:
         lists.append(rollups[-1].contexts.page_info)

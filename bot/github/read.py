@@ -351,6 +351,7 @@ def _cursors(page: PullRequest, before: Mapping[str, str | None]) -> dict[str, s
 def _page_infos(page: PullRequest) -> dict[str, Page]:
     rollup = rollup_of(page)
     infos = {
+        "opinions": page.latest_opinionated_reviews.page_info,
         "reviews": page.reviews.page_info,
         "comments": page.comments.page_info,
         "threads": page.review_threads.page_info,

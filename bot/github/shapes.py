@@ -352,7 +352,7 @@ class PullRequest(Shape, frozen=True):
     is_merge_queue_enabled: bool
     timeline_items: Nodes[RemovedFromQueue]
     review_requests: Count
-    latest_opinionated_reviews: Nodes[Review]
+    latest_opinionated_reviews: Paged[Review]
     reviews: Paged[Review]
     comments: Paged[Comment]
     review_threads: Paged[ReviewThread]

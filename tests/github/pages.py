@@ -138,7 +138,7 @@ def page(**changes: Any) -> PullRequest:
         "is_merge_queue_enabled": False,
         "timeline_items": Nodes(nodes=()),
         "review_requests": Count(total_count=0),
-        "latest_opinionated_reviews": Nodes(nodes=()),
+        "latest_opinionated_reviews": listed(),
         "reviews": listed(),
         "comments": listed(),
         "review_threads": listed(),

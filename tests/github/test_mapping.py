@@ -4,7 +4,7 @@ import pytest
 
 from bot.github.mapping import check_state, merge_state, review_state
 from bot.github.pulls import login_of
-from bot.github.shapes import Actor, Context, Count, Nodes, Review
+from bot.github.shapes import Actor, Context, Count, Review
 from lifecycle.status import CheckState, Merge
 from lifecycle.status import Review as ReviewState
 from tests.github.pages import page, review
@@ -94,9 +94,8 @@ def test_nothing_is_clean_or_in_conflict_before_github_has_tried_the_merge(said:
     ],
 )
 def test_githubs_review_decision_stands(decision: str, state: ReviewState) -> None:
-    contrary = Nodes(nodes=(review("ann", "APPROVED"), review("ben", "CHANGES_REQUESTED")))
-    said = page(review_decision=decision, latest_opinionated_reviews=contrary)
-    assert review_state(said) is state
+    contrary = (review("ann", "APPROVED"), review("ben", "CHANGES_REQUESTED"))
+    assert review_state(page(review_decision=decision), contrary) is state
 
 
 @pytest.mark.parametrize(
@@ -119,11 +118,8 @@ def test_githubs_review_decision_stands(decision: str, state: ReviewState) -> No
 def test_without_a_decision_the_writers_latest_reviews_decide(
     reviews: list[Review], requested: int, state: ReviewState
 ) -> None:
-    said = page(
-        latest_opinionated_reviews=Nodes(nodes=tuple(reviews)),
-        review_requests=Count(total_count=requested),
-    )
-    assert review_state(said) is state
+    said = page(review_requests=Count(total_count=requested))
+    assert review_state(said, reviews) is state
 
 
 def test_an_app_is_named_as_rest_names_it() -> None:

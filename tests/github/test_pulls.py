@@ -25,6 +25,7 @@ from bot.github.shapes import (
 )
 from lifecycle.facts import Check
 from lifecycle.status import CheckState, PullState
+from lifecycle.status import Review as ReviewState
 from tests.github.conftest import NOW
 from tests.github.pages import (
     START,
@@ -124,6 +125,7 @@ def test_checks_of_every_page_count() -> None:
         pytest.param({"commits": checks(run(1, "unit"), None)}, id="a check that may not be seen"),
         pytest.param({"commits": checks(run(1, "unit"), oid=OLD)}, id="checks of an older head"),
         pytest.param({"commits": Nodes(nodes=())}, id="the head commit"),
+        pytest.param({"latest_opinionated_reviews": listed(more=True)}, id="opinions"),
         pytest.param({"reviews": listed(more=True)}, id="reviews"),
         pytest.param({"comments": listed(more=True)}, id="comments"),
         pytest.param({"review_threads": listed(more=True)}, id="threads"),
@@ -211,7 +213,7 @@ def test_remarks_are_stable_and_tell_people_bots_and_ourselves_apart() -> None:
 def test_a_review_speaks_once_in_its_verdict_or_among_the_comments() -> None:
     latest = review("ann", "CHANGES_REQUESTED", id=3, body="Still no.")
     reading = read(
-        latest_opinionated_reviews=Nodes(nodes=(latest, review("ben", "DISMISSED", id=4))),
+        latest_opinionated_reviews=listed(latest, review("ben", "DISMISSED", id=4)),
         reviews=listed(
             review("ann", "CHANGES_REQUESTED", id=1, body="No."),
             review("cid", "COMMENTED", id=2, body="Have you thought of time-outs?"),
@@ -227,6 +229,17 @@ def test_a_review_speaks_once_in_its_verdict_or_among_the_comments() -> None:
     assert [each.id for each in reading.pull.comments] == ["review:1", "review:2", "review:4"]
 
 
+def test_an_opinion_counts_on_whichever_page_it_stands() -> None:
+    pages = (
+        page(latest_opinionated_reviews=listed(review("ann", "CHANGES_REQUESTED"), more=True)),
+        page(latest_opinionated_reviews=listed(review("ben", "APPROVED"))),
+    )
+    pull = read(*pages).pull
+    assert [(one.author, one.approved) for one in pull.verdicts] == [("ann", False), ("ben", True)]
+    assert pull.review is ReviewState.CHANGES_REQUESTED
+    assert pull.checks_complete
+
+
 def test_a_review_tells_people_bots_and_ourselves_apart_too() -> None:
     said = [
         msgspec.structs.replace(review("", "COMMENTED", id=n, body="Look."), author=author)
@@ -235,7 +248,7 @@ def test_a_review_tells_people_bots_and_ourselves_apart_too() -> None:
     objects = msgspec.structs.replace(
         review("", "CHANGES_REQUESTED", id=9, body="No."), author=bot("renovate")
     )
-    reading = read(reviews=listed(*said), latest_opinionated_reviews=Nodes(nodes=(objects,)))
+    reading = read(reviews=listed(*said), latest_opinionated_reviews=listed(objects))
     assert [(each.author, each.bot, each.own) for each in reading.pull.comments] == [
         ("ann", False, False),
         ("renovate[bot]", True, False),
@@ -247,7 +260,7 @@ def test_a_review_tells_people_bots_and_ourselves_apart_too() -> None:
 
 
 def test_a_verdict_carries_the_commit_it_was_given_on() -> None:
-    latest = Nodes(nodes=(review("ann", "APPROVED"),))
+    latest = listed(review("ann", "APPROVED"))
     (verdict,) = read(latest_opinionated_reviews=latest).pull.verdicts
     assert verdict.approved
     assert verdict.sha == "a" * 40

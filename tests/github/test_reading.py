@@ -50,6 +50,7 @@ def test_each_list_goes_on_where_it_was_left(github: GitHub, respx_mock: respx.M
         page(
             comments=listed(comment(1), more=True, cursor="c1"),
             review_threads=listed(cursor="t1"),
+            latest_opinionated_reviews=listed(cursor="o1"),
         ),
         page(comments=listed(comment(2), cursor="c2"), review_threads=listed()),
     )
@@ -58,7 +59,7 @@ def test_each_list_goes_on_where_it_was_left(github: GitHub, respx_mock: respx.M
     assert [each.id for each in reading.pull.comments] == ["comment:1", "comment:2"]
     assert reading.pull.checks_complete
     place = {"owner": "acme", "name": "widgets", "number": 34}
-    assert asked == [place, {**place, "comments": "c1", "threads": "t1"}]
+    assert asked == [place, {**place, "comments": "c1", "opinions": "o1", "threads": "t1"}]
 
 
 def test_a_list_without_an_end_is_read_in_part_and_says_so(

@@ -196,7 +196,7 @@ BLOCKED: dict[str, dict[str, Any]] = {
     "ci_failing: checks fail: unit": {"checks": (RED,)},
     "ci_failing: checks were cancelled or wait for a person: deploy": {"checks": (HELD,)},
     "ci_pending: checks have not finished: unit": {"checks": (check(C.PENDING),)},
-    "ci_pending: not all checks could be read": {"checks_complete": False},
+    "ci_pending: not all checks and reviews could be read": {"checks_complete": False},
     "ci_pending: checks are expected, and none has reported": {
         "checks": (),
         "checks_expected": True,
