@@ -81,13 +81,11 @@ class Landing:
 
         Only a squash replaces the messages of commits, of which some would close other issues.
         """
-        allowed = self._github.read.repository(session.repository).merge_methods
-        method = merge.method
-        if allowed and method not in allowed:
-            if merge.asked:
-                others = ", ".join(allowed)
-                raise Impossible(f"{session.repository} forbids {method}; it allows {others}")
-            method = allowed[0]
+        repository = self._github.read.repository(session.repository)
+        allowed, method = repository.merge_methods, repository.way(merge.method)
+        if merge.asked and method is not merge.method:
+            others = ", ".join(allowed)
+            raise Impossible(f"{session.repository} forbids {merge.method}; it allows {others}")
         issue = session.issue.number
         closing = [
             c.sha[:7] for c in commits if words.closes_others(f"{c.subject}\n{c.body}", issue)

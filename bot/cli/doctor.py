@@ -6,56 +6,26 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from email.utils import parsedate_to_datetime
-from enum import StrEnum
 from pathlib import Path
 
-import httpx
-from msgspec import Struct, convert
+from msgspec import convert
 from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
-from bot.account import client
 from bot.cli import given
+from bot.cli.at_github import clock, github, permissions, signatures, workflows
+from bot.cli.findings import Finding, Installation, Verdict
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
-from bot.cli.workflows import secrets_for_branches
-from bot.clock import utc_now
-from bot.github.errors import GitHubFailure
 from bot.layout import Layout
 from bot.models import key_source
-from config.load import VARIABLES, Secrets, no_credentials
-from config.settings import Settings
-from lifecycle.names import NAME
+from bot.setup.files import SECRETS
+from config.load import VARIABLES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint
 
-_CLOCK_SECONDS = 60  # A signed App token that is further off is refused.
 _SHORT_SECRET = 16
-
-
-class Verdict(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Finding(Struct, frozen=True):
-    """What one check found."""
-
-    verdict: Verdict
-    says: str
-    remedy: str = ""
-
-
-class Installation(Struct, frozen=True, kw_only=True):
-    """What is configured, for the checks that need it."""
-
-    settings: Settings
-    secrets: Secrets
-    environ: Mapping[str, str]
 
 
 def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = False) -> bool:
@@ -67,7 +37,8 @@ def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = 
         says, _, hint = str(refusal).partition("\n")
         findings.append(("configuration", Finding(Verdict.FAIL, says, hint)))
     else:
-        installed = Installation(settings=settings, secrets=secrets, environ=environ)
+        folder = given.file(config).parent
+        installed = Installation(folder=folder, settings=settings, secrets=secrets, environ=environ)
         findings += [(name, check(installed)) for name, check in OF_THE_INSTALLATION]
     if as_json:
         show_json([{"name": name, **asdict(finding)} for name, finding in findings])
@@ -131,106 +102,6 @@ def data(installed: Installation) -> Finding:
     return Finding(Verdict.OK, f"{folder}, writable and private")
 
 
-def github(installed: Installation) -> Finding:
-    if lacking := no_credentials(installed.settings, installed.secrets):
-        says, _, remedy = lacking.partition(": ")
-        return Finding(Verdict.FAIL, says, remedy)
-    try:
-        with closing(client(installed.settings, installed.secrets)) as us:
-            login = us.read.me()
-            for project in installed.settings.projects.values():
-                us.read.repository(project.repository)
-    except GitHubFailure as failure:
-        return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
-    slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
-    if slug not in (login, named.lower(), NAME):
-        return Finding(
-            Verdict.WARN,
-            f"{installed.settings.github.api_url} knows us as {login}: @{slug} is not heard",
-            f'set github.app-slug = "{slug}"',
-        )
-    return Finding(Verdict.OK, f"{installed.settings.github.api_url} knows us as {login}")
-
-
-def permissions(installed: Installation) -> Finding:
-    if no_credentials(installed.settings, installed.secrets):
-        return Finding(Verdict.WARN, "not looked at: no credentials")
-    wrong = []
-    with closing(client(installed.settings, installed.secrets)) as us:
-        for project in installed.settings.projects.values():
-            try:
-                lacking = us.read.lacking(project.repository)
-            except GitHubFailure as failure:
-                lacking = (str(failure),)
-            wrong += [f"{project.repository}: {what}" for what in lacking]
-    if not wrong:
-        return Finding(Verdict.OK, "all that are needed, as far as GitHub tells")
-    app = installed.settings.github.app_id
-    remedy = (
-        "grant it in the App's settings, then accept the change where it is installed"
-        if app
-        else "give the token's account the role `write` in the repository"
-    )
-    return Finding(Verdict.FAIL, "\n".join(wrong), remedy)
-
-
-def workflows(installed: Installation) -> Finding:
-    if no_credentials(installed.settings, installed.secrets):
-        return Finding(Verdict.WARN, "not looked at: no credentials")
-    found = []
-    try:
-        with closing(client(installed.settings, installed.secrets)) as us:
-            for project in installed.settings.projects.values():
-                for path, text in us.files.workflows(project.repository).items():
-                    if secrets := secrets_for_branches(text):
-                        found.append(f"{project.repository}: {path}: {', '.join(secrets)}")
-    except GitHubFailure as failure:
-        return Finding(Verdict.WARN, f"not looked at: {failure}")
-    if not found:
-        return Finding(Verdict.OK, "none gives secrets to branches")
-    return Finding(
-        Verdict.WARN,
-        "these run for every branch, with secrets:\n" + "\n".join(found),
-        "keep them in an environment for the default branch alone, or push to a fork: push-to",
-    )
-
-
-def signatures(installed: Installation) -> Finding:
-    if no_credentials(installed.settings, installed.secrets):
-        return Finding(Verdict.WARN, "not looked at: no credentials")
-    wanted = []
-    try:
-        with closing(client(installed.settings, installed.secrets)) as us:
-            for project in installed.settings.projects.values():
-                place = project.repository
-                branch = project.base_branch or us.read.repository(place).default_branch
-                if us.read.wants_signatures(place, branch):
-                    wanted.append(f"{place}: {branch} takes signed commits alone")
-    except GitHubFailure as failure:
-        return Finding(Verdict.WARN, f"not looked at: {failure}")
-    if not wanted:
-        return Finding(Verdict.OK, "no base branch asks for signed commits")
-    remedy = (
-        'use policy.merge-method = "squash": GitHub signs what it squashes, agents sign nothing'
-    )
-    verdict = Verdict.OK if installed.settings.policy.merge_method == "squash" else Verdict.FAIL
-    return Finding(verdict, "\n".join(wanted), "" if verdict is Verdict.OK else remedy)
-
-
-def clock(installed: Installation) -> Finding:
-    url = installed.settings.github.api_url
-    try:
-        there = parsedate_to_datetime(httpx.head(url, timeout=10).headers["Date"])
-    except httpx.HTTPError as error:
-        return Finding(Verdict.FAIL, f"{url} does not answer: {error}", "check the network")
-    except (KeyError, ValueError):
-        return Finding(Verdict.WARN, f"{url} does not say the time")
-    off = abs((utc_now() - there).total_seconds())
-    if off > _CLOCK_SECONDS:
-        return Finding(Verdict.FAIL, f"{off:.0f} s off GitHub's", "set it by NTP")
-    return Finding(Verdict.OK, "agrees with GitHub's")
-
-
 def webhook_secret(installed: Installation) -> Finding:
     if installed.settings.polls:
         return Finding(Verdict.OK, "not used: GitHub is polled")
@@ -251,7 +122,11 @@ def page_token(installed: Installation) -> Finding:
 
 def secret_files(installed: Installation) -> Finding:
     named = [installed.environ.get(f"{variable}_FILE", "") for variable in VARIABLES.values()]
-    files = [Path(name).expanduser() for name in named if name]
+    beside = [installed.settings.github.private_key_file, SECRETS]
+    files = [
+        *(Path(name).expanduser() for name in named if name),
+        *(installed.folder / name for name in beside if name),
+    ]
     loose = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o077]
     if loose:
         return Finding(Verdict.WARN, "others can read a secret", f"chmod 600 {' '.join(loose)}")

@@ -48,6 +48,11 @@ class Repository(Struct, frozen=True, kw_only=True):
     clone_url: str
     merge_methods: tuple[MergeMethod, ...]  #: Those the repository allows.
 
+    def way(self, wanted: MergeMethod) -> MergeMethod:
+        """How something is merged there: as it is wanted, or else in a way that is allowed."""
+        allowed = self.merge_methods
+        return wanted if wanted in allowed or not allowed else allowed[0]
+
 
 class CheckReport(Struct, frozen=True, kw_only=True):
     """What a failed check says of itself, without control characters and shortened."""

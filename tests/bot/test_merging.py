@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bot.act import Act
+from bot.github.readings import Repository
 from bot.outbox import Impossible, Later
 from bot.people import People
 from bot.redaction import Redaction
@@ -55,9 +56,16 @@ class Landing:
             said.extend(words)
             return head
 
+        repository = Repository(
+            default_branch="main",
+            private=False,
+            archived=False,
+            clone_url="",
+            merge_methods=allowed,
+        )
         github: Any = SimpleNamespace(
             read=SimpleNamespace(
-                repository=lambda name: SimpleNamespace(merge_methods=allowed),
+                repository=lambda name: repository,
                 may_write=lambda name, login: login != self.gone,
             ),
             merges=SimpleNamespace(merge=merge, enqueue=merge),

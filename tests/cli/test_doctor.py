@@ -49,7 +49,7 @@ def said(protected: bool = False, *rules: str) -> dict[str, Any]:
         "rules": {"nodes": [{"type": rule} for rule in rules]},
     }
     viewer = {"login": "mergewright-bot"}
-    return {"viewer": viewer, "repository": {"object": None, "ref": ref}}
+    return {"viewer": viewer, "repository": {"object": None, "defaultBranchRef": None, "ref": ref}}
 
 
 @pytest.fixture
@@ -311,6 +311,19 @@ def test_a_secrets_file_that_others_can_read_is_a_warning(
     assert lines()["secret files"].startswith("ok")
 
 
+def test_what_setup_wrote_is_looked_at_as_well(lines: Lines, house: House) -> None:
+    app = 'app-id = "7"\nallowed-owners = ["acme"]\nprivate-key-file = "github-app.pem"'
+    house.file.write_text(house.file.read_text().replace("[github]", f"[github]\n{app}"))
+    key, secrets = (house.file.with_name(name) for name in ("github-app.pem", "mergewright.env"))
+    for file in (key, secrets):
+        file.write_text("not to be read by others")
+        file.chmod(0o644)
+    assert lines()["secret files"].endswith(f"-> chmod 600 {key.name} {secrets.name}")
+    key.chmod(0o600)
+    secrets.chmod(0o600)
+    assert lines()["secret files"] == "ok none others can read"
+
+
 def test_a_sandbox_nobody_decided_on_is_a_warning(lines: Lines, house: House) -> None:
     house.file.write_text(house.file.read_text().replace('sandbox = "none"', ""))
     assert "not decided" in lines()["sandbox"]
@@ -333,7 +346,8 @@ def test_a_base_branch_that_wants_signatures_is_named_where_commits_reach_it_uns
 ) -> None:
     github.post(GRAPHQL).respond(json={"data": told})
     wants = "acme/widgets: main takes signed commits alone"
-    assert lines()["signatures"] == f"ok {wants}"
+    assert lines()["signatures"] == f"ok {wants} (merged by squash)"
     with house.file.open("a") as file:
         file.write('\n[policy]\nmerge-method = "rebase"\n')
-    assert lines()["signatures"].startswith(f"fail {wants} -> use policy.merge-method")
+    found = lines()["signatures"]
+    assert found.startswith(f"fail {wants} (merged by rebase) -> use policy.merge-method")

@@ -1,5 +1,6 @@
-"""The doctor, asked at the stand-in: every permission that an App lacks is named."""
+"""The doctor, asked at the stand-in: what an App lacks is named, and what repositories ask for."""
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -37,14 +38,20 @@ def app(github: GitHubServer, house: House, monkeypatch: pytest.MonkeyPatch) -> 
     return app
 
 
+def finding(mergewright: CommandLine, name: str) -> str:
+    """What the doctor says of a thing, after its verdict, with its remedy."""
+    said = json.loads(mergewright("doctor", "--json").out)
+    return next(
+        f"{one['verdict']} {one['says']} -> {one['remedy']}" for one in said if one["name"] == name
+    )
+
+
 def permissions(mergewright: CommandLine) -> str:
-    """What the doctor says of them, its remedy included."""
-    said = mergewright("doctor").out.partition(" permissions ")[2]
-    return said.partition(" clock ")[0]
+    return finding(mergewright, "permissions")
 
 
 def test_an_app_with_all_that_is_needed_is_fine(app: App, mergewright: CommandLine) -> None:
-    assert "all that are needed" in permissions(mergewright)
+    assert permissions(mergewright).startswith("ok all that are needed")
 
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
@@ -73,3 +80,40 @@ def test_an_app_that_is_suspended_is_named(
 ) -> None:
     monkeypatch.setattr(app, "suspended", True)
     assert "suspended: unsuspend it" in permissions(mergewright)
+
+
+def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
+    app: App, house: House, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = house.file.read_text()
+    forked = '[projects.widgets]\npush-to = "fork"\nfork = "wright/widgets"'
+    house.file.write_text(text.replace("[projects.widgets]", forked))
+    assert "wright/widgets: the GitHub App is not installed there" in permissions(mergewright)
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "said", "expected"),
+    [
+        ("all", {"merge", "squash", "rebase"}, "", "ok (merged by squash)"),
+        ("said", {"merge", "squash"}, 'merge-method = "merge"', "fail (merged by merge)"),
+        ("broken", {"merge", "squash"}, 'merge-method = "no"', "ok (merged by squash)"),
+        ("forbidden", {"rebase"}, "", "fail (merged by rebase)"),
+    ],
+)
+def test_signatures_are_held_against_how_the_repository_is_really_merged(
+    app: App,
+    github: GitHubServer,
+    house: House,
+    mergewright: CommandLine,
+    name: str,
+    allowed: set[str],
+    said: str,
+    expected: str,
+) -> None:
+    repo = github.repository(f"acme/{name}", {".github/mergewright.toml": f"[policy]\n{said}\n"})
+    repo.protect("main", signatures=True)
+    repo.merge_methods = allowed
+    house.file.write_text(house.file.read_text().replace("acme/widgets", repo.full_name))
+    verdict, _, way = expected.partition(" ")
+    told = f"{verdict} acme/{name}: main takes signed commits alone {way}"
+    assert finding(mergewright, "signatures").startswith(told)
