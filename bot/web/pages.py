@@ -173,7 +173,8 @@ def _time(at: datetime) -> Markup:
 def _sentence(text: str) -> str:
     """Evidence as a sentence of its own; names and identifiers keep their first letter."""
     word = text.partition(" ")[0]
-    return text if ":" in word[:-1] else text[:1].upper() + text[1:]
+    named = ":" in word[:-1] or any(map(str.isdigit, word))  # Such as a commit.
+    return text if named else text[:1].upper() + text[1:]
 
 
 def _counted(count: int, noun: str) -> str:

@@ -70,7 +70,11 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
         7,
         status=Status.CI_FAILED,
         because="unit failed on 3f2a91c",
-        blockers=("ci_failing: checks fail: unit", "review_required: a review is needed"),
+        blockers=(
+            "ci_failing: checks fail: unit",
+            "review_required: a review is needed",
+            "protected: b0a6178 waits for a person",
+        ),
         actions=(
             Comment(key="comment:ready", number=7, topic="ready"),
             React(key="react:1", comment=1, content="eyes"),
@@ -85,6 +89,7 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
         "Unit failed on 3f2a91c",
         "Checks fail: unit",
         "A review is needed",
+        ">b0a6178 waits for a person",
         "tmux attach -t =widgets-7_r1",
         "mergewright/7-x",
         "line 1\ndone &lt;b&gt;",
