@@ -25,6 +25,7 @@ from bot.outbox import Outbox, Tries
 from bot.outsiders import Outsiders
 from bot.people import People
 from bot.policies import Policies
+from bot.prices import Prices
 from bot.prompts import Prompts
 from bot.reconcile import Reconcile
 from bot.redaction import Redaction
@@ -118,7 +119,8 @@ class App:
             self.store, settings.data, timing.lease_seconds, clock, self._begin, self._over
         )
         self.watch_agents = WatchAgents(
-            self.store, self.sites, policies.of, clock, journal, self._examine_soon
+            *(self.store, self.sites, policies.of, Prices(settings.prices)),
+            *(clock, journal, self._examine_soon),
         )
         people = People(self.github, clock, policies.lists)
         self.outsiders = Outsiders(

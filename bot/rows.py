@@ -38,6 +38,7 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
     native_id: str  #: Its own name for its conversation.
     cost_usd: float  #: Of all runs, likewise below.
     tokens: int
+    unpriced: int  #: Of the tokens, those that are not in `cost_usd`: without a price.
     active_seconds: float
 
 
@@ -130,6 +131,7 @@ def _agent(session: Session) -> AgentInfo:
         native_id=agent.native_id,
         cost_usd=round(spent.cost_usd, 4),
         tokens=spent.tokens,
+        unpriced=spent.unpriced,
         active_seconds=round(spent.active_seconds, 1),
     )
 

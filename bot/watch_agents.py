@@ -14,7 +14,7 @@ from bot.journal import Journal, Step
 from bot.probes import MISSING, UNKNOWN, many_lost, settled, throttled, unproven
 from bot.sites import Sites
 from bot.store import Live, Observed, Store
-from lifecycle.facts import Agent
+from lifecycle.facts import Agent, Usage
 from lifecycle.policy import Policy
 from lifecycle.status import Activity, Probe
 from runtimes.agents.base import Reader
@@ -59,6 +59,7 @@ class WatchAgents:
         store: Store,
         sites: Sites,
         policy_of: Callable[[str], Policy],
+        priced: Callable[[Usage], Usage],
         clock: Clock,
         journal: Journal,
         on_rest: Callable[[], None],
@@ -66,6 +67,7 @@ class WatchAgents:
         self._store = store
         self._sites = sites
         self._policy_of = policy_of
+        self._priced = priced
         self._clock = clock
         self._journal = journal
         self._on_rest = on_rest
@@ -253,7 +255,8 @@ class WatchAgents:
         try:
             read = watched.reader.read(seen, screens.get(watched.handle), now)
             policy = self._policy_of(live.project)
-            agent = settled(live.agent, replace(read, run=live.run), now, policy)
+            read = replace(read, run=live.run, usage=self._priced(read.usage))
+            agent = settled(live.agent, read, now, policy)
             written = throttled(live.agent, agent, now)
             observed = self._observed(live, watched, written)
         except Exception:

@@ -1,6 +1,7 @@
 """What `mergewright.toml` may say. The defaults here are the ones `default.toml` documents."""
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ Count = Annotated[int, Meta(ge=1)]
 AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
 Seconds = Annotated[float, Meta(gt=0)]
 Days = Annotated[float, Meta(gt=0)]
+Dollars = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
 #: A project's name becomes part of session ids, branches, folders and tmux names.
@@ -123,6 +125,16 @@ class AgentSettings(Table, frozen=True, kw_only=True):
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
 
 
+class Price(Table, frozen=True, kw_only=True):
+    """What a million tokens of a model cost, in US dollars: `[prices."MODEL"]`."""
+
+    input: Dollars
+    output: Dollars  #: Reasoning too.
+    cache_read: Dollars | None = None  #: None: as input, likewise below.
+    cache_write: Dollars | None = None
+    as_of: date  #: When somebody looked it up.
+
+
 class Runtime(Table, frozen=True, kw_only=True):
     """Where the programs live."""
 
@@ -198,6 +210,7 @@ class Settings(Table, frozen=True, kw_only=True):
     projects: dict[str, Project] = field(default_factory=dict)
     agent_types: dict[str, AgentTypeSettings] = field(default_factory=dict)
     agents: dict[str, AgentSettings] = field(default_factory=dict)
+    prices: dict[str, Price] = field(default_factory=dict)  #: By a model's name, or a pattern.
     runtime: Runtime = Runtime()
     limits: Limits = Limits()
     timing: Timing = Timing()

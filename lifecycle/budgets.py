@@ -10,7 +10,7 @@ from datetime import datetime, time
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from lifecycle.facts import Facts, Wish
+from lifecycle.facts import Facts, Spending, Wish
 from lifecycle.policy import Policy
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation
@@ -142,10 +142,19 @@ def left(view: View) -> str:
     """What was spent, and of how much, in a line."""
     facts, usd = view.facts, limit_of(BUDGETS[0], view)
     of = f" of {usd:.2f}" if usd else ""
+    without = f" ({facts.spent.unpriced} without a price)" if facts.spent.unpriced else ""
     return (
-        f"spent: {facts.spent.cost_usd:.2f}{of} USD, {facts.spent.tokens} tokens, "
+        f"spent: {facts.spent.cost_usd:.2f}{of} USD, {facts.spent.tokens} tokens{without}, "
         f"{facts.spent.active_seconds / _HOUR:.1f} hours of work"
     )
+
+
+def cost(spent: Spending) -> str:
+    """What was spent, in words: in dollars, and in tokens where nobody knows their price."""
+    parts = [f"{spent.cost_usd:.2f} USD"] if spent.cost_usd else []
+    if spent.unpriced:
+        parts.append(f"{spent.unpriced} tokens without a price")
+    return " and ".join(parts) or f"{spent.tokens} tokens"
 
 
 def _key(row: Budget, view: View, limit: float) -> str:

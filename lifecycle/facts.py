@@ -53,6 +53,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     cache_write: int = 0
     reasoning: int = 0
     cost_usd: float | None = None  #: None: no price is known.
+    unpriced: int = 0  #: Of all tokens, those that `cost_usd` does not hold: without a price.
+    #: The same by model, where it says which it used; of a model there are no further ones.
+    models: Mapping[str, "Usage"] = {}
 
     @property
     def tokens(self) -> int:
@@ -65,6 +68,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
     cost_usd: float = 0.0
     tokens: int = 0
+    unpriced: int = 0  #: Of the tokens, those whose price nobody knows.
     active_seconds: float = 0.0  #: Of turns that have ended; the one under way is not in it.
 
 

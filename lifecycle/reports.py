@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
+from lifecycle.budgets import cost
 from lifecycle.judging import blocking
 from lifecycle.keys import fingerprint
 from lifecycle.messages import Judged
@@ -116,4 +117,4 @@ def _cost(view: View) -> str:
     spent, told = view.facts.spent_ever, view.facts.issue.private or view.policy.public_cost
     if not told or not (spent.cost_usd or spent.tokens):
         return ""
-    return f"{spent.cost_usd:.2f} USD" if spent.cost_usd else f"{spent.tokens} tokens"
+    return cost(spent)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from bot.cli.refused import Refused
 from bot.cli.screens import add, age, duration, grid, listing
+from bot.cli.spending import tokens
 from bot.store import Ledger, Queued, Session
 from config.load import nearest
 from config.settings import AgentSettings
@@ -62,7 +63,7 @@ def agents(ledgers: Sequence[Ledger]) -> RenderableType:
         rows.add_row(
             Text(one.agent or "-", "bold"),
             *(str(one.sessions), str(one.live), str(one.outcomes.get(Status.MERGED, 0))),
-            *(rate(one), str(one.repairs), f"${one.cost_usd:.2f}", to_merge(one)),
+            *(rate(one), str(one.repairs), cost(one), to_merge(one)),
         )
     return rows
 
@@ -80,7 +81,7 @@ def record(
     add(rows, "sessions", f"{one.sessions}, {one.live} not over; {outcomes or 'none ended'}")
     add(rows, "first pass", f"{rate(one)} of those merged")
     add(rows, "repairs", f"{one.repairs}, and {one.review_rounds} review rounds")
-    add(rows, "cost", f"${one.cost_usd:.2f}")
+    add(rows, "cost", cost(one))
     add(rows, "to merge", to_merge(one))
     if identity and identity.system_prompt:
         add(rows, "is told", identity.system_prompt)
@@ -90,6 +91,12 @@ def record(
 def rate(one: Ledger) -> str:
     """How many of the merged needed nothing after they were opened."""
     return "-" if one.first_pass_rate is None else f"{one.first_pass_rate:.0%}"
+
+
+def cost(one: Ledger) -> str:
+    """What its models cost, and how many tokens nobody knows the price of."""
+    without = f" + {tokens(one.unpriced)} tokens" if one.unpriced else ""
+    return f"${one.cost_usd:.2f}{without}"
 
 
 def to_merge(one: Ledger) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import steer
+from bot.cli import records, steer
 from bot.cli.options import Config, Json, SessionId
 from bot.cli.refused import PROBLEM, Refused
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config_app, name="config", help="Look at configuration files.")
 app.add_typer(steer.app)
+app.add_typer(records.app)
 
 
 def main() -> None:

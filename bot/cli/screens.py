@@ -15,6 +15,7 @@ from rich.text import Text
 from bot.bars import Bar
 from bot.store import BOT, Freeze, HistoryRow, Incident, Kind, Session
 from bot.words import happened
+from lifecycle.budgets import cost
 from lifecycle.decide import Decision
 from lifecycle.facts import Agent, Facts, Pull, Work
 from lifecycle.pauses import frozen_by
@@ -101,7 +102,7 @@ def detail(
         add(rows, "talk", session.agent.native_id)
     if place:
         add(rows, "in line", place)
-    add(rows, "spent", *map(spent_line, budgets))
+    add(rows, "spent", cost(session.spent_ever), *map(spent_line, budgets))
     add_standing(rows, facts, now)
     add(rows, "work", work_line(session.work, session.branch), session.work.path)
     for pull in session.pulls:

@@ -18,6 +18,7 @@ from bot.store.lease import this_process
 from bot.store.outsiders import Outsider
 from bot.store.places import KnownPlace
 from bot.store.retention import Tenant
+from bot.store.spent import GROUPS
 from bot.store.store import Store
 from bot.store.values import (
     RIGHTS,
@@ -38,11 +39,13 @@ from bot.store.values import (
     Recorded,
     Session,
     Touch,
+    Used,
     Visit,
 )
 
 __all__ = [
     "BOT",
+    "GROUPS",
     "RIGHTS",
     "Accepted",
     "BadRow",
@@ -76,6 +79,7 @@ __all__ = [
     "StoreUnusable",
     "Tenant",
     "Touch",
+    "Used",
     "Visit",
     "this_process",
 ]

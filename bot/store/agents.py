@@ -17,6 +17,7 @@ LAST = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
 LEDGER = """SELECT agent_name, created,
         json_extract(ended, '$.status') AS outcome, json_extract(ended, '$.at') AS ended_at,
         (SELECT total(cost_usd) FROM usage WHERE session = sessions.id) AS cost_usd,
+        (SELECT total(unpriced) FROM usage WHERE session = sessions.id) AS unpriced,
         (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
             AND json_extract(action, '$.prompt.name') IN ('fix_ci', 'resolve_conflict')
         ) AS repairs,
@@ -68,6 +69,7 @@ def _ledger(agent: str, rows: Sequence[Row]) -> Ledger:
         repairs=sum(row["repairs"] for row in rows),
         review_rounds=sum(row["rounds"] for row in rows),
         cost_usd=sum(row["cost_usd"] for row in rows),
+        unpriced=round(sum(row["unpriced"] for row in rows)),
         seconds_to_merge=median(map(_seconds, merged)) if merged else None,
     )
 

@@ -205,9 +205,10 @@ WHOLE_LIFECYCLE = (
         cache_write INTEGER NOT NULL DEFAULT 0,
         reasoning INTEGER NOT NULL DEFAULT 0,
         tokens INTEGER AS (input + output + cache_write + reasoning),
+        unpriced INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (session, run, day)
     ) STRICT, WITHOUT ROWID""",
-    "CREATE INDEX usage_day ON usage (repository, day, cost_usd, tokens, active_seconds)",
+    "CREATE INDEX usage_day ON usage (repository, day, cost_usd, tokens, unpriced, active_seconds)",
     # A scope is empty (everything), `project:NAME` or `session:ID`.
     """CREATE TABLE freezes (
         scope TEXT PRIMARY KEY,

@@ -24,6 +24,7 @@ from bot.store.retention import Retaining
 from bot.store.rows import utc_now
 from bot.store.sessions import Sessions
 from bot.store.slots import Slots
+from bot.store.spent import Spent
 from bot.store.touches import Touches
 from bot.store.visits import Visits
 from bot.store.wishes import Wishes
@@ -49,6 +50,7 @@ class Store(
     Places,
     Configurations,
     Retaining,
+    Spent,
     Lease,
 ):
     """Everything Mergewright remembers. May be used from any thread.

@@ -15,26 +15,29 @@ STEP_USD = 0.25
 _KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "cost_usd")
 COUNTED = """SELECT coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
         coalesce(sum(cache_read), 0) AS cache_read, coalesce(sum(cache_write), 0) AS cache_write,
-        coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cost_usd), 0.0) AS cost_usd
+        coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cost_usd), 0.0) AS cost_usd,
+        coalesce(sum(unpriced), 0) AS unpriced
     FROM usage WHERE session = ? AND run = ?"""
 _ADD = """INSERT INTO usage (session, run, day, repository, active_seconds,
-        input, output, cache_read, cache_write, reasoning, cost_usd)
+        input, output, cache_read, cache_write, reasoning, cost_usd, unpriced)
     SELECT id, :run, :day, repository, :active_seconds,
-        :input, :output, :cache_read, :cache_write, :reasoning, :cost_usd
+        :input, :output, :cache_read, :cache_write, :reasoning, :cost_usd, :unpriced
     FROM sessions WHERE id = :session
     ON CONFLICT (session, run, day) DO UPDATE SET
         active_seconds = active_seconds + excluded.active_seconds,
         input = input + excluded.input, output = output + excluded.output,
         cache_read = cache_read + excluded.cache_read,
         cache_write = cache_write + excluded.cache_write,
-        reasoning = reasoning + excluded.reasoning, cost_usd = cost_usd + excluded.cost_usd"""
+        reasoning = reasoning + excluded.reasoning, cost_usd = cost_usd + excluded.cost_usd,
+        unpriced = unpriced + excluded.unpriced"""
 OF_DAY = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd, coalesce(sum(tokens), 0) AS tokens,
+        coalesce(sum(unpriced), 0) AS unpriced,
         coalesce(sum(active_seconds), 0.0) AS active_seconds
     FROM usage WHERE repository = ? AND day = ?"""
 OF_DAY_BEFORE = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM usage
     WHERE day = ?1 AND repository = (SELECT repository FROM sessions WHERE id = ?2)"""
 OF_SESSIONS = """SELECT session, run, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens,
-        sum(active_seconds) AS active_seconds
+        sum(unpriced) AS unpriced, sum(active_seconds) AS active_seconds
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 _WAKE_OTHERS = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
     WHERE ended IS NULL AND id <> :id
@@ -55,7 +58,8 @@ def account(
 
     Usage is cumulative in its run, so what the table has of that run is taken off: reading it
     again, also by another process, adds nothing. A turn counts, on the day of its end, in the very
-    transaction that takes its activity off the session, so it counts once.
+    transaction that takes its activity off the session, so it counts once. Tokens without a price
+    may become fewer, because some are told before their price is.
     """
     usage = agent.usage
     turned = _turned(before, agent, now)
@@ -63,6 +67,7 @@ def account(
         return
     counted = connection.execute(COUNTED, (session, agent.run)).fetchone()
     more = {kind: max(0, (getattr(usage, kind) or 0) - counted[kind]) for kind in _KINDS}
+    more["unpriced"] = usage.unpriced - counted["unpriced"]
     if not turned and not any(more.values()):
         return
     day = day_of(now)
@@ -92,6 +97,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
     return Spending(
         cost_usd=sum(row["cost_usd"] for row in counted),
         tokens=sum(row["tokens"] for row in counted),
+        unpriced=sum(row["unpriced"] for row in counted),
         active_seconds=sum(row["active_seconds"] for row in counted),
     )
 
@@ -100,5 +106,8 @@ def spent_on(connection: sqlite3.Connection, repository: str, day: str) -> Spend
     """What all sessions of a repository used on a day."""
     row = connection.execute(OF_DAY, (repository, day)).fetchone()
     return Spending(
-        cost_usd=row["cost_usd"], tokens=row["tokens"], active_seconds=row["active_seconds"]
+        cost_usd=row["cost_usd"],
+        tokens=row["tokens"],
+        unpriced=row["unpriced"],
+        active_seconds=row["active_seconds"],
     )

@@ -136,6 +136,21 @@ class Queued(Struct, frozen=True, kw_only=True):
     awaited: bool  #: Whether a person's own wish is what it wants to run for.
 
 
+class Used(Struct, frozen=True, kw_only=True):
+    """What models were used for under one roof, and what that cost."""
+
+    name: str  #: Of a session, an agent, a repository, a day ...
+    sessions: int
+    input: int  #: Tokens, likewise below.
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    unpriced: int  #: Of all but `cache_read`, those that are not in `cost_usd`: without a price.
+    cost_usd: float
+    active_seconds: float  #: Of turns that have ended.
+
+
 class Ledger(Struct, frozen=True, kw_only=True):
     """What became of all that one agent worked on."""
 
@@ -149,6 +164,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     repairs: int = 0  #: Messages about failed checks and conflicts.
     review_rounds: int = 0  #: Messages about reviews and comments.
     cost_usd: float = 0.0
+    unpriced: int = 0  #: Tokens that are not in it, because nobody knows their price.
     seconds_to_merge: float | None = None  #: The median of those that were merged; None: none was.
 
     @property

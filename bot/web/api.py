@@ -15,7 +15,7 @@ from bot.asking import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, wish_of
 from bot.clock import utc_now
 from bot.commands import Unfit
 from bot.rows import Row
-from bot.store import Freeze, Incident, Ledger, NewWish, Queued
+from bot.store import GROUPS, Freeze, Incident, Ledger, NewWish, Queued, Used
 from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
 from bot.web.views import Views
@@ -35,6 +35,7 @@ ROUTES: Final[Mapping[tuple[str, str], str]] = {
         'remember `{"KEY": "VALUE"}` about it; an empty value forgets'
     ),
     ("GET", "/api/agents"): "the agents, with their sessions, outcomes and cost",
+    ("GET", "/api/usage"): "what models were used for, and its cost; `?by=day` and the like",
     ("GET", "/api/queue"): "who waits for a slot, why, and when it may be its turn",
     ("GET", "/api/incidents"): "what is or was wrong with the whole",
     ("GET", "/api/freezes"): "where every effect is stopped",
@@ -112,6 +113,15 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     @get("/agents", sync_to_thread=True)
     def agents() -> list[Ledger]:
         return views.agents()
+
+    @get("/usage", sync_to_thread=True)
+    def usage(by: FromQuery[str] = "session", session: FromQuery[str] = "") -> list[Used]:
+        if by not in GROUPS:
+            raise ClientException(
+                f"Nothing is summed up by {by[:80]!r}.",
+                extra={"remedy": f"Known: {', '.join(GROUPS)}."},
+            )
+        return store.used(by, session)
 
     @get("/queue", sync_to_thread=True)
     def queue() -> list[Queued]:
@@ -199,7 +209,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     reading = Router(
         "/api",
-        route_handlers=[sessions, begin, session, agents, queue, incidents, freezes],
+        route_handlers=[sessions, begin, session, agents, usage, queue, incidents, freezes],
         guards=[access.guard],
         exception_handlers=_HANDLERS,
     )

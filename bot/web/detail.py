@@ -9,7 +9,7 @@ from bot import plain
 from bot.asking import answers
 from bot.bars import Bar
 from bot.rows import Row, row_of
-from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session
+from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session, Used
 from bot.words import happened
 from lifecycle.facts import Facts, Frozen
 from lifecycle.pauses import frozen_by
@@ -55,6 +55,7 @@ class Detail(Struct, frozen=True, kw_only=True):
     session: Row
     frozen: Frozen | None  #: Who stopped every effect on it, if somebody did.
     budgets: tuple[Bar, ...]  #: Those that have a limit.
+    used: tuple[Used, ...]  #: What each of its runs used models for.
     wishes: tuple[Asked, ...]  #: Newest first, likewise below.
     history: tuple[Step, ...]
     outbox: tuple[Letter, ...]  #: What needs attention first.
@@ -72,12 +73,14 @@ def detail_of(
     attach: str,
     log: str,
     budgets: tuple[Bar, ...],
+    used: Sequence[Used],
 ) -> Detail:
     """Put together what the store and the runtime know."""
     return Detail(
         session=row_of(session, queued),
         frozen=frozen_by(facts),
         budgets=budgets,
+        used=tuple(used),
         wishes=_asked(session, answers(outbox)),
         history=tuple(_step(row) for row in sorted(history, key=lambda row: -row.seq)),
         outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),

@@ -49,6 +49,7 @@ class Views:
             attach=self._terminal.attach(id),
             log=self._terminal.log(id),
             budgets=bars(facts, self.policies.of(session.project), self.store.clock()),
+            used=self.store.used("run", id),
         )
 
     def all_rows(self, *, live: bool | None = None) -> list[Row]:

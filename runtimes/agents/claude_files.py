@@ -52,6 +52,7 @@ class Message(Struct, frozen=True):
     """What was said, by whom and at what expense."""
 
     id: str = ""
+    model: str = ""
     content: str | list[dict[str, object]] = ""
     usage: Tokens | None = None
 

@@ -12,6 +12,7 @@ from runtimes.agents import claude_files as its
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
 from runtimes.agents.questions import permission, questions
+from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
 #: It says `idle` a moment before the error that ended the turn is written down.
@@ -40,8 +41,7 @@ class ClaudeReader:
         #: before says nothing of this turn.
         self._prompted: datetime | None = None
         self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
-        self._answers: dict[str, its.Tokens] = {}  #: What each answer of the model used.
-        self._spent = Usage()  #: What all of them used together.
+        self._tally = Tally()
         self._question = ""
         self._error = ""
         self._word: object = ""  #: What kind of error it is, in one word.
@@ -159,8 +159,8 @@ class ClaudeReader:
     def _note(self, record: its.Record, message: its.Message, at: datetime) -> None:
         """Which calls run, what was used, and which error ended a turn."""
         content = message.content
-        if message.usage is not None:
-            self._spend(message.id, message.usage)
+        if message.usage is not None and not record.is_api_error_message:
+            self._tally.counts(message.id, message.model, _used(message.usage))
         if record.is_api_error_message:
             self._fails(content if isinstance(content, str) else _texts(content), record.error)
         elif record.type == "user" and isinstance(content, str):
@@ -180,26 +180,15 @@ class ClaudeReader:
     def _fails(self, text: str, word: object) -> None:
         self._error, self._word = text[:TEXT], word
 
-    def _spend(self, answer: str, now: its.Tokens) -> None:
-        """An answer is written down part by part, each time with all it has used."""
-        before = self._answers.get(answer, its.Tokens())
-        self._answers[answer] = now
-        write, read = now.cache_creation_input_tokens, now.cache_read_input_tokens
-        self._spent = Usage(
-            input=self._spent.input + now.input_tokens - before.input_tokens,
-            output=self._spent.output + now.output_tokens - before.output_tokens,
-            cache_write=self._spent.cache_write + write - before.cache_creation_input_tokens,
-            cache_read=self._spent.cache_read + read - before.cache_read_input_tokens,
-        )
-
     def _usage(self) -> Usage:
         """Tokens by its answers in this run; costs by what those of the conversation grew."""
+        used = self._tally.usage()
         first = understood(read_text(its.first_line(self._files)), its.Line)
         last = understood(read_text(its.last_line(self._files)), its.Line)
         if first is None or last is None:
-            return self._spent
+            return used
         cost = last.cost.total_cost_usd - first.cost.total_cost_usd
-        return replace(self._spent, cost_usd=round(max(0.0, cost), 6))
+        return replace(used, cost_usd=round(max(0.0, cost), 6))
 
     def _limit(self) -> datetime | None:
         """When the last of the limits that are used up resets, if the program was told of any."""
@@ -207,6 +196,15 @@ class ClaudeReader:
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
         return datetime.fromtimestamp(max(full), UTC) if full else None
+
+
+def _used(tokens: its.Tokens) -> Usage:
+    return Usage(
+        input=tokens.input_tokens,
+        output=tokens.output_tokens,
+        cache_read=tokens.cache_read_input_tokens,
+        cache_write=tokens.cache_creation_input_tokens,
+    )
 
 
 def _texts(content: Sequence[Mapping[str, object]]) -> str:

@@ -60,7 +60,7 @@ class Failure(Struct, frozen=True):
 
 
 class Tokens(Struct, frozen=True):
-    """What the whole conversation used; what was cached and reasoned is part of the others."""
+    """What was used; what was cached and reasoned is part of the others."""
 
     input_tokens: _Count = 0
     cached_input_tokens: _Count = 0
@@ -69,10 +69,17 @@ class Tokens(Struct, frozen=True):
     reasoning_output_tokens: _Count = 0
 
 
-class Info(Struct, frozen=True):
-    """A count of tokens."""
+class Context(Struct, frozen=True):
+    """What a turn begins with: the payload of a `turn_context`."""
 
-    total_token_usage: Tokens
+    model: str = ""
+
+
+class Spent(Struct, frozen=True):
+    """What one answer used: the payload of a `token_usage_record`."""
+
+    response_id: str
+    usage: Tokens
 
 
 class Window(Struct, frozen=True):
@@ -96,7 +103,6 @@ class Event(Struct, frozen=True):
     turn_id: str = ""
     last_agent_message: str | None = None
     error: Failure | None = None
-    info: Info | None = None
     rate_limits: Limits | None = None
 
 

@@ -12,6 +12,7 @@ from runtimes.agents import codex_files as its
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
 from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
 #: Its dialog is on the screen at the latest so long after its hook was called.
@@ -48,8 +49,8 @@ class CodexReader:
         self._announced: dict[str, str] = {}  #: The call of each use of a tool.
         self._asks: dict[str, _Ask] = {}  #: What it waits for, by its call.
         self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
-        self._before = its.Tokens()  #: What the conversation had used before this run.
-        self._total = its.Tokens()
+        self._model = ""  #: Of the turn.
+        self._tally = Tally()
         self._limits = its.Limits()
         self._turn = Agent(run=files.run)  #: What its rollout says of the turn.
         self._last = self._turn
@@ -64,7 +65,7 @@ class CodexReader:
             program=seen.program,
             native_id=self._native,
             seen=self._recorded,
-            usage=self._usage(),
+            usage=self._tally.usage(),
         )
         if end := ended(seen, agent):
             return end
@@ -138,16 +139,23 @@ class CodexReader:
             self._recorded = at if ours else self._recorded
             if record.type == "event_msg":
                 self._happened(understood(record.payload, its.Event), at, ours)
+            elif record.type == "turn_context":
+                context = understood(record.payload, its.Context)
+                self._model = context.model if context else ""
+            elif record.type == "token_usage_record" and ours:
+                self._spent(understood(record.payload, its.Spent))
             elif record.type == "response_item" and ours:
                 self._said(understood(record.payload, its.Item), at)
 
+    def _spent(self, spent: its.Spent | None) -> None:
+        if spent is not None:
+            self._tally.counts(spent.response_id, self._model, _used(spent.usage))
+
     def _happened(self, event: its.Event | None, at: datetime, ours: bool) -> None:
-        """A turn began or ended, or tokens were counted."""
+        """A turn began or ended, or limits were told."""
         if event is None:
             return
         if event.type == "token_count":
-            self._total = event.info.total_token_usage if event.info else self._total
-            self._before = self._before if ours else self._total
             self._limits = event.rate_limits or self._limits
         elif ours and event.type == "task_started":
             self._goes_on(event, at, Activity.ACTIVE)
@@ -195,20 +203,6 @@ class CodexReader:
                     leave=False,
                 )
 
-    def _usage(self) -> Usage:
-        """What the conversation's count grew by in this run. It tells no price."""
-        now, before = self._total, self._before
-        cached = now.cached_input_tokens - before.cached_input_tokens
-        written = now.cache_write_input_tokens - before.cache_write_input_tokens
-        reasoning = now.reasoning_output_tokens - before.reasoning_output_tokens
-        return Usage(
-            input=now.input_tokens - before.input_tokens - cached - written,
-            output=now.output_tokens - before.output_tokens - reasoning,
-            cache_read=cached,
-            cache_write=written,
-            reasoning=reasoning,
-        )
-
     def _limit(self) -> datetime | None:
         """When the last of the limits that are used up resets, if it was told of any."""
         windows = (self._limits.primary, self._limits.secondary)
@@ -218,3 +212,15 @@ class CodexReader:
             if each is not None and each.used_percent >= _FULL and each.resets_at is not None
         ]
         return datetime.fromtimestamp(max(full), UTC) if full else None
+
+
+def _used(tokens: its.Tokens) -> Usage:
+    """What an answer used. It tells no price."""
+    cached, written = tokens.cached_input_tokens, tokens.cache_write_input_tokens
+    return Usage(
+        input=max(0, tokens.input_tokens - cached - written),
+        output=max(0, tokens.output_tokens - tokens.reasoning_output_tokens),
+        cache_read=cached,
+        cache_write=written,
+        reasoning=tokens.reasoning_output_tokens,
+    )

@@ -17,6 +17,7 @@ from lifecycle.status import Activity
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
 from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
 _Count = Annotated[int, Meta(ge=0)]
@@ -48,6 +49,7 @@ class _Tokens(Struct, frozen=True):
     output: _Count = 0
     cached: _Count = 0
     thoughts: _Count = 0
+    tool: _Count = 0  #: Of results of tools, beside the input.
 
 
 class _Record(Struct, frozen=True):
@@ -57,6 +59,7 @@ class _Record(Struct, frozen=True):
     timestamp: _Time
     type: str
     content: object = None
+    model: str = ""
     tokens: _Tokens | None = None
 
 
@@ -80,7 +83,7 @@ class GeminiReader:
         self._asked_use = ""
         self._question = ""
         self._touched: datetime | None = None
-        self._answers: dict[str, _Tokens] = {}
+        self._tally = Tally()
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by its hooks, with its transcript and screen; see `Reader.read`."""
@@ -93,7 +96,7 @@ class GeminiReader:
             native_id=self._native,
             summary=self._summary,
             seen=self._touched,
-            usage=self._usage(),
+            usage=self._tally.usage(),  # Its small questions beside them are in no file.
         )
         if end := ended(seen, agent):
             return end
@@ -185,17 +188,16 @@ class GeminiReader:
             if isinstance(record.content, str) and record.content:
                 self._summary = record.content[:TEXT]
             if record.tokens is not None:
-                self._answers[record.id] = record.tokens
+                self._tally.counts(record.id, record.model, _used(record.tokens))
 
-    def _usage(self) -> Usage:
-        """What its answers used; its small questions beside them are in no file. No price."""
-        used = self._answers.values()
-        return Usage(
-            input=sum(each.input - each.cached for each in used),
-            output=sum(each.output for each in used),
-            cache_read=sum(each.cached for each in used),
-            reasoning=sum(each.thoughts for each in used),
-        )
+
+def _used(tokens: _Tokens) -> Usage:
+    return Usage(
+        input=max(0, tokens.input - tokens.cached) + tokens.tool,
+        output=tokens.output,
+        cache_read=tokens.cached,
+        reasoning=tokens.thoughts,
+    )
 
 
 def folder(files: RunFiles) -> Path:

@@ -72,6 +72,7 @@ class Message(Struct, frozen=True, rename="camel"):
     finish: str = ""
     cost: Annotated[float, Meta(ge=0)] = 0.0
     tokens: Tokens = Tokens()
+    model_id: str = msgspec.field(default="", name="modelID")
     error: Failure | None = None
 
 

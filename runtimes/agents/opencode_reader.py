@@ -12,6 +12,7 @@ from lifecycle.status import Activity
 from runtimes.agents import opencode_files as its
 from runtimes.agents.base import TEXT, RunFiles, ended, read_text, understood
 from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
 #: From so many tries on it does not look as if the next one helped.
@@ -52,6 +53,7 @@ class OpenCodeReader:
         self._changed: tuple[object, ...] = ()
         self._updated = 0.0  #: The newest change to a message that was read.
         self._messages: dict[str, its.Message] = {}  #: Of this run, in all its conversations.
+        self._tally = Tally()
         self._prompted: datetime | None = None
         self._last = ""  #: The last message of its own conversation.
         self._tools: list[its.Part] = []  #: That it called there, and that have not returned.
@@ -70,7 +72,7 @@ class OpenCodeReader:
             native_id=self._native,
             summary=self._summary,
             seen=self._touched,
-            usage=self._usage(),
+            usage=self._tally.usage(),
         )
         if end := ended(seen, agent):
             return end
@@ -110,6 +112,8 @@ class OpenCodeReader:
                 continue
             self._updated = max(self._updated, updated)
             self._messages[name] = message
+            if message.role == "assistant":  # Also in conversations that its own began.
+                self._tally.counts(name, message.model_id, _used(message))
             if session == self._native:
                 self._last = max(self._last, name)
                 if message.role == "user":
@@ -183,18 +187,6 @@ class OpenCodeReader:
             calling=False,
         )
 
-    def _usage(self) -> Usage:
-        """What the answers of this run used, also in conversations that its own began."""
-        answers = [each for each in self._messages.values() if each.role == "assistant"]
-        return Usage(
-            input=sum(each.tokens.input for each in answers),
-            output=sum(each.tokens.output for each in answers),
-            reasoning=sum(each.tokens.reasoning for each in answers),
-            cache_read=sum(each.tokens.cache.read for each in answers),
-            cache_write=sum(each.tokens.cache.write for each in answers),
-            cost_usd=round(sum(each.cost for each in answers), 6),
-        )
-
 
 def _fails(agent: Agent, text: str, said: str) -> Agent:
     return replace(
@@ -202,6 +194,19 @@ def _fails(agent: Agent, text: str, said: str) -> Agent:
         activity=Activity.BLOCKED,
         error=text[:TEXT],
         unauthorised=bool(_UNAUTHORISED.search(said)),
+    )
+
+
+def _used(message: its.Message) -> Usage:
+    """What an answer used. It knows no price where tokens cost nothing."""
+    tokens = message.tokens
+    return Usage(
+        input=tokens.input,
+        output=tokens.output,
+        cache_read=tokens.cache.read,
+        cache_write=tokens.cache.write,
+        reasoning=tokens.reasoning,
+        cost_usd=message.cost or None,
     )
 
 

@@ -16,7 +16,8 @@ A line of its output that begins with `mergewright: ` says what it does:
     limited UNTIL WHY  a usage limit stops it until then: 2026-11-21T15:00:00Z
     received KEY       it read the message with this key, and works at it
     calling TEXT       it works, and runs something that may be silent for long
-    usage JSON         what it used in this run so far: {"input": 9, "output": 9, "cost_usd": 0.1}
+    usage JSON         what it used in this run so far: {"input": 9, "output": 9, "cost_usd": 0.1};
+                       with a "model" it is priced by the configuration where it names no cost
 
 The last of them counts, while the program lives; `usage` is counted beside the others. One that
 never prints any is taken to work while it prints, and to be ready once it has been silent for
@@ -48,6 +49,7 @@ from runtimes.agents.base import (
     ended,
     environment,
     holds,
+    understood,
     write_private,
 )
 from runtimes.base import Seen
@@ -217,15 +219,19 @@ class _Used(Struct, frozen=True):
     cache_read: _Count = 0
     cache_write: _Count = 0
     reasoning: _Count = 0
+    model: str = ""
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
 
 
 def _used(text: str) -> Usage | None:
     """What was used; None where the line does not say it."""
-    try:
-        return Usage(**structs.asdict(msgspec.json.decode(text, type=_Used)))
-    except (msgspec.DecodeError, RecursionError):
+    said = understood(text, _Used)
+    if said is None:
         return None
+    counted = structs.asdict(said)
+    model = counted.pop("model")
+    usage = Usage(**counted)
+    return replace(usage, models={model: usage}) if model else usage
 
 
 def _limit(text: str) -> tuple[datetime | None, str]:

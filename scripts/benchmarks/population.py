@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from bot.engine import Engine
 from bot.journal import Step
 from bot.layout import Layout
+from bot.prices import Prices
 from bot.sites import Sites
 from bot.store import Due, NewSession, Observed, Store
 from bot.watch_agents import WatchAgents
@@ -54,7 +55,8 @@ class Population:
             self.layout, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
         )
         self.watch = WatchAgents(
-            self.store, self.sites, lambda _: Policy(), self.clock, silent, lambda: None
+            *(self.store, self.sites, lambda _: Policy(), Prices({})),
+            *(self.clock, silent, lambda: None),
         )
         self.engine = Engine(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
         self.size = restored

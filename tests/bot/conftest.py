@@ -9,6 +9,7 @@ import pytest
 
 from bot.journal import log_step
 from bot.layout import Layout
+from bot.prices import Prices
 from bot.sites import Sites
 from bot.store import NewSession, Recorded, Store
 from bot.watch_agents import WatchAgents
@@ -106,7 +107,8 @@ def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> WatchAgent
     at: Any = edge
     sites = Sites(Layout(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
     return WatchAgents(
-        room.store, sites, lambda _: Policy(), room.clock, log_step, lambda: asked.append("examine")
+        *(room.store, sites, lambda _: Policy(), Prices({})),
+        *(room.clock, log_step, lambda: asked.append("examine")),
     )
 
 

@@ -112,16 +112,17 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
         repairs=3,
         review_rounds=2,
         cost_usd=7.5,
+        unpriced=12_345,
         seconds_to_merge=7200.0,
     )
     monkeypatch.setattr(Store, "ledgers", lambda _: [ada])
-    assert "ada 5 1 4 25% 3 $7.50 2h" in lines(mergewright("agents").out)
+    assert "ada 5 1 4 25% 3 $7.50 + 12k tokens 2h" in lines(mergewright("agents").out)
     one = lines(mergewright("agents", "ada").out)
     for line in (
         "sessions 5, 1 not over; 4 merged",
         "first pass 25% of those merged",
         "repairs 3, and 2 review rounds",
-        "cost $7.50",
+        "cost $7.50 + 12k tokens",
         "to merge 2h",
     ):
         assert line in one

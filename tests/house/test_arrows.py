@@ -75,6 +75,7 @@ INSIDE_BOT = {
         "outsiders",
         "people",
         "policies",
+        "prices",
         "prompts",
         "reconcile",
         "redaction",
@@ -114,6 +115,7 @@ INSIDE_BOT = {
     "asking": {"commands", "store"},
     "rows": {"plain", "store"},
     "bars": set[str](),
+    "prices": set[str](),
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {

@@ -232,6 +232,8 @@ def test_what_was_spent_is_said_in_a_line() -> None:
     spent = Spending(cost_usd=1.25, tokens=1200, active_seconds=1800)
     given = View(facts(spent=spent), Policy(), NOW)
     assert left(given) == "spent: 1.25 of 5.00 USD, 1200 tokens, 0.5 hours of work"
+    some = View(facts(spent=replace(spent, unpriced=200)), Policy(), NOW)
+    assert left(some).startswith("spent: 1.25 of 5.00 USD, 1200 tokens (200 without a price), ")
     free = View(facts(spent=spent), Policy(session_usd=0), NOW)
     assert left(free) == "spent: 1.25 USD, 1200 tokens, 0.5 hours of work"
 

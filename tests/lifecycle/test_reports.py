@@ -177,6 +177,8 @@ def test_the_cost_is_told_where_only_members_see_it_or_where_it_is_asked_for() -
     assert costs(public, public_cost=True) == "1.50 USD"
     assert costs(replace(private, spent_ever=Spending(tokens=9))) == "9 tokens"
     assert costs(replace(private, spent_ever=Spending())) == ""
+    unknown = replace(private, spent_ever=replace(spent, unpriced=4))
+    assert costs(unknown) == "1.50 USD and 4 tokens without a price"
 
 
 def test_the_issue_wears_the_label_of_its_status_where_that_is_wanted() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from bot.store import Observed, Store
+from bot.store import GROUPS, Observed, Store, Used
 from lifecycle.facts import Agent, Ended, Spending, Usage
 from lifecycle.status import Activity, Reason, Status
 from tests.store.conftest import Room
@@ -156,3 +156,56 @@ def test_a_later_bot_goes_on_counting(
     later.observe([Observed(session=name, run=1, agent=Agent(run=1))], room.now)
     later.observe([Observed(session=name, run=1, agent=used(1.25))], room.now)
     assert later.facts(name).spent.cost_usd == 1.25
+
+
+def test_tokens_whose_price_is_told_later_were_without_one_until_then(
+    room: Room, store: Store, name: str
+) -> None:
+    for usage in (Usage(input=9, unpriced=9), Usage(input=12, unpriced=3, cost_usd=0.5)):
+        sees(room, name, Agent(run=1, usage=usage))
+        assert store.facts(name).spent.unpriced == usage.unpriced
+        assert store.facts(name).spent_today.unpriced == usage.unpriced
+    assert store.facts(name).spent == Spending(tokens=12, unpriced=3, cost_usd=0.5)
+
+
+def test_what_was_used_is_summed_up_as_people_ask_for_it(
+    room: Room, store: Store, name: str
+) -> None:
+    room.clock.now = datetime(2030, 1, 2, 12, tzinfo=UTC)
+    sees(room, name, used(1.0))
+    room.decides(name, run=2)
+    other = room.session(13)
+    store.assign(other, "ada", "shell")
+    room.decides(other)
+    room.clock.now = datetime(2030, 1, 3, 12, tzinfo=UTC)
+    usage = Usage(
+        input=1, output=2, cache_read=3, cache_write=4, reasoning=5, cost_usd=2.0, unpriced=6
+    )
+    sees(room, name, Agent(run=2, usage=usage))
+    sees(room, other, used(4.0))
+    costs = {
+        by: {each.name: (each.sessions, each.cost_usd) for each in store.used(by)} for by in GROUPS
+    }
+    assert costs == {
+        "session": {"widgets-12": (1, 3.0), "widgets-13": (1, 4.0)},
+        "run": {"widgets-12_r1": (1, 1.0), "widgets-12_r2": (1, 2.0), "widgets-13_r1": (1, 4.0)},
+        "agent": {"": (1, 3.0), "ada": (1, 4.0)},
+        "issue": {"acme/widgets#12": (1, 3.0), "acme/widgets#13": (1, 4.0)},
+        "repository": {"acme/widgets": (2, 7.0)},
+        "day": {"2030-01-03": (2, 6.0), "2030-01-02": (1, 1.0)},
+    }
+    assert [each.name for each in store.used("day")] == ["2030-01-03", "2030-01-02"]
+    first, second = store.used("run", name)
+    assert (first.name, second.name) == ("widgets-12_r1", "widgets-12_r2")
+    assert second == Used(
+        name="widgets-12_r2",
+        sessions=1,
+        input=1,
+        output=2,
+        cache_read=3,
+        cache_write=4,
+        reasoning=5,
+        cost_usd=2.0,
+        unpriced=6,
+        active_seconds=0.0,
+    )

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import Kind, Ledger, Session
+from bot.store import Kind, Ledger, Observed, Session
 from bot.web.groups import GROUPS
 from bot.web.health import Health
 from lifecycle.actions import Comment, React
-from lifecycle.facts import Pull
+from lifecycle.facts import Agent, Pull, Usage
 from lifecycle.reasons import advice_on
 from lifecycle.status import Reason, Status
 from tests.web.conftest import Site
@@ -116,6 +116,26 @@ def test_programs_read_the_same(site: Site) -> None:
     assert detail["session"] == row
     assert detail["history"][0]["status"] == "working"
     assert detail["attach"] == "tmux attach -t =widgets-7_r1"
+
+
+def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
+    session = site.session(7)
+    usage = Usage(input=1200, output=34, cache_read=800, cost_usd=1.5, unpriced=9)
+    seen = Observed(session=session, run=1, agent=Agent(run=1, usage=usage))
+    site.store.observe([seen], datetime.now(UTC))
+    page = site.seen(f"/sessions/{session}").text
+    for words in (
+        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 tokens without a price<", "input 1200<"),
+        *("output 34<", "cache read 800<"),
+    ):
+        assert words in page, words
+    assert "9 tokens without a price" in site.seen("/").text
+    (run,) = site.seen(f"/api/sessions/{session}").json()["used"]
+    assert site.seen(f"/api/usage?by=run&session={session}").json() == [run]
+    (repository,) = site.seen("/api/usage?by=repository").json()
+    assert {**repository, "name": run["name"]} == run
+    refused = site.seen("/api/usage?by=moon")
+    assert (refused.status_code, refused.json()["remedy"][:15]) == (400, "Known: session,")
 
 
 def test_an_unknown_session_is_not_found(site: Site) -> None:
@@ -236,13 +256,20 @@ def test_the_page_of_agents_tells_what_became_of_their_work(
         repairs=3,
         review_rounds=2,
         cost_usd=7.5,
+        unpriced=9,
         seconds_to_merge=7200.0,
     )
     monkeypatch.setattr(site.store, "ledgers", lambda: [ada])
     page = site.seen("/agents").text
     for words in (
         *("<strong>ada</strong>", "5 sessions<", "1 not over", "4 merged<", "3 repairs<"),
-        *("25% merged at the first pass", "2 review rounds<", "$7.50<", "2.0 h to merge"),
+        *(
+            "25% merged at the first pass",
+            "2 review rounds<",
+            "$7.50<",
+            "9 tokens without a price<",
+            "2.0 h to merge",
+        ),
     ):
         assert words in page, words
 

@@ -17,6 +17,7 @@ from runtimes.base import Seen
 
 KIND = AgentType(program="codex", model="gpt-5.1-codex", args=("--search",))
 ID = "01a1fd83-378b-7881-bd79-673a10f8339e"
+SPENT = "token_usage_record"
 NOW = datetime.now(UTC)
 
 
@@ -52,6 +53,7 @@ def rollout(files: RunFiles, *events: Mapping[str, object], at: datetime | None 
     with path.open("a") as file:
         for event in events:
             kind = "response_item" if "_call" in str(event["type"]) else "event_msg"
+            kind = str(event["type"]) if event["type"] in ("turn_context", SPENT) else kind
             time = (at or datetime.now(UTC)).isoformat()
             file.write(json.dumps({"timestamp": time, "type": kind, "payload": event}) + "\n")
     return path
@@ -73,9 +75,12 @@ def returned(id: str) -> dict[str, object]:
     return {"type": "function_call_output", "call_id": id, "output": ""}
 
 
-def counted(tokens: int, **more: object) -> dict[str, object]:
-    used = {"input_tokens": tokens, "cached_input_tokens": 0, "output_tokens": 0}
-    return {"type": "token_count", "info": {"total_token_usage": used}, **more}
+def limited(windows: object) -> dict[str, object]:
+    return {"type": "token_count", "rate_limits": windows}
+
+
+def spent(answer: str, tokens: int) -> dict[str, object]:
+    return {"type": SPENT, "response_id": answer, "usage": {"input_tokens": tokens}}
 
 
 @pytest.fixture
@@ -200,7 +205,7 @@ def test_only_its_own_call_or_the_end_of_the_turn_ends_its_waiting(
     agent = reader.read(alive, None, NOW)
     assert agent.activity is Activity.WAITING_INPUT
     assert agent.question == "It asks for permission to use Bash: make"
-    rollout(files, returned("c2"), counted(5), complete("t0"))
+    rollout(files, returned("c2"), complete("t0"))
     assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
     rollout(files, started(), returned("c1"))
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
@@ -266,10 +271,10 @@ def test_what_earlier_runs_said_is_not_this_runs(
     hook(files, command, "SessionStart")
     past = NOW - timedelta(hours=1)
     earlier = complete(error={"message": "no"}), started("t0")
-    rollout(files, counted(1000), call("c0"), *earlier, at=past)
+    rollout(files, spent("r0", 1000), call("c0"), *earlier, at=past)
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.seen, agent.usage.input) == (Activity.NONE, None, 0)
-    rollout(files, started(), counted(1500))
+    rollout(files, started(), spent("r1", 500), spent("r1", 500))
     agent = reader.read(alive, None, NOW)
     assert (agent.calling, agent.usage.input, agent.usage.cost_usd) == (False, 500, None)
     assert Codex(KIND).reader(files).read(alive, None, NOW).usage.input == 500
@@ -286,13 +291,13 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
     limits = {"primary": full, "secondary": free}
-    rollout(files, counted(1, rate_limits=limits), complete(error=error))
+    rollout(files, limited(limits), complete(error=error))
     agent = reader.read(alive, None, NOW)
     assert agent.limit_until == datetime.fromtimestamp(1795258800, UTC)
     assert agent.error == "You've hit your usage limit."
     limits["secondary"] = {**free, "used_percent": 99.2}
     many = {"response_too_many_failed_attempts": {"http_status_code": 429}}
-    rollout(files, counted(1, rate_limits=limits), complete(error={"codex_error_info": many}))
+    rollout(files, limited(limits), complete(error={"codex_error_info": many}))
     agent = reader.read(alive, None, NOW)
     assert agent.limit_until == datetime.fromtimestamp(1795600000, UTC)
     assert agent.error == "response_too_many_failed_attempts"

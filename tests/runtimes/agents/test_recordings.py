@@ -19,12 +19,13 @@ import pytest
 
 from lifecycle.status import Activity
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.base import AgentType, Reader, RunFiles
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/*/moment.json"))
+COUNTED = [case for case in CASES if b'"usage"' in (case / "moment.json").read_bytes()]
 NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED}
 
 
@@ -77,6 +78,38 @@ def test_a_recorded_moment_is_read_as_its_folder_says(
     for field, value in moment.expects.items():
         found = read[field].isoformat() if isinstance(read[field], datetime) else read[field]
         assert found == value, field
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: "-".join(case.parts[-3:]))
+def test_usage_is_counted_once_however_its_files_come_and_whoever_reads_them(
+    case: Path, files: RunFiles, port: int, alive: Seen
+) -> None:
+    moment = lay(case, files, port)
+    program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
+    records = [path for path in program.records(files) if path.exists()]
+    whole = {path: path.read_bytes() for path in records}
+
+    def replaces(path: Path, content: bytes) -> None:
+        path.unlink()
+        path.write_bytes(content)
+        os.utime(path, (moment.written.timestamp(),) * 2)
+
+    def used(reader: Reader) -> object:
+        return msgspec.to_builtins(reader.read(alive, None, moment.now).usage)
+
+    first = program.reader(files)
+    for path, content in whole.items():
+        if path.suffix == ".jsonl":  # Half of it, with half a line at its end.
+            replaces(path, content[: len(content) // 2])
+    assert used(first) == used(first)
+    for path, content in whole.items():
+        with path.open("r+b") as file:
+            file.write(content)
+    assert used(first) == moment.expects["usage"], "it grew"
+    assert used(program.reader(files)) == moment.expects["usage"], "the bot was restarted"
+    for path, content in whole.items():
+        replaces(path, content)
+    assert used(first) == moment.expects["usage"], "its files were rotated"
 
 
 @pytest.mark.parametrize("name", AGENTS)

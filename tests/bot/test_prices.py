@@ -1,0 +1,67 @@
+"""What a program does not price itself is priced by the configuration, or said to have no price."""
+
+from datetime import date
+
+import pytest
+
+from bot.prices import Prices
+from config.settings import Price
+from lifecycle.facts import Usage
+
+DAY = date(2026, 11, 21)
+PRICES = Prices(
+    {
+        "big-*": Price(input=2.0, output=10.0, cache_read=0.5, cache_write=2.5, as_of=DAY),
+        "big-1": Price(input=1.0, output=5.0, as_of=DAY),
+        "big-1*": Price(input=9.0, output=9.0, as_of=DAY),
+    }
+)
+USED = Usage(
+    input=1_000_000,
+    output=100_000,
+    reasoning=100_000,
+    cache_read=2_000_000,
+    cache_write=1_000_000,
+)
+
+
+def by(**models: Usage) -> Usage:
+    """What models were used for, all of it the same."""
+    return Usage(input=1_000_000, models={name.replace("_", "-"): u for name, u in models.items()})
+
+
+def test_every_kind_of_token_has_its_price() -> None:
+    assert PRICES(by(big_2=USED)).cost_usd == 2.0 + 2.0 + 1.0 + 2.5
+
+
+def test_a_cache_costs_as_input_where_the_table_does_not_say() -> None:
+    assert PRICES(by(big_1=USED)).cost_usd == 1.0 + 1.0 + 2.0 + 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "price"), [("big-1", 1.0), ("big-12", 2.0), ("Big-1", None), ("small", None)]
+)
+def test_a_models_own_name_goes_before_the_first_pattern(model: str, price: float | None) -> None:
+    found = PRICES.of(model)
+    assert (found.input if found else None) == price
+
+
+def test_what_no_price_is_known_for_stays_in_tokens_and_is_said() -> None:
+    used = PRICES(by(big_1=Usage(input=1_000_000), odd=Usage(output=7, cache_read=9)))
+    assert (used.cost_usd, used.unpriced) == (1.0, 7)
+    assert [used.models[name].cost_usd for name in ("big-1", "odd")] == [1.0, None]
+    alone = PRICES(by(odd=Usage(output=7)))
+    assert (alone.cost_usd, alone.unpriced) == (None, 7)
+
+
+def test_what_names_no_model_has_no_price() -> None:
+    assert PRICES(Usage(input=5, output=7)) == Usage(input=5, output=7, unpriced=12)
+    assert PRICES(Usage()) == Usage()
+
+
+def test_what_the_program_says_of_costs_itself_counts() -> None:
+    own = Usage(input=5, cost_usd=0.25, models={"big-1": Usage(input=5)})
+    assert PRICES(own) == own
+    some = by(big_1=Usage(input=1_000_000), odd=Usage(output=7, cost_usd=0.5))
+    assert (PRICES(some).cost_usd, PRICES(some).unpriced) == (1.5, 0)
+    assert PRICES(by(big_1=Usage(input=9, cost_usd=0.5))).cost_usd == 0.5

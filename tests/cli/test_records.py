@@ -1,0 +1,59 @@
+"""What sessions leave behind, as the command line shows it."""
+
+import json
+
+from bot.store import Observed, Store
+from lifecycle.facts import Agent, Usage
+from tests.cli.conftest import CommandLine, House
+
+
+def lines(out: str) -> list[str]:
+    return [" ".join(line.split()) for line in out.splitlines() if line.strip()]
+
+
+def uses(house: House, session: str, usage: Usage) -> None:
+    store = Store(house.layout.database, clock=lambda: house.now)
+    store.observe([Observed(session=session, run=1, agent=Agent(run=1, usage=usage))], house.now)
+    store.close()
+
+
+def test_usage_is_shown_with_its_cost_and_with_what_has_no_price(
+    mergewright: CommandLine, house: House
+) -> None:
+    priced = Usage(input=1_234, output=12_345, cache_read=2_500_000, reasoning=9, cost_usd=1.5)
+    uses(house, house.has_session(12), priced)
+    models = {"odd-model": Usage(input=90), "known": Usage(input=10, cost_usd=0.5)}
+    odd = Usage(input=100, cost_usd=0.5, unpriced=90, models=models)
+    uses(house, house.has_session(13), odd)
+    house.file.write_text(
+        house.file.read_text() + '[prices."known"]\ninput = 1.0\noutput = 2.0\nas-of = 2026-11-20\n'
+    )
+    shown = lines(mergewright("usage").out)
+    assert shown[0] == "INPUT OUTPUT REASONING CACHED WRITTEN COST NO PRICE HOURS"
+    assert "widgets-12 1.2k 12k 9 2.5M 0 $1.50 0.1" in shown
+    assert "widgets-13 100 0 0 0 0 $0.50 90 0.1" in shown
+    assert "all 1.3k 12k 9 2.5M 0 $2.00 90 0.2" in shown
+    assert 'odd-model has no price: add [prices."odd-model"] to the configuration.' in shown
+    assert not any("known has no price" in line for line in shown)
+    assert "Prices of the configuration are as of 2026-11-20 or later." in shown
+
+
+def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
+    mergewright: CommandLine, house: House
+) -> None:
+    uses(house, house.has_session(12), Usage(input=5, cost_usd=1.5))
+    uses(house, house.has_session(13), Usage(input=5, cost_usd=2.5))
+    (run,) = json.loads(mergewright("usage", "widgets-12", "--json").out)
+    assert (run["name"], run["input"], run["cost_usd"]) == ("widgets-12_r1", 5, 1.5)
+    (all_of_it,) = json.loads(mergewright("usage", "--by", "repository", "--json").out)
+    assert (all_of_it["name"], all_of_it["sessions"], all_of_it["cost_usd"]) == (
+        "acme/widgets",
+        2,
+        4.0,
+    )
+    assert "no session 'widgets-99'" in mergewright("usage", "widgets-99").err
+
+
+def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:
+    house.has_waiting(1)
+    assert lines(mergewright("usage").out) == ["Nothing was used yet."]
