@@ -50,7 +50,8 @@ class WatchAccess:
     def _look(self, repository: str) -> None:
         """Look at one. An outage says nothing about rights."""
         try:
-            lacking = tuple(self._lacking(repository))
+            with self._github.remembering():
+                lacking = tuple(self._lacking(repository))
         except (NotInstalled, Refused) as failure:
             lacking = (str(failure),)
         except GitHubFailure as failure:

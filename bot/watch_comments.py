@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -38,14 +38,22 @@ class WatchComments:
         for repository, since in self._since.items():
             begun = self._clock()
             try:
-                comments = self._github.read.comments_since(repository, since)
+                with self._github.remembering():
+                    found = self._take_in(repository, since)
             except GitHubFailure as failure:
                 log.warning("%s: comments not listed: %s", repository, failure)
                 continue
-            # An edit is no command: what was changed since it was written is left out.
-            written = [one for one in comments if one.updated_at == one.created_at]
-            self._inbox.accept([self._delivery(repository, one) for one in written]).result()
-            self._since[repository] = begun - _OVERLAP
+            if found:
+                # Else the same is asked again, which costs nothing while nothing is written.
+                self._since[repository] = begun - _OVERLAP
+
+    def _take_in(self, repository: str, since: datetime) -> int:
+        """Keep what was written since then; how many comments were changed or written."""
+        comments = self._github.read.comments_since(repository, since)
+        # An edit is no command: what was changed since it was written is left out.
+        written = [one for one in comments if one.updated_at == one.created_at]
+        self._inbox.accept([self._delivery(repository, one) for one in written]).result()
+        return len(comments)
 
     def _delivery(self, repository: str, comment: NewComment) -> Delivery:
         """The webhook this comment would have sent; it has the same id each time it is seen."""

@@ -64,7 +64,8 @@ class WatchIssues:
                 if touch.subject.startswith("repository:"):
                     self._look_over(touch.repository)
                 else:
-                    self._look(touch)
+                    with self._github.remembering():
+                        self._look(touch)
                 self._store.settle_touch(touch)
                 self._retries.worked(name)
             except GitHubFailure as failure:

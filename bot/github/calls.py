@@ -14,61 +14,28 @@ import httpx
 import msgspec
 from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from bot.github.answers import REINSTALL, UNDECODABLE, Problem, failure, graphql_failure
+from bot.github.answers import REINSTALL, UNDECODABLE, failure, graphql_failure
 from bot.github.auth import Credentials, InstallationToken, Tokens
 from bot.github.documents import document
 from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.github.kit import Kit
 from bot.github.limits import Limits
+from bot.github.memory import Answer, Memory
 from bot.github.places import Places
 from bot.github.readings import Budget
+from bot.github.said import Aliases, Envelope, Priced, Said, harmless, missing
 from bot.github.shapes import Login
 
 T = TypeVar("T")
 REDIRECTS = 3
 #: What was answered so was not done, and is to be asked as it is at another address.
 SAME_METHOD = (307, 308)
+NOT_MODIFIED = 304
 PAGES = 100
 LOG_BYTES = 256 * 1024
 GRAPHQL = "graphql"
-
-#: Fields that need rights the bot can do without: where they are refused, they read as null.
-OPTIONAL = {"branchProtectionRule", "rules"}
-UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
-
-
-class Envelope(Struct, frozen=True):
-    """The outside of every answer of GraphQL."""
-
-    data: Raw = Raw(b"null")
-    errors: tuple[Problem, ...] | None = None
-
-
-class Price(Struct, frozen=True, rename="camel"):
-    """What most queries ask for beside all else; null where the server has no limit."""
-
-    rate_limit: Budget | None = None
-
-
-class Priced(Struct, frozen=True):
-    """An answer of GraphQL, as far as it tells its price."""
-
-    data: Price | None = None
-
-
-class Said(Struct, frozen=True):
-    """What GraphQL answered."""
-
-    data: Raw
-    problems: tuple[Problem, ...]
-    headers: Mapping[str, str]
-
-
-class Aliases(Struct, frozen=True):
-    """What each alias stands for, in the repository that was asked for."""
-
-    repository: dict[str, Raw]
 
 
 class Installation(Struct, frozen=True):
@@ -89,6 +56,7 @@ class Call(Struct, frozen=True, kw_only=True):
     body: object = None
     stream: bool = False
     name: str = ""  #: What people know it by, where that is not its address.
+    etag: str = ""  #: What is known already, and need not be answered again.
 
     def __str__(self) -> str:
         """How messages name it."""
@@ -115,6 +83,7 @@ class Calls:
         self._redact = redact
         self._limits = Limits(clock, mutation_seconds)
         self.places = Places()
+        self.memory = Memory()
         self.tokens = Tokens(credentials, self._kit, self._installation_token, clock)
         base = self._kit.config.base_url
         # Enterprise servers answer REST at /api/v3/ and GraphQL beside it, not below it.
@@ -124,14 +93,14 @@ class Calls:
     def get(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> T:
-        """Read one thing."""
+        """Read one thing, whole."""
         call = Call(method="GET", url=self._url(repository, path), params=params)
         return _decode(call, self._ask(repository, call), shape)
 
     def get_place(self, repository: str, id: int, shape: type[T]) -> T:
         """What a repository is today, whatever it is called: by its number."""
         call = Call(method="GET", url=f"repositories/{id}")
-        return _decode(call, self._ask(repository, call), shape)
+        return _decode_bytes(call, self._read(repository, call).content, shape)
 
     def pages(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
@@ -140,9 +109,9 @@ class Calls:
         for page in range(1, PAGES + 1):
             query = {**(params or {}), "per_page": "100", "page": str(page)}
             call = Call(method="GET", url=self._url(repository, path), params=query)
-            answer = self._ask(repository, call)
-            yield from _decode(call, answer, list[shape])  # type: ignore[valid-type]
-            if "next" not in answer.links:
+            answer = self._read(repository, call)
+            yield from _decode_bytes(call, answer.content, list[shape])  # type: ignore[valid-type]
+            if not answer.more:
                 return
         raise TryLater(f"{call}: the list has more than {PAGES} pages, which nobody reads.")
 
@@ -186,8 +155,8 @@ class Calls:
         asked = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.within(self._account(repository), GRAPHQL):
             said = self._query(repository, asked, query or document(name), variables)
-            problems = [problem for problem in said.problems if not _harmless(problem)]
-            if problems and all(_missing(problem) for problem in problems):
+            problems = [problem for problem in said.problems if not harmless(problem)]
+            if problems and all(missing(problem) for problem in problems):
                 return None
             if problems:
                 raise graphql_failure(asked, problems, said.headers, self.clock())
@@ -302,6 +271,19 @@ class Calls:
         envelope = _decode(call, answer, Envelope)
         return Said(envelope.data, envelope.errors or (), answer.headers)
 
+    def _read(self, repository: str, call: Call) -> Answer:
+        """Read, or hear that it is as it is remembered."""
+        asked = str(httpx.URL(call.url, params=call.params))
+        known = self.memory.recall(asked)
+        said = self._ask(repository, replace(call, etag=known.etag) if known else call)
+        if known is not None and said.status_code == NOT_MODIFIED:
+            answer = known
+        else:
+            etag = said.headers.get("ETag", "")
+            answer = Answer(content=said.content, more="next" in said.links, etag=etag)
+        self.memory.note(asked, answer)
+        return answer
+
     def _ask(self, repository: str, call: Call) -> httpx.Response:
         """Ask REST, within its limits."""
         with self._limits.within(self._account(repository), "core"):
@@ -328,10 +310,11 @@ class Calls:
     def _exchange(self, call: Call, token: str) -> httpx.Response:
         """Send, and follow where it is sent on; the token goes to GitHub's own host only."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"If-None-Match": call.etag} if call.etag else {}
         url, params = call.url, call.params
         for _ in range(REDIRECTS + 1):
             answer = self._once(call, url, params, headers)
-            if answer.is_success:
+            if answer.is_success or (call.etag and answer.status_code == NOT_MODIFIED):
                 return answer
             answer.close()
             target = answer.url.join(answer.headers.get("Location", ""))
@@ -372,16 +355,6 @@ class Calls:
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
-
-
-def _harmless(problem: Problem) -> bool:
-    return problem.type in UNREADABLE and not OPTIONAL.isdisjoint(problem.path or ())
-
-
-def _missing(problem: Problem) -> bool:
-    """Whether the thing asked for is missing in a repository that is there and may be seen."""
-    path = problem.path or ()
-    return problem.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
 
 
 def _decode(call: Call, answer: httpx.Response, shape: type[T]) -> T:

@@ -1,6 +1,7 @@
 """GitHub, as the rest of the bot sees it: reads, writes, merges, lost webhooks, git's header."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bot.github.auth import Credentials
@@ -48,6 +49,13 @@ class GitHub:
         self.merges = Merges(self._calls)
         self.files = Files(self._calls)
         self.hook = Hook(self._calls)
+
+    def remembering(self) -> AbstractContextManager[None]:
+        """Remember lists that are read in here, if the end of it is reached: keep them in here.
+
+        What is read so again and has not changed costs nothing of what may be asked in an hour.
+        """
+        return self._calls.memory.remembering()
 
     def git_header(self, repository: str) -> str:
         """The value of `http.<url>.extraHeader` with which git may fetch and push. A secret."""

@@ -67,7 +67,6 @@ class RepositoryAnswer(Struct, frozen=True):
     allow_merge_commit: bool = True
     allow_squash_merge: bool = True
     allow_rebase_merge: bool = True
-    permissions: Rights | None = None
 
 
 class Blocker(Struct, frozen=True):
@@ -89,6 +88,7 @@ class PlaceAnswer(Struct, frozen=True):
     id: int
     full_name: str
     archived: bool = False
+    permissions: Rights | None = None
 
 
 class Permission(Struct, frozen=True):
@@ -158,19 +158,13 @@ class Reads:
         """
         if self._calls.tokens.is_app:
             return lacking(self._calls.installation(repo).permissions)
-        rights = self._calls.get(repo, "", RepositoryAnswer).permissions
+        rights = self._found(repo).permissions
         return ("its account may not write",) if rights and not rights.push else ()
 
     def place(self, repo: str) -> Place:
-        """Where a repository is today. Its number counts; where that is gone, its name does."""
-        known = self._calls.places.of(repo)
-        if known is not None:
-            try:
-                return _place(self._calls.get_place(repo, known.id, PlaceAnswer))
-            except Refused as refusal:
-                if refusal.status != 404:
-                    raise
-        return _place(self._calls.get(repo, "", PlaceAnswer))
+        """Where a repository is today."""
+        said = self._found(repo)
+        return Place(id=said.id, now=said.full_name, archived=said.archived)
 
     def repository(self, repo: str) -> Repository:
         """A repository's settings."""
@@ -320,6 +314,17 @@ class Reads:
         """What a check run printed, or the text it gave itself, and its notes at lines of files."""
         return report_of(self._calls, repo, run_id)
 
+    def _found(self, repo: str) -> PlaceAnswer:
+        """A repository. Its number counts; where that is gone, its name does."""
+        known = self._calls.places.of(repo)
+        if known is not None:
+            try:
+                return self._calls.get_place(repo, known.id, PlaceAnswer)
+            except Refused as refusal:
+                if refusal.status != 404:
+                    raise
+        return self._calls.get(repo, "", PlaceAnswer)
+
     def _on_base(self, repo: str, commit: str) -> OnBase:
         data = self._calls.graphql(repo, "base_checks", BaseData, {"commit": commit})
         found = data.repository.object if data else None
@@ -332,10 +337,6 @@ class Reads:
         if data is None:
             raise TryLater("GitHub does not say whose token this is.")
         return data.viewer.login
-
-
-def _place(said: PlaceAnswer) -> Place:
-    return Place(id=said.id, now=said.full_name, archived=said.archived)
 
 
 def _more(page: PullRequest) -> bool:

@@ -1,6 +1,7 @@
 """The observers of GitHub over a real store, and a GitHub that answers as the test says."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -48,6 +49,12 @@ class GitHub:
         self.glanced: list[tuple[int, ...]] = []
         self.listed: list[tuple[str, ...]] = []
         self.left: Budget | None = None
+        self.remembered = 0
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        yield
+        self.remembered += 1
 
     def me(self) -> str:
         return "mergewright-bot"

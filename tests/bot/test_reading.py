@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from bot.github.readings import Edit
 from bot.people import People
 from bot.policies import Policies
 from bot.replay import Effect, Recording, effects
-from bot.store import NewSession, NewWish
+from bot.store import NewSession, NewWish, StoreFull
 from config.settings import Project
 from lifecycle.decide import decide
 from lifecycle.facts import Issue
@@ -245,3 +246,18 @@ def test_reconciliation_lists_all_that_asks_for_an_agent(
     assert bench.issues.labelled() == []
     agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
     assert bench.github.listed == [(REPOSITORY, "mergewright", *agents, "@robot")]
+
+
+def test_what_was_read_is_remembered_once_it_is_written_down(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.labelled()
+    seen(bench, 12)
+    assert bench.github.remembered == 1
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.store, "observe", Mock(side_effect=StoreFull("no room")))
+        seen(bench, 12)
+    assert bench.github.remembered == 1
+    bench.room.clock.passes(60)
+    bench.issues.read_touched()
+    assert bench.github.remembered == 2

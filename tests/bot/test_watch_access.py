@@ -26,6 +26,10 @@ class House:
         project = Project(repository=repo.full_name)
         self.watch = WatchAccess(store, self.client, [project], lambda: NOW)
 
+    def used(self) -> int:
+        """How much of what may be asked in an hour was."""
+        return self.github.traffic.spend("wright", "core", 0)["used"]
+
     def looks(self) -> list[str]:
         self.watch.look()
         return [one.text for one in self.store.incidents()]
@@ -54,8 +58,17 @@ def test_an_outage_says_nothing_about_rights(house: House) -> None:
     assert house.looks() == []
     house.repo.permission("wright", "read")
     before = house.looks()
-    house.github.fail_next("GET", "/repos/acme/widgets", 502)
+    house.github.fail_next("GET", "/repositories/", 502)
+    house.repo.permission("wright", "write")
     assert house.looks() == before
+
+
+def test_looking_again_where_nothing_has_changed_costs_nothing(house: House) -> None:
+    house.repo.permission("wright", "write")
+    looks, before = [house.looks() for _ in range(2)], house.used()
+    assert (looks, house.looks(), house.used()) == ([[], []], [], before)
+    house.repo.permission("wright", "read")
+    assert len(house.looks()) == 1
 
 
 def test_a_refusal_is_told(house: House) -> None:

@@ -1,6 +1,7 @@
 """Where GitHub cannot reach the bot, comments are looked for, and heard once each."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.inbox import Inbox
-from bot.store import Store
+from bot.store import Accepted, Store, StoreFull
 from bot.watch_comments import WatchComments
 from config.settings import Project
 
@@ -40,6 +41,10 @@ class House:
         """How many comments are new."""
         self.watch.look()
         return self.inbox.process()
+
+    def used(self) -> int:
+        """How much of what may be asked in an hour was."""
+        return self.github.traffic.spend("wright", "core", 0)["used"]
 
     def wishes(self) -> list[tuple[str, int, str]]:
         """What was asked for: the word, where, by whom."""
@@ -90,3 +95,37 @@ def test_what_cannot_be_listed_now_is_heard_later(house: House) -> None:
     house.later = timedelta(minutes=5)
     house.github.fail_next("GET", "/issues/comments", 502)
     assert (house.hears(), house.hears()) == (0, 1)
+
+
+def test_looking_where_nobody_writes_costs_nothing(house: House) -> None:
+    house.issue.comment("Hm.", by="alice")
+    for minutes in range(5):
+        house.later = timedelta(minutes=minutes)
+        house.hears()
+    before = house.used()
+    for minutes in range(5, 60):
+        house.later = timedelta(minutes=minutes)
+        assert house.hears() == 0
+    assert house.used() == before
+    comment = house.issue.comment("/mergewright stop", by="alice")
+    comment.created_at = comment.updated_at = house.clock()
+    assert (house.hears(), house.used()) == (1, before + 1)
+
+
+def test_what_could_not_be_kept_is_listed_whole_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.hears()
+    house.issue.comment("/mergewright stop", by="alice")
+    with monkeypatch.context() as broken:
+        broken.setattr(house.store, "deliver", _full)
+        with pytest.raises(StoreFull):
+            house.hears()
+    assert house.hears() == 1
+    assert house.github.requests[-1].status == 200
+
+
+def _full(_: object) -> Future[list[Accepted]]:
+    kept: Future[list[Accepted]] = Future()
+    kept.set_exception(StoreFull("no room"))
+    return kept

@@ -60,6 +60,8 @@ def github() -> Iterator[respx.MockRouter]:
         router.post(GRAPHQL).respond(json={"data": said()})
         router.get(f"{API}repos/acme/widgets").respond(
             json={
+                "id": 7,
+                "full_name": "acme/widgets",
                 "default_branch": "main",
                 "private": False,
                 "archived": False,

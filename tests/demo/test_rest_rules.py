@@ -159,6 +159,14 @@ def test_what_did_not_change_is_answered_with_304_and_is_free(
     changed = ask()("GET", f"{here}/issues/1", headers=known)
     assert changed.status_code == 200
     assert changed.headers["ETag"] != first.headers["ETag"]
+    theirs = ask("robs")("GET", f"{here}/issues/1").headers["ETag"]
+    assert theirs != changed.headers["ETag"], "a token of one's own sees with its own eyes"
+    repo.open_issue("Broken too", by="rob")
+    page = f"{here}/issues?per_page=1"
+    known = {"If-None-Match": ask()("GET", page).headers["ETag"]}
+    assert "next" in ask()("GET", page).links
+    again = ask()("GET", page, headers=known)
+    assert (again.status_code, again.links) == (304, {}), "a 304 may say nothing of other pages"
 
 
 def test_every_answer_tells_what_is_left(ask: Ask, here: str) -> None:

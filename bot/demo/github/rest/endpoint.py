@@ -136,8 +136,17 @@ def _version(request: Request) -> str:
 
 
 def _revalidate(request: Request, answer: Answer) -> None:
-    """Give the answer its ETag, and turn it into a 304 for one who has it already."""
-    etag = f'W/"{hashlib.sha256(answer.raw).hexdigest()}"'
-    answer.headers |= {"ETag": etag, "Cache-Control": "private, max-age=60, s-maxage=60"}
-    if etag in request.headers.get("if-none-match", ""):
+    """Give the answer its ETag, and turn it into a 304 for one who has it already.
+
+    Another token is told another ETag, an App's next one too; a 304 says nothing of other pages.
+    """
+    seen = answer.raw + request.headers.get("authorization", "").encode()
+    etag = f'W/"{hashlib.sha256(seen).hexdigest()}"'
+    answer.headers |= {
+        "ETag": etag,
+        "Cache-Control": "private, max-age=60, s-maxage=60",
+        "Vary": "Accept, Authorization, Cookie, Accept-Encoding, Accept, X-Requested-With",
+    }
+    if etag in request.headers.get("if-none-match", "").split(", "):
         answer.status, answer.body = 304, None
+        answer.headers.pop("Link", None)

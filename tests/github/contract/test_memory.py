@@ -1,0 +1,98 @@
+"""What is read again and has not changed, against the stand-in: the same, and at no cost."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bot.demo.github.issues import Issue
+from bot.demo.github.repository import Repository
+from bot.demo.github.server import GitHubServer
+from bot.github.client import GitHub
+
+#: Reads a list, and answers it with the status of each of its pages and what it cost.
+Reads = Callable[[], tuple[Any, list[int], int]]
+
+
+@pytest.fixture
+def waiting(repo: Repository) -> Issue:
+    """An issue that waits for more others than fit on a page."""
+    issue = repo.open_issue("Last", by="ann")
+    for number in range(102):
+        issue.waits_for(repo.open_issue(f"First {number}", by="ann"), by="ann")
+    return issue
+
+
+@pytest.fixture
+def reads(github: GitHub, server: GitHubServer, waiting: Issue) -> Reads:
+    def answer() -> tuple[Any, list[int], int]:
+        seen, used = len(server.requests), _used(server)
+        found = github.read.blocked_by(waiting.repo.full_name, waiting.number)
+        return found, [one.status for one in server.requests[seen:]], _used(server) - used
+
+    return answer
+
+
+def _used(server: GitHubServer) -> int:
+    return server.traffic.spend("wright", "core", 0)["used"]
+
+
+def test_what_has_not_changed_is_as_it_was_and_free(
+    github: GitHub, reads: Reads, waiting: Issue
+) -> None:
+    with github.remembering():
+        found, statuses, cost = reads()
+    assert (len(found), statuses, cost) == (102, [200, 200], 2)
+    for _ in range(2):
+        with github.remembering():
+            assert reads() == (found, [304, 304], 0)
+    waiting.blocked_by[-1].close(by="ann")
+    with github.remembering():
+        assert reads() == (found[:-1], [304, 200], 1)
+
+
+def test_what_was_not_written_down_is_read_whole_again(github: GitHub, reads: Reads) -> None:
+    def fails_to_write() -> None:
+        with github.remembering():
+            reads()
+            raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        fails_to_write()
+    with github.remembering():
+        assert reads()[1] == [200, 200]
+    assert reads()[1] == [200, 200], "who does not remember reads all of it"
+
+
+def test_an_old_memory_makes_room(
+    github: GitHub, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.github.memory._MOST", 1)
+    for _ in range(2):
+        with github.remembering():
+            assert len(reads()[0]) == 102
+    with github.remembering():
+        assert reads()[1] == [200, 304]
+
+
+def test_another_token_of_an_app_reads_anew(
+    app: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    issue = repo.open_issue("Broken", by="ann")
+    statuses = []
+    for _ in range(3):
+        with app.remembering():
+            assert app.read.blocked_by(repo.full_name, issue.number) == ()
+        statuses.append(server.requests[-1].status)
+        if len(statuses) == 2:
+            app._calls.tokens.forget(repo.full_name)
+    assert statuses == [200, 304, 200]
+
+
+def test_permission_is_never_remembered(
+    github: GitHub, server: GitHubServer, repo: Repository
+) -> None:
+    for _ in range(2):
+        with github.remembering():
+            assert github.read.may_write(repo.full_name, "ann")
+        assert server.requests[-1].status == 200
