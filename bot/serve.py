@@ -35,7 +35,8 @@ def serve(settings: Settings, secrets: Secrets) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: app.end())
     app.start()
-    log.info("listening on %s", settings.public_url)
+    host, port = settings.server.host, app.server.port
+    log.info("listening on %s, port %s, for %s", host, port, settings.public_url)
     app.wait()
     if not app.stop():
         log.warning("ended in the middle of something: it is found undone at the next start")
