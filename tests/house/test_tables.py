@@ -31,8 +31,9 @@ TABLES = {
     "AGENTS": Table(
         AGENTS,
         ROOT / "runtimes/agents",
-        {"base", "claude_files", "claude_reader", "codex_files", "codex_reader", "gemini_reader"}
-        | {"hooks", "opencode_files", "opencode_reader", "opencode_say", "questions", "tally"},
+        {"aider_reader", "base", "claude_files", "claude_reader", "codex_files", "codex_reader"}
+        | {"gemini_reader", "hooks", "opencode_files", "opencode_reader", "opencode_say"}
+        | {"questions", "tally"},
     ),
     "RUNTIMES": Table(RUNTIMES, ROOT / "runtimes", {"base", "machine", "supervise", "supervised"}),
     "EVENTS": Table(EVENTS, ROOT / "bot/events", {"base"}),

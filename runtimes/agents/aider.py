@@ -1,0 +1,140 @@
+"""Aider, in its own terminal: how it is started.
+
+How what it leaves behind is read stands in `aider_reader`. It takes a first message from a file,
+works at it and exits; then it is started once more, to be talked to, with all that was said. Its
+folders hang below a home of the session's own, what it writes of itself too.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runtimes.agents.aider_reader import AiderReader, folder, history
+from runtimes.agents.base import (
+    AgentType,
+    Command,
+    RunFiles,
+    environment,
+    installed_version,
+    missing,
+    read_text,
+    write_private,
+)
+from runtimes.agents.hooks import harmless
+
+_INSTALL = "uv tool install aider-chat"
+#: What it may do unasked. It runs no command without a person's yes, whatever it is told; that
+#: nothing is allowed is to talk about the work alone.
+_UNASKED = ("--yes-always", "--no-suggest-shell-commands")
+_MODES = {"auto": _UNASKED, "confirm": (), "reject": (*_UNASKED, "--chat-mode", "ask")}
+#: Nothing of it changes or asks by itself, and what it counts stays here.
+_QUIET = (
+    "--no-check-update",
+    "--no-show-release-notes",
+    "--no-show-model-warnings",
+    "--no-gitignore",
+    "--no-detect-urls",
+    "--analytics-disable",
+)
+#: It knows the prices it came with, and opens no page where nobody looks.
+_ENV = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "BROWSER": "true"}
+#: It fetches a list of models where it finds none that is of today, for each thing it counts anew.
+_MODELS = Path("caches") / "model_prices_and_context_window.json"
+#: The one thing it keeps in the workspace, wherever it is told to write.
+_CACHE = ".aider.tags.cache.v4"
+_TWICE = '"$@" {first} && exec "$@" --restore-chat-history'
+
+
+class Aider:
+    """The `aider` program."""
+
+    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
+    wants_screen = True  #: Only it tells a question from the end of a turn.
+
+    def __init__(self, kind: AgentType) -> None:
+        self._kind = kind
+        self._program = kind.command or ("aider",)
+
+    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+        """Write its message and what it is told, and start it twice; see `Program.prepare`.
+
+        A conversation is what was written down of it: one that is not in the session's home any
+        more is begun anew. It gets the name of the run that began it.
+        """
+        env = {**environment(self._kind, files), **_ENV}
+        write_private(files.prompt, prompt)
+        write_private(folder(files) / _MODELS, json.dumps({"sample_spec": {}}))
+        _hide(files.workspace / _CACHE)
+        if not files.conversation.exists():
+            known = bool(resume) and history(files, resume).exists()
+            write_private(files.conversation, resume if known else files.dir.name)
+        native = read_text(files.conversation)
+        first = ["--message-file", str(files.prompt)]
+        if native != files.dir.name:
+            first.append("--restore-chat-history")
+        argv = (
+            *self._program,
+            *_QUIET,
+            *("--analytics-log", str(files.spool)),
+            *("--notifications", "--notifications-command", _asking(files)),
+            *("--chat-history-file", str(history(files, native))),
+            *("--input-history-file", str(folder(files) / "input.history")),
+            *(("--model", self._kind.model) if self._kind.model else ()),
+            *(("--read", str(_told(files, system))) if system else ()),
+            *self._kind.args,
+            *_MODES.get(self._kind.permission_mode, ()),
+        )
+        script = _TWICE.format(first=shlex.join(first))
+        return Command(argv=("/bin/sh", "-c", script, "aider", *argv), env=env, native_id=native)
+
+    def reader(self, files: RunFiles) -> AiderReader:
+        """A reader of what it counts, of its conversation and its screen."""
+        return AiderReader(files)
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """Its conversations, and what it counted in this run."""
+        return (*sorted(folder(files).glob("*.chat.md")), files.spool)
+
+    def version(self) -> str:
+        """What `aider --version` says."""
+        return installed_version(self._program, _INSTALL)
+
+    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
+        """What stands in the way: it is not installed, or no model is chosen.
+
+        Which key it needs depends on the model's provider, of which there are too many to know.
+        """
+        problems = []
+        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
+            problems.append(absent)
+        if not self._kind.model and "--model" not in self._kind.args:
+            problems.append(
+                "it has no model: set `model` of the agent type, e.g. anthropic/claude-sonnet-4-5"
+            )
+        if not self._kind.pass_env and not self._kind.env:
+            problems.append(
+                "it has no credentials: set the key of its model's provider for the server, e.g."
+                " ANTHROPIC_API_KEY, and name it in pass-env of the agent type"
+            )
+        return problems
+
+
+def _asking(files: RunFiles) -> str:
+    """A command that notes among what it counts that it wants to hear something."""
+    line = '{"event":"asks","time":%s}\\n'
+    return harmless(f"printf '{line}' \"$(date +%s)\" >> {shlex.quote(str(files.spool))}")
+
+
+def _told(files: RunFiles, system: str) -> Path:
+    """A file with what it is told before anything else."""
+    told = files.dir / "aider-system.md"
+    write_private(told, system)
+    return told
+
+
+def _hide(cache: Path) -> None:
+    """Have a folder in the workspace that git does not see, nor whoever asks git what is new."""
+    if cache.is_symlink() or cache.is_file():
+        cache.unlink()
+    write_private(cache / ".gitignore", "*\n")

@@ -1,0 +1,192 @@
+"""Reads one run of Aider: its calls from what it counts, errors and words from its conversation.
+
+Both are files it appends to. Into the first goes a line too whenever it wants to hear something
+after a call; whether that is the next message or an answer to a question only its screen shows.
+"""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent, Usage
+from lifecycle.status import Activity
+from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.questions import with_choices
+from runtimes.base import Seen
+
+_Count = Annotated[int, Meta(ge=0)]
+#: The empty box for the next message, in any of its modes: `>`, `ask>`, `diff multi>`.
+_BOX = re.compile(r"([a-z-]+( multi)?)?>")
+#: The same box with words in it, which somebody types or has just sent.
+_FILLED = re.compile(rf"{_BOX.pattern} \S")
+#: A question, with what it is about in the lines above it.
+_QUESTION = re.compile(r"(?:(.+)\n)?(.+\?) (\(Y\)es/.+) \[\w+\]:", re.DOTALL)
+_CHOICE = re.compile(r"\((\w)\)([^/]*)")
+_WAITS = "Waiting for "  #: It shows this until the first word of an answer comes.
+_ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
+_UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
+#: In its words: a file's name with what is to stand in it.
+_EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
+
+
+class _Properties(Struct, frozen=True):
+    """What one call used, by Aider's own estimate: it does not ask the provider."""
+
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    cost: Annotated[float, Meta(ge=0)] = 0.0
+    exception: str = ""
+
+
+class _Event(Struct, frozen=True):
+    """One thing it counts."""
+
+    event: str
+    time: _Count
+    properties: _Properties = _Properties()
+
+
+class AiderReader:
+    """What is known of a run so far. A look costs what is new."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._native = read_text(files.conversation)
+        self._events = Lines(files.spool)
+        self._history = Lines(history(files, self._native))
+        self._last = ""  #: The last thing it counted that says what it is at.
+        self._since: datetime | None = None  #: When it last began to start, or to call the model.
+        self._touched: datetime | None = None
+        self._usage = Usage()
+        self._fault = ""  #: What the last call broke off with, by itself.
+        self._error = ""  #: What it says of the last call to its provider.
+        self._words: list[str] = []
+        self._summary = ""
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """The activity by what it counts and says, with its screen; see `Reader.read`."""
+        for line in self._events.new():
+            if event := understood(line, _Event):
+                self._count(event)
+        for line in self._history.new():
+            self._hear(line)
+        agent = Agent(
+            run=self._files.run,
+            runtime=seen.runtime,
+            program=seen.program,
+            native_id=self._native,
+            summary=self._summary,
+            seen=self._progress(),
+            usage=self._usage,
+        )
+        return ended(seen, agent) or self._judged(agent, seen, (screen or "").rstrip())
+
+    def received(self, key: str) -> bool:
+        """Whether the key is in the conversation."""
+        return holds(history(self._files, self._native), key)
+
+    def _judged(self, agent: Agent, seen: Seen, screen: str) -> Agent:
+        shown = screen.rpartition("\n")[2].strip()
+        if self._last == "message_send_starting":
+            words = bool(shown) and _WAITS not in shown
+            return replace(
+                agent,
+                activity=Activity.ACTIVE,
+                since=self._since,
+                seen=seen.output_at if words else agent.seen,
+                evidence="it calls its model",
+            )
+        if not self._last or not screen:
+            return agent
+        if _BOX.fullmatch(shown):
+            return self._resting(agent)
+        if asked := _QUESTION.fullmatch(screen.rpartition("\n\n")[2]):
+            about, question, choices = asked.groups()
+            listed = ("".join(choice) for choice in _CHOICE.findall(choices))
+            return replace(
+                agent,
+                activity=Activity.WAITING_INPUT,
+                since=agent.seen,
+                evidence="its screen asks",
+                question=with_choices(" ".join((question, about or "")).strip(), listed)[:TEXT],
+            )
+        return replace(
+            agent,
+            activity=Activity.ACTIVE,
+            since=self._since,
+            evidence="its screen has no empty box",
+            calling=self._last in ("message_send", "asks") and not _FILLED.match(shown),
+        )
+
+    def _resting(self, agent: Agent) -> Agent:
+        agent = replace(agent, since=agent.seen, evidence="its screen has an empty box")
+        if error := self._fault or self._error:
+            return replace(
+                agent,
+                activity=Activity.BLOCKED,
+                error=error[:TEXT],
+                unauthorised=bool(_UNAUTHORISED.search(error)),
+            )
+        return replace(agent, activity=Activity.READY)
+
+    def _progress(self) -> datetime | None:
+        """When it last counted or said something."""
+        if self._history.written is None or self._touched is None:
+            return self._touched
+        return max(self._touched, datetime.fromtimestamp(self._history.written, UTC))
+
+    def _count(self, event: _Event) -> None:
+        given = event.properties
+        self._touched = datetime.fromtimestamp(event.time, UTC)
+        match event.event:
+            case "launched" | "message_send_starting":
+                self._since = self._touched
+                self._fault = ""
+            case "message_send_exception":
+                self._fault = given.exception
+            case "message_send":
+                cost = (self._usage.cost_usd or 0.0) + given.cost
+                self._usage = Usage(
+                    input=self._usage.input + given.prompt_tokens,
+                    output=self._usage.output + given.completion_tokens,
+                    cost_usd=cost or None,
+                )
+            case "asks" | "exit":
+                pass
+            case _:
+                return
+        self._last = event.event
+
+    def _hear(self, line: str) -> None:
+        said = line.rstrip()
+        if said.startswith("#### "):
+            self._error = ""
+        elif said.startswith("> "):
+            self._note(said.removeprefix("> "))
+        else:
+            self._words.append(said)
+            return
+        self._words.clear()
+
+    def _note(self, said: str) -> None:
+        """What it says itself: its model's own words stand above what they have cost."""
+        if said.startswith("Tokens: "):
+            self._error = ""
+            words = _EDIT.sub("", "\n".join(self._words).strip()).strip()
+            self._summary = words[:TEXT] or self._summary
+        elif _ERROR.match(said):
+            self._error = said
+
+
+def folder(files: RunFiles) -> Path:
+    """The program's own folder."""
+    return files.home / ".aider"
+
+
+def history(files: RunFiles, native: str) -> Path:
+    """What was said in a conversation, written down as it went on."""
+    return folder(files) / f"{native}.chat.md"

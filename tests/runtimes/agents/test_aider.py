@@ -1,0 +1,306 @@
+"""Aider: how it is started, and how what it counts, its words and its screen are read."""
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lifecycle.status import Activity
+from runtimes.agents.aider import Aider
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.base import Seen
+from tests.runtimes.agents.conftest import ALIVE
+
+KIND = AgentType(program="aider", model="openai/gpt", args=("--edit-format", "diff"))
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+BOX = "Tokens: 1k sent.\n────\nnotes.md\ndiff> "
+
+
+@pytest.fixture
+def command(files: RunFiles) -> Command:
+    return Aider(KIND).prepare(files, "[mw-1] Do it.", "")
+
+
+@pytest.fixture
+def reader(files: RunFiles, command: Command) -> Reader:
+    return Aider(KIND).reader(files)
+
+
+def option(command: Command, name: str) -> str:
+    return command.argv[command.argv.index(name) + 1]
+
+
+def counts(files: RunFiles, *events: str, after: float = 0, **properties: object) -> None:
+    for event in events:
+        at = int((NOW + timedelta(seconds=after)).timestamp())
+        line = json.dumps({"event": event, "properties": properties, "time": at})
+        with files.spool.open("a") as file:
+            file.write(f"{line}\n")
+
+
+def asks(command: Command) -> None:
+    """It calls the command by which it says that it wants to hear something."""
+    subprocess.run(option(command, "--notifications-command"), shell=True, check=True)
+
+
+def says(command: Command, *lines: str) -> None:
+    with Path(option(command, "--chat-history-file")).open("a") as file:
+        file.write("".join(f"{line}  \n" for line in lines))
+
+
+def seen_at(screen: str | None, reader: Reader, alive: Seen) -> tuple[Activity, bool]:
+    agent = reader.read(alive, screen, NOW)
+    return agent.activity, agent.calling
+
+
+def fake(place: Path) -> Path:
+    """A program that notes how it was started, and fails where it is told to."""
+    program = place / "fake"
+    said = place / "said"
+    program.write_text(
+        f'#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >> {said}\necho . >> {said}\n'
+        f"test ! -e {place}/fails\n"
+    )
+    program.chmod(0o755)
+    return program
+
+
+def started(files: RunFiles, tmp_path: Path, resume: str = "") -> tuple[int, list[list[str]]]:
+    """How it ends, and with which arguments it was started each time."""
+    kind = AgentType(program="aider", command=(str(fake(tmp_path)),))
+    command = Aider(kind).prepare(files, "Do it.", resume)
+    (tmp_path / "said").unlink(missing_ok=True)
+    code = subprocess.run(command.argv, env=command.env, check=False).returncode
+    starts = (tmp_path / "said").read_text().split(".\n")[:-1]
+    return code, [start.splitlines() for start in starts]
+
+
+def test_it_works_at_the_first_message_and_then_is_there_to_be_talked_to(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    code, (first, second) = started(files, tmp_path)
+    assert code == 0
+    assert first == [*second[:-1], "--message-file", str(files.prompt)]
+    assert second[-1] == "--restore-chat-history"
+    assert files.prompt.read_text() == "Do it."
+    (tmp_path / "fails").touch()
+    assert (started(files, tmp_path)[0], len(started(files, tmp_path)[1])) == (1, 1)
+
+
+def test_a_conversation_that_is_at_home_is_restored_and_one_that_is_not_is_begun(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    _, (first, _) = started(files, tmp_path, resume="widgets-12_r1")
+    assert "--restore-chat-history" not in first
+    assert files.conversation.read_text() == "widgets-12_r2"
+    (files.home / ".aider" / "widgets-12_r1.chat.md").touch()
+    files.conversation.unlink()
+    _, (first, _) = started(files, tmp_path, resume="widgets-12_r1")
+    assert first[-1] == "--restore-chat-history"
+    again = Aider(KIND).prepare(files, "Go on.", "")
+    assert again.native_id == "widgets-12_r1"
+    assert option(again, "--chat-history-file").endswith("/.aider/widgets-12_r1.chat.md")
+
+
+@pytest.mark.parametrize(
+    ("mode", "unasked", "talks"),
+    [("auto", True, False), ("confirm", False, False), ("reject", True, True)],
+)
+def test_permission_modes_are_its_own(
+    files: RunFiles, mode: str, unasked: bool, talks: bool
+) -> None:
+    argv = Aider(AgentType(program="aider", permission_mode=mode)).prepare(files, "x", "").argv
+    assert ("--yes-always" in argv) is unasked
+    assert ("ask" in argv) is talks
+
+
+def test_what_it_writes_of_itself_is_no_part_of_the_work(files: RunFiles, command: Command) -> None:
+    for name in ("--chat-history-file", "--input-history-file", "--analytics-log"):
+        assert not Path(option(command, name)).is_relative_to(files.workspace)
+    cache = files.workspace / ".aider.tags.cache.v4"
+    (cache / "cache.db").touch()
+    for git in ("init --quiet", "add ."):
+        subprocess.run(["git", *git.split()], cwd=files.workspace, check=True)
+    told = subprocess.run(["git", "status", "--porcelain"], cwd=files.workspace, text=True,
+                          check=True, capture_output=True)  # fmt: skip
+    assert told.stdout == ""
+
+
+def test_a_link_in_the_place_of_its_cache_is_not_followed(files: RunFiles, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (files.workspace / ".aider.tags.cache.v4").symlink_to(tmp_path / "elsewhere")
+    Aider(KIND).prepare(files, "x", "")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_it_counts_here_asks_nothing_by_itself_and_fetches_nothing(
+    files: RunFiles, command: Command
+) -> None:
+    assert option(command, "--analytics-log") == str(files.spool)
+    assert {"--analytics-disable", "--no-check-update", "--no-gitignore"} < set(command.argv)
+    assert command.env["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+    models = files.home / ".aider" / "caches" / "model_prices_and_context_window.json"
+    assert json.loads(models.read_text())
+    assert command.argv[-4:-2] == KIND.args
+    assert option(command, "--model") == "openai/gpt"
+
+
+def test_what_it_is_told_before_anything_else_is_a_file_it_reads(files: RunFiles) -> None:
+    told = Aider(KIND).prepare(files, "x", "", "Be kind.")
+    assert Path(option(told, "--read")).read_text() == "Be kind."
+    assert "--read" not in Aider(KIND).prepare(files, "x", "").argv
+
+
+def test_a_message_has_arrived_when_it_stands_in_the_conversation(
+    files: RunFiles, command: Command, reader: Reader
+) -> None:
+    assert not reader.received("mw-7")
+    says(command, "", "#### [mw-7] Fix it.")
+    assert reader.received("mw-7")
+    assert set(Aider(KIND).records(files)) == {
+        Path(option(command, "--chat-history-file")),
+        files.spool,
+    }
+
+
+def test_a_call_of_its_model_is_work_whatever_the_screen_shows(
+    files: RunFiles, reader: Reader, alive: Seen
+) -> None:
+    assert reader.read(alive, BOX, NOW).activity is Activity.NONE
+    counts(files, "launched", "message_send_starting")
+    for screen in (None, BOX, "Create new file? (Y)es/(N)o [Yes]:"):
+        assert seen_at(screen, reader, alive) == (Activity.ACTIVE, False)
+
+
+def test_words_that_come_are_progress_and_waiting_for_them_is_none(
+    files: RunFiles, reader: Reader
+) -> None:
+    counts(files, "message_send_starting")
+    later = NOW + timedelta(minutes=9)
+    prints = Seen(runtime=ALIVE.runtime, program=ALIVE.program, output_at=later)
+    assert reader.read(prints, "░█  Waiting for openai/gpt", NOW).seen == NOW
+    assert reader.read(prints, "> go\n\nIn the first file", NOW).seen == later
+
+
+def test_after_a_call_the_screen_decides_and_without_one_nothing_is_known(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    counts(files, "launched", "message_send_starting", "message_send")
+    assert seen_at(None, reader, alive) == (Activity.NONE, False)
+    assert seen_at("Commit 1234567 Add it", reader, alive) == (Activity.ACTIVE, True)
+    asks(command)
+    assert seen_at("Running make test\nok 1", reader, alive) == (Activity.ACTIVE, True)
+    assert seen_at(f"{BOX}[mw-1] go", reader, alive) == (Activity.ACTIVE, False)
+    for box in (">", "ask>", "diff multi> ", BOX):
+        assert seen_at(box, reader, alive) == (Activity.READY, False)
+    assert seen_at("a list of its own >", reader, alive)[0] is Activity.ACTIVE
+
+
+def test_starting_again_is_no_call_that_may_be_silent_for_long(
+    files: RunFiles, reader: Reader, alive: Seen
+) -> None:
+    counts(files, "message_send", "asks", "exit")
+    assert seen_at("Commit 1234567 Add it", reader, alive) == (Activity.ACTIVE, False)
+    counts(files, "launched", "repo", after=9)
+    assert seen_at("Aider v0.86.2", reader, alive) == (Activity.ACTIVE, False)
+    assert reader.read(alive, "Aider v0.86.2", NOW).since == NOW + timedelta(seconds=9)
+
+
+@pytest.mark.parametrize(
+    ("shown", "question"),
+    [
+        ("make test\nRun shell command? (Y)es/(N)o/(D)on't ask again [Yes]:",
+         "Run shell command? make test (Yes / No / Don't ask again)"),
+        ("Attempt to fix lint errors? (Y)es/(N)o [Yes]: ",
+         "Attempt to fix lint errors? (Yes / No)"),
+        ("a.py\nAdd file to the chat? (Y)es/(N)o/(A)ll/(S)kip all [Yes]:",
+         "Add file to the chat? a.py (Yes / No / All / Skip all)"),
+    ],
+)  # fmt: skip
+def test_a_question_is_shown_with_what_it_is_about_and_its_choices(
+    files: RunFiles, reader: Reader, alive: Seen, shown: str, question: str
+) -> None:
+    counts(files, "message_send", "asks")
+    agent = reader.read(alive, f"Tokens: 1k sent.\n\n{shown}", NOW)
+    assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, question)
+    answered = reader.read(alive, f"Tokens: 1k sent.\n\n{shown.rstrip()} y", NOW)
+    assert answered.activity is Activity.ACTIVE
+
+
+def test_an_error_blocks_it_until_an_answer_comes_or_it_is_told_something(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    counts(files, "launched", "message_send_starting", "asks")
+    says(command, "#### go", "> litellm.AuthenticationError: no", "> Check your API key.")
+    agent = reader.read(alive, BOX, NOW)
+    assert (agent.activity, agent.error) == (Activity.BLOCKED, "litellm.AuthenticationError: no")
+    assert agent.unauthorised
+    says(command, "> litellm.RateLimitError: slow", "> Retrying in 0.2 seconds...")
+    agent = reader.read(alive, BOX, NOW)
+    assert (agent.error, agent.unauthorised) == ("litellm.RateLimitError: slow", False)
+    says(command, "", "Here.", "", "> Tokens: 1k sent, 2 received.")
+    assert reader.read(alive, BOX, NOW).activity is Activity.READY
+    says(command, "#### go", "> Model openai/gpt has hit a token limit!")
+    assert reader.read(alive, BOX, NOW).activity is Activity.BLOCKED
+    says(command, "", "#### go on")
+    assert reader.read(alive, BOX, NOW).activity is Activity.READY
+
+
+def test_a_call_that_it_broke_off_itself_blocks_it_until_the_next_one(
+    files: RunFiles, reader: Reader, alive: Seen
+) -> None:
+    counts(files, "message_send_starting")
+    counts(files, "message_send_exception", exception="list index out of range")
+    counts(files, "asks")
+    agent = reader.read(alive, BOX, NOW)
+    assert (agent.activity, agent.error) == (Activity.BLOCKED, "list index out of range")
+    counts(files, "message_send_starting", "asks")
+    assert reader.read(alive, BOX, NOW).activity is Activity.READY
+
+
+def test_every_call_of_a_run_is_counted_with_its_price_where_it_has_one(
+    files: RunFiles, reader: Reader, alive: Seen
+) -> None:
+    counts(files, "message_send", prompt_tokens=100, completion_tokens=7, cost=0, total_cost=0)
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.input, usage.output, usage.cost_usd) == (100, 7, None)
+    counts(files, "message_send", prompt_tokens=50, completion_tokens=1, cost=0.5, total_cost=0.5)
+    counts(files, "launched")
+    counts(files, "message_send", prompt_tokens=1, completion_tokens=1, cost=0.25)
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.input, usage.output, usage.cost_usd) == (151, 9, 0.75)
+
+
+def test_its_last_words_are_kept_without_the_files_it_wrote(
+    command: Command, reader: Reader, alive: Seen
+) -> None:
+    edit = ("a.py", "```python", "<<<<<<< SEARCH", "=======", "x = 1", ">>>>>>> REPLACE", "```")
+    says(command, "#### go", "", "I add x.", "", *edit, "", "> Tokens: 1k sent.", "> Commit 1 Add")
+    says(command, "more of the commit's message", "> You can use /undo")
+    assert reader.read(alive, None, NOW).summary == "I add x."
+    says(command, "#### go", *edit, "> Tokens: 1k sent.")
+    assert reader.read(alive, None, NOW).summary == "I add x."
+
+
+def test_its_end_outweighs_what_its_files_and_its_screen_say(
+    files: RunFiles, command: Command, reader: Reader, dead: Seen
+) -> None:
+    counts(files, "message_send_starting")
+    agent = reader.read(dead, BOX, NOW)
+    assert (agent.activity, agent.exit) == (Activity.EXITED, dead.exit)
+    assert agent.native_id == command.native_id
+
+
+def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+    absent, model, credentials = Aider(AgentType(program="aider")).check({"PATH": str(tmp_path)})
+    assert "uv tool install" in absent
+    assert "`model`" in model
+    assert "pass-env" in credentials
+    program = tmp_path / "aider"
+    program.write_text("#!/bin/sh\necho aider 0.86.2\n")
+    program.chmod(0o755)
+    kind = AgentType(program="aider", command=(str(program),), model="x", pass_env=("KEY",))
+    assert Aider(kind).check({}) == []
+    assert Aider(kind).version() == "0.86.2"
