@@ -7,13 +7,15 @@ folders hang below a home of the session's own, what it writes of itself too.
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents.aider_reader import AiderReader, folder, history
 from runtimes.agents.base import (
+    THEIRS,
     AgentType,
     Command,
+    Endpoint,
     RunFiles,
     environment,
     installed_version,
@@ -37,6 +39,8 @@ _QUIET = (
     "--no-detect-urls",
     "--analytics-disable",
 )
+#: The providers whose API may be elsewhere, with the version in its path.
+_VERSIONS = {"anthropic": "", "openai": "/v1"}
 #: It knows the prices it came with, and opens no page where nobody looks.
 _ENV = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "BROWSER": "true"}
 #: It fetches a list of models where it finds none that is of today, for each thing it counts anew.
@@ -51,18 +55,26 @@ class Aider:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells a question from the end of a turn.
+    logins: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("aider",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, system: str = "") -> Command:
+    def prepare(
+        self,
+        files: RunFiles,
+        prompt: str,
+        resume: str,
+        system: str = "",
+        endpoint: Endpoint = THEIRS,
+    ) -> Command:
         """Write its message and what it is told, and start it twice; see `Program.prepare`.
 
         A conversation is what was written down of it: one that is not in the session's home any
         more is begun anew. It gets the name of the run that began it.
         """
-        env = {**environment(self._kind, files), **_ENV}
+        env = {**environment(self._kind, files), **_ENV, **self._credentials(endpoint)}
         write_private(files.prompt, prompt)
         write_private(folder(files) / _MODELS, json.dumps({"sample_spec": {}}))
         _hide(files.workspace / _CACHE)
@@ -100,8 +112,8 @@ class Aider:
         """What `aider --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str]) -> Sequence[str]:
-        """What stands in the way: it is not installed, or no model is chosen.
+    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+        """What stands in the way: it is not installed, no model is chosen, or not where it is.
 
         Which key it needs depends on the model's provider, of which there are too many to know.
         """
@@ -109,15 +121,36 @@ class Aider:
         if absent := missing(self._program, _INSTALL, environ.get("PATH")):
             problems.append(absent)
         if not self._kind.model and "--model" not in self._kind.args:
+            problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')
+        elif endpoint.url and self._provider not in _VERSIONS:
             problems.append(
-                "it has no model: set `model` of the agent type, e.g. anthropic/claude-sonnet-4-5"
+                "its endpoint can be that of a model of OpenAI's or Anthropic's API alone: set"
+                ' `model` of the agent type to "openai/NAME" or "anthropic/NAME"'
             )
-        if not self._kind.pass_env and not self._kind.env:
+        elif endpoint.key and not self._provider:
+            problems.append(
+                "nothing says whose its key is: set `model` of the agent type to its name at a"
+                ' provider, e.g. "anthropic/NAME"'
+            )
+        if endpoint == THEIRS and not self._kind.pass_env and not self._kind.env:
             problems.append(
                 "it has no credentials: set the key of its model's provider for the server, e.g."
-                " ANTHROPIC_API_KEY, and name it in pass-env of the agent type"
+                " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
             )
         return problems
+
+    @property
+    def _provider(self) -> str:
+        """Whose model it is: `openai` of `openai/gpt`, nobody's where only a name is given."""
+        return self._kind.model.rpartition("/")[0].partition("/")[0]
+
+    def _credentials(self, endpoint: Endpoint) -> Mapping[str, str]:
+        """Where its model is and which key it has there, in the provider's own variables."""
+        name = (self._provider or "openai").upper()
+        given = endpoint.variables(url=f"{name}_API_BASE", key=f"{name}_API_KEY")
+        if endpoint.url:
+            given[f"{name}_API_BASE"] += _VERSIONS.get(self._provider, "/v1")
+        return given
 
 
 def _asking(files: RunFiles) -> str:

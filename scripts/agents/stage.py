@@ -16,7 +16,6 @@ from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Reader, RunFiles
 from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
-from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
 

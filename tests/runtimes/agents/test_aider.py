@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle.status import Activity
 from runtimes.agents.aider import Aider
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.agents.base import AgentType, Command, Endpoint, Reader, RunFiles
 from runtimes.base import Seen
 from tests.runtimes.agents.conftest import ALIVE
 
@@ -293,14 +294,28 @@ def test_its_end_outweighs_what_its_files_and_its_screen_say(
     assert agent.native_id == command.native_id
 
 
+def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
+    kind = AgentType(program="aider", command=("true",), model="anthropic/big")
+    command = Aider(kind).prepare(files, "x", "", "", Endpoint(url="http://gateway", key="k"))
+    assert command.env["ANTHROPIC_API_BASE"] == "http://gateway"
+    assert command.env["ANTHROPIC_API_KEY"] == "k"
+    other = Aider(replace(kind, model="acme/big"))
+    assert other.prepare(files, "x", "", "", Endpoint(key="k")).env["ACME_API_KEY"] == "k"
+    assert other.check({}, Endpoint(key="k")) == []
+    (problem,) = other.check({}, Endpoint(url="http://gateway"))
+    assert "its endpoint can be" in problem
+    (problem,) = Aider(replace(kind, model="sonnet")).check({}, Endpoint(key="k"))
+    assert "whose its key is" in problem
+
+
 def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
     absent, model, credentials = Aider(AgentType(program="aider")).check({"PATH": str(tmp_path)})
     assert "uv tool install" in absent
     assert "`model`" in model
-    assert "pass-env" in credentials
+    assert "`key`" in credentials
     program = tmp_path / "aider"
     program.write_text("#!/bin/sh\necho aider 0.86.2\n")
     program.chmod(0o755)
-    kind = AgentType(program="aider", command=(str(program),), model="x", pass_env=("KEY",))
+    kind = AgentType(program="aider", command=(str(program),), model="a/x", pass_env=("KEY",))
     assert Aider(kind).check({}) == []
     assert Aider(kind).version() == "0.86.2"

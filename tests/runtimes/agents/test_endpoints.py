@@ -13,7 +13,7 @@ from runtimes.agents.opencode import OpenCode
 
 HERE = Endpoint(url="http://127.0.0.1:1234", key="the-dummy")
 OWN_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MERGEWRIGHT_MODEL_KEY")
-MODELS = {"opencode": "acme/model"}
+MODELS = {"aider": "openai/model", "opencode": "acme/model"}
 
 
 def of_variables(url: str, key: str) -> Callable[[Command], tuple[str, str]]:
@@ -35,7 +35,13 @@ def of_opencode(command: Command) -> tuple[str, str]:
     return provider["options"]["baseURL"].removesuffix("/v1"), provider["options"]["apiKey"]
 
 
+def of_aider(command: Command) -> tuple[str, str]:
+    url, key = of_variables("OPENAI_API_BASE", "OPENAI_API_KEY")(command)
+    return url.removesuffix("/v1"), key
+
+
 SEEN: Mapping[str, Callable[[Command], tuple[str, str]]] = {
+    "aider": of_aider,
     "claude": of_variables("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
     "codex": of_codex,
     "gemini": of_variables("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
