@@ -16,6 +16,7 @@ from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.questions import with_choices
+from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
 _Count = Annotated[int, Meta(ge=0)]
@@ -29,6 +30,7 @@ _CHOICE = re.compile(r"\((\w)\)([^/]*)")
 _WAITS = "Waiting for "  #: It shows this until the first word of an answer comes.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
+_MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
 #: In its words: a file's name with what is to stand in it.
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
@@ -61,7 +63,8 @@ class AiderReader:
         self._last = ""  #: The last thing it counted that says what it is at.
         self._since: datetime | None = None  #: When it last began to start, or to call the model.
         self._touched: datetime | None = None
-        self._usage = Usage()
+        self._model = ""
+        self._tally = Tally()
         self._fault = ""  #: What the last call broke off with, by itself.
         self._error = ""  #: What it says of the last call to its provider.
         self._words: list[str] = []
@@ -69,11 +72,11 @@ class AiderReader:
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by what it counts and says, with its screen; see `Reader.read`."""
+        for line in self._history.new():  # First: it says there which model it calls.
+            self._hear(line)
         for line in self._events.new():
             if event := understood(line, _Event):
                 self._count(event)
-        for line in self._history.new():
-            self._hear(line)
         agent = Agent(
             run=self._files.run,
             runtime=seen.runtime,
@@ -81,7 +84,7 @@ class AiderReader:
             native_id=self._native,
             summary=self._summary,
             seen=self._progress(),
-            usage=self._usage,
+            usage=self._tally.usage(),
         )
         return ended(seen, agent) or self._judged(agent, seen, (screen or "").rstrip())
 
@@ -149,12 +152,7 @@ class AiderReader:
             case "message_send_exception":
                 self._fault = given.exception
             case "message_send":
-                cost = (self._usage.cost_usd or 0.0) + given.cost
-                self._usage = Usage(
-                    input=self._usage.input + given.prompt_tokens,
-                    output=self._usage.output + given.completion_tokens,
-                    cost_usd=cost or None,
-                )
+                self._tally.adds(self._model, _used(given))
             case "asks" | "exit":
                 pass
             case _:
@@ -180,6 +178,17 @@ class AiderReader:
             self._summary = words[:TEXT] or self._summary
         elif _ERROR.match(said):
             self._error = said
+        elif model := _MODEL.match(said):
+            self._model = model[1]
+
+
+def _used(given: _Properties) -> Usage:
+    """What a call used: no cost is none where it knows no price."""
+    return Usage(
+        input=given.prompt_tokens,
+        output=given.completion_tokens,
+        cost_usd=given.cost or None,
+    )
 
 
 def folder(files: RunFiles) -> Path:

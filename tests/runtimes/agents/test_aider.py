@@ -261,17 +261,20 @@ def test_a_call_that_it_broke_off_itself_blocks_it_until_the_next_one(
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
 
 
-def test_every_call_of_a_run_is_counted_with_its_price_where_it_has_one(
-    files: RunFiles, reader: Reader, alive: Seen
+def test_every_call_of_a_run_is_counted_with_its_model_and_its_price_where_it_has_one(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
+    says(command, "> Model: openai/gpt with diff edit format")
     counts(files, "message_send", prompt_tokens=100, completion_tokens=7, cost=0, total_cost=0)
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.cost_usd) == (100, 7, None)
+    says(command, "> Main model: openai/big with diff edit format", "> Weak model: openai/gpt")
     counts(files, "message_send", prompt_tokens=50, completion_tokens=1, cost=0.5, total_cost=0.5)
     counts(files, "launched")
     counts(files, "message_send", prompt_tokens=1, completion_tokens=1, cost=0.25)
     usage = reader.read(alive, None, NOW).usage
-    assert (usage.input, usage.output, usage.cost_usd) == (151, 9, 0.75)
+    assert (usage.input, usage.output, usage.cost_usd) == (151, 9, None)
+    assert usage.models["openai/big"].cost_usd == 0.75
 
 
 def test_its_last_words_are_kept_without_the_files_it_wrote(
