@@ -11,7 +11,7 @@ from bot import words
 from bot.agents import Agents
 from bot.clock import Clock
 from bot.github.client import GitHub
-from bot.github.errors import Conflicted, GitHubFailure, Refused, TryLater
+from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
 from bot.github.merging import QUEUED
 from bot.landing import Landing
 from bot.outbox import Check, Impossible, Later, Outcome
@@ -74,9 +74,19 @@ class Act:
         except PushRefused as no:
             raise Impossible(no.reason, Reason.PUSH_REFUSED) from no
         except GitFailure as failure:
-            raise Later(str(failure), outage=failure.outage) from failure
+            raise self._failed(session, failure) from failure
         except (GitHubFailure, RuntimeFailure, OSError) as failure:
             raise Later(str(failure)) from failure
+
+    def _failed(self, session: Session, failure: GitFailure) -> Later:
+        """When to have git try again. It is told as one refusal what GitHub tells apart."""
+        try:
+            self._github.read.repository(session.repository)
+        except NotInstalled as waits:
+            return Later(str(waits), waits.at, outage=True)
+        except GitHubFailure:
+            pass  # Git has said what is the matter, as well as it can be said.
+        return Later(str(failure), outage=failure.outage)
 
     def was_done(self, due: Due) -> Outcome | None:
         """Whether a message is where the agent reads, a head pushed, a pull opened or merged.

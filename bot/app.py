@@ -191,8 +191,15 @@ class App:
             self.store,
             self.engine,
             Act(
-                *(self.store, self.github, self.sites, agents),
-                *(settings.public_url, redact, people, clock, settings.github.app_slug),
+                self.store,
+                self.github,
+                self.sites,
+                agents,
+                settings.public_url,
+                redact,
+                people,
+                clock,
+                settings.github.app_slug,
             ),
             self._workers,
             Tries(

@@ -1,11 +1,14 @@
 """What concerns a program and its workspace, over real git: begun again, given back, kept."""
 
 import shutil
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from bot.act import Act
+from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.outbox import Impossible, Later, Moot
 from bot.redaction import Redaction
 from bot.store import Observed
@@ -222,24 +225,41 @@ def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> N
         act.do(due, lambda: None)
 
 
+SUSPENDED = NotInstalled("It is suspended.", datetime(2030, 1, 2, 4, tzinfo=UTC))
+
+
 @pytest.mark.parametrize(
-    ("words", "outage"), [("Could not resolve host: github.com", True), ("not a tree", False)]
+    ("words", "github", "says", "outage"),
+    [
+        ("Could not resolve host: github.com", TryLater("down"), "could not resolve", True),
+        ("not a tree", None, "not a tree", False),
+        ("not granted: 403", Refused("It is gone.", 404), "not granted", False),
+        ("not granted: 403", SUSPENDED, "suspended", True),
+    ],
 )
-def test_an_outage_that_git_meets_is_told_from_a_start_that_fails(
-    site: Site, monkeypatch: pytest.MonkeyPatch, words: str, outage: bool
+def test_what_git_meets_is_told_from_a_start_that_fails(
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    github: Exception | None,
+    says: str,
+    outage: bool,
 ) -> None:
     def fails(*_: object) -> None:
         raise GitFailure("fetch", "the mirror", words)
 
     nobody: Any = None
-    store = site.room.store
-    act = Act(store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
+    store, asked = site.room.store, Mock()
+    asked.read.repository.side_effect = github
+    act = Act(store, asked, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     monkeypatch.setattr(site.agents, "start", fails)
     site.room.orders(site.id, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
     (due,) = store.due_actions(site.room.clock())
     with pytest.raises(Later) as later:
         act.do(due, lambda: None)
+    assert says in str(later.value).lower()
     assert later.value.outage is outage
+    assert later.value.at == (SUSPENDED.at if github is SUSPENDED else None)
 
 
 def test_a_branch_that_somebody_made_before_is_not_where_the_work_begins(site: Site) -> None:

@@ -5,6 +5,7 @@ import hmac
 import json
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -178,6 +179,22 @@ def test_an_app_that_is_installed_is_named_and_gets_a_suite_for_every_push(
     assert (body["action"], body["check_suite"]["status"]) == ("requested", "queued")
     assert body["installation"]["id"] == app.installation_id
     documented("check_suite").validate_json(ear.heard[-1].body)
+
+
+def test_an_app_is_told_of_its_suspension_and_of_nothing_else_while_it_lasts(
+    tmp_path: Path, ear: Ear
+) -> None:
+    with GitHubServer(tmp_path) as other:
+        app, repo = other.app("ear", "a public key"), other.repository("acme/widgets")
+        other.app_webhook(app, ear.url, "secret")
+        other.suspend(app)
+        repo.open_issue("Broken", by="rob")
+        other.suspend(app, suspended=False)
+        wait_for(lambda: ear.events() == ["installation"] * 2, "both are told")
+    bodies = [json.loads(heard.body) for heard in ear.heard]
+    assert [body["action"] for body in bodies] == ["suspend", "unsuspend"]
+    for heard in ear.heard:
+        documented("installation").validate_json(heard.body)
 
 
 def test_a_suite_is_complete_when_its_last_run_is(

@@ -1,7 +1,7 @@
 """What becomes of sessions when something happens around their issue: to others, to all."""
 
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, World
+from tests.world.world import ALICE, BOT, World
 
 
 def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_rest(
@@ -29,6 +29,26 @@ def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_re
     eventually(lambda: issue.session and not issue.session.slot, "its program is ended")
     world.repo.archive(by=ALICE, archived=False)
     issue.becomes("review_pending")
+
+
+def test_an_app_that_is_suspended_waits_and_goes_on_where_it_was(world: World) -> None:
+    app = world.has_an_app()
+    issue = world.agent_begins()
+    eventually(lambda: issue.said(f"{BOT}[bot]"), "the start is told")
+    world.github.suspend(app)
+    eventually(world.store.incidents, "people are told on the page")
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+
+    def held() -> bool:
+        pushes = [one for one in world.store.outbox(issue.id) if one.key.startswith("push:")]
+        return any("suspended" in one.error and one.next_at > world.clock() for one in pushes)
+
+    eventually(held, "the push waits")
+    world.github.suspend(app, suspended=False)
+    eventually(lambda: not world.store.incidents(), "that is over")
+    world.time_passes(minutes=6)
+    issue.pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
 
 
 def test_an_issue_that_waits_for_another_is_begun_when_that_is_closed(world: World) -> None:

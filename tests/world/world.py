@@ -17,6 +17,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
+from bot.demo.github.world import App as GitHubApp
 from bot.layout import Layout
 from bot.store import Session, Store
 from config.load import Secrets, load_settings
@@ -99,13 +100,14 @@ class World:
 
     # -- the bot
 
-    def has_an_app(self) -> None:
+    def has_an_app(self) -> GitHubApp:
         """The bot is an App with a webhook of its own, and has no token."""
         app = self.github.app(BOT, PUBLIC)
         self.github.app_webhook(app, f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
         self.repo.permission(app.bot.login, "write")
         self.secrets = replace(self.secrets, token="", private_key=PRIVATE)
         self.app_id = str(app.id)
+        return app
 
     def bot_has_a_fork(self) -> Repository:
         """The bot's branches are in a fork of its own."""

@@ -28,6 +28,8 @@ def answer(request: Request) -> Answer:
         request.token = request.world.who(secret)
         if request.token is None:
             return _refused(401, "Invalid username or password.")
+        if request.token.app and request.token.app.suspended:
+            return _refused(403, "Write access to repository not granted.")
     repo = request.world.repositories.get(f"{match['owner']}/{match['name']}".lower())
     if repo is None or not repo.allows(request.login, "read"):
         if request.token is None:

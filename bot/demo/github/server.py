@@ -111,6 +111,12 @@ class GitHubServer:
         with self.world.lock:
             return self._webhooks.add_app(app, url, secret)
 
+    def suspend(self, app: App, *, suspended: bool = True) -> None:
+        """Suspend an App's installation, or bring it back; the App is told."""
+        with self.world.lock:
+            app.suspended = suspended
+            self._webhooks.tell(app, "suspend" if suspended else "unsuspend")
+
     def uninstall(self, app: App) -> None:
         """Take an App off every account; its tokens end with it."""
         with self.world.lock:

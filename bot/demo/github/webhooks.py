@@ -136,6 +136,16 @@ class Webhooks:
         for hook in hooks:
             self._deliver(hook, event.repo, event.name, event.action, body)
 
+    def tell(self, app: App, action: str) -> None:
+        """Tell an App, a suspended one too, what happens to its installation."""
+        repo = next(iter(self.world.repositories.values()))
+        installation = base.installation(app, repo.owner, self.world)
+        sender = base.user(repo.owner, self.world)
+        body = {"action": action, "installation": installation, "sender": sender}
+        for hook in self.hooks:
+            if hook.app is app:
+                self._deliver(hook, repo, "installation", action, body)
+
     def redeliver(self, delivery_id: int) -> Delivery:
         """Send a delivery again under the same GUID, as people do by hand."""
         with self.world.lock:
