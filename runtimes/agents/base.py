@@ -46,10 +46,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
 
-    def variables(self, *, url: str, key: str) -> dict[str, str]:
-        """The environment of a program that has these two names for it; no empty ones."""
+    def variables(self, *, url: str = "", key: str = "") -> dict[str, str]:
+        """The environment of a program that has these names for it; nothing that is empty."""
         named = {url: self.url, key: self.key}
-        return {name: value for name, value in named.items() if value}
+        return {name: value for name, value in named.items() if name and value}
 
 
 #: The provider's own, where a program signs in by itself.

@@ -68,7 +68,7 @@ class Codex:
         chooses the name.
         """
         env = {**environment(self._kind, files), "CODEX_HOME": str(its.folder(files))}
-        env |= endpoint.variables(url="", key=_KEY)
+        env |= endpoint.variables(key=_KEY)
         write_private(files.prompt, prompt)
         its.folder(files).mkdir(mode=0o700, parents=True, exist_ok=True)
         if (key := env.get(_KEY)) and not endpoint.url:

@@ -60,6 +60,7 @@ def test_an_agent_finds_its_model_at_the_endpoint(kind: AgentType, files: RunFil
     command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", "", HERE)
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
     assert HERE.key not in " ".join(command.argv)
+    assert "" not in command.env  # No program could be started with it.
 
 
 def test_the_endpoints_key_stands_in_for_one_it_was_passed(
