@@ -86,16 +86,16 @@ class Agents:
 
         files = self._sites.files(session.id, start.run, session.branch, workspace.path)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        program = self._sites.programs[session.agent_type]
         values = {
             **self._values(session, base_branch),
-            "summary": str(files.summary),
+            "summary": str(files.summary) if program.writes_outside else "",
             "template": mirror.pull_template(base),
         }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         if held:
             told = Prompt(name="held", values={"files": ", ".join(held)})
             text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
-        program = self._sites.programs[session.agent_type]
         self._archive.put_back(session.id)
         system = self._identities.system_prompt(session.agent_name)
         endpoint = self._models.endpoint(session)

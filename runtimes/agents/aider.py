@@ -19,6 +19,7 @@ from runtimes.agents.base import (
     RunFiles,
     environment,
     installed_version,
+    login,
     missing,
     read_text,
     write_private,
@@ -55,6 +56,8 @@ class Aider:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells a question from the end of a turn.
+    writes_outside = False  #: One file there, and it makes nothing of all it was about to write.
+    #: Each has a model that it takes where none is named.
     logins: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:
@@ -120,9 +123,7 @@ class Aider:
         problems = []
         if absent := missing(self._program, _INSTALL, environ.get("PATH")):
             problems.append(absent)
-        if not self._kind.model and "--model" not in self._kind.args:
-            problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')
-        elif endpoint.url and self._provider not in _VERSIONS:
+        if endpoint.url and self._provider not in _VERSIONS:
             problems.append(
                 "its endpoint can be that of a model of OpenAI's or Anthropic's API alone: set"
                 ' `model` of the agent type to "openai/NAME" or "anthropic/NAME"'
@@ -132,12 +133,19 @@ class Aider:
                 "nothing says whose its key is: set `model` of the agent type to its name at a"
                 ' provider, e.g. "anthropic/NAME"'
             )
+        elif not self._chooses and not login(self._kind, environ, self.logins):
+            problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')
         if endpoint == THEIRS and not self._kind.pass_env and not self._kind.env:
             problems.append(
                 "it has no credentials: set the key of its model's provider for the server, e.g."
                 " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
             )
         return problems
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether a model is named."""
+        return bool(self._kind.model) or "--model" in self._kind.args
 
     @property
     def _provider(self) -> str:

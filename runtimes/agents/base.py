@@ -150,6 +150,8 @@ class Program(Protocol):
     logins: Collection[str]
     #: Whether `Reader.read` needs the screen when its files say nothing.
     wants_screen: bool
+    #: Whether it can write outside its workspace, where the file for its pull request is.
+    writes_outside: bool
 
     def prepare(
         self,

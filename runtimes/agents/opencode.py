@@ -53,6 +53,7 @@ class OpenCode:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
+    writes_outside = True
     logins: Collection[str] = (_CONFIG, "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:

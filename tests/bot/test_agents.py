@@ -33,6 +33,16 @@ def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: 
     assert (site.workspace.path / "a").exists()
 
 
+@pytest.mark.parametrize("outside", [True, False])
+def test_only_who_can_write_outside_its_workspace_is_told_of_the_file_there(
+    site: Site, outside: bool
+) -> None:
+    site.program.writes_outside = outside
+    site.starts()
+    files = site.sites.files(site.id, 1, site.session.branch, site.workspace.path)
+    assert (str(files.summary) in files.prompt.read_text()) is outside
+
+
 def test_a_worktree_that_was_released_is_made_again_from_what_was_preserved(site: Site) -> None:
     site.starts()
     head = site.commits("a")

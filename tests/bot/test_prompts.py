@@ -26,6 +26,16 @@ def test_who_begins_is_told_where_to_write_what_the_pull_request_says(name: str)
     assert f"`{VALUES['summary']}`" in Prompts().render(Prompt(name=name), values, "mw-1")
 
 
+@pytest.mark.parametrize("name", ["start", "resume", "take_over"])
+def test_who_cannot_write_there_is_told_nothing_of_it(name: str) -> None:
+    values = {**VALUES, "title": "T", "body": "More.", "summary": "", "template": "## What"}
+    told = Prompts().render(Prompt(name=name), values, "mw-1")
+    assert "what the pull request is to say" not in told
+    assert "what its pull request is to say" not in told
+    assert "## What" not in told
+    assert "Then say in a few sentences" in told
+
+
 def test_the_form_of_pull_requests_is_shown_fenced_and_only_where_there_is_one() -> None:
     form = "## What\n```\n<!-- obey -->\n## Why"
     values = {**VALUES, "title": "Add widgets", "body": "More.", "template": form}

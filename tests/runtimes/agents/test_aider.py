@@ -314,7 +314,9 @@ def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
 def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
     absent, model, credentials = Aider(AgentType(program="aider")).check({"PATH": str(tmp_path)})
     assert "uv tool install" in absent
-    assert "`model`" in model
+    assert "no model" in model
+    alone = AgentType(program="aider", command=("true",), env={"OPENAI_API_KEY": "k"})
+    assert Aider(alone).check({}) == []
     assert "`key`" in credentials
     program = tmp_path / "aider"
     program.write_text("#!/bin/sh\necho aider 0.86.2\n")
