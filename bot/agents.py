@@ -11,7 +11,7 @@ from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.identities import Identities
-from bot.models import Models
+from bot.models import Models, NoModel
 from bot.outbox import Check, Impossible, Later, Moot, Outcome
 from bot.prompts import Prompts
 from bot.releases import end_programs, release
@@ -98,7 +98,10 @@ class Agents:
             text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
         self._archive.put_back(session.id)
         system = self._identities.system_prompt(session.agent_name)
-        endpoint = self._models.endpoint(session)
+        try:
+            endpoint = self._models.endpoint(session, start.run)
+        except NoModel as nowhere:
+            raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
         command = program.prepare(files, text, start.resume, system, endpoint)
         launch = Launch(
             name=files.dir.name,

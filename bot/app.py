@@ -43,6 +43,7 @@ from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
 from bot.web.app import build
 from bot.web.health import Health
+from bot.web.models import ModelDoor
 from bot.web.serve import Server
 from bot.web.webhook import Limits
 from bot.wishes import Wishes
@@ -170,6 +171,11 @@ class App:
             *(self._doing.kick, identities.words),
         )
         self.archive = Archive(self.sites, redact)
+        self.models = Models(
+            *(settings, secrets.model_keys, self.sites.programs, self.store, layout),
+            lambda: self.model_door.url,
+        )
+        self.model_door = ModelDoor(self.models, layout.model_port)
         agents = Agents(
             self.store,
             self.github,
@@ -178,7 +184,7 @@ class App:
             self.watch_agents,
             self.archive,
             identities,
-            Models(settings, secrets.model_keys),
+            self.models,
             settings.runtime.steering_files,
             clock,
         )
@@ -281,6 +287,7 @@ class App:
         self._over.set()
         self.leading.join()
         self.server.stop()
+        self.model_door.stop()
         self._ticker.stop()
         until = time.monotonic() + _STOP_SECONDS
         ended = [lane.close(_left(until)) for lane in self._lanes]
@@ -297,6 +304,8 @@ class App:
 
     def _begin(self) -> None:
         """Act: the database is ours."""
+        if self._settings.key_variables:
+            self.model_door.start()
         self._ticker.start()
         for lane in self._lanes:
             lane.kick()

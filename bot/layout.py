@@ -25,6 +25,11 @@ class Layout(Struct, frozen=True):
         """The bot's own bare repositories, never writable by an agent."""
         return self.data / "mirrors"
 
+    @property
+    def model_port(self) -> Path:
+        """Where agents ask for their models: kept, because those that run have been told it."""
+        return self.data / "model-port"
+
     def mirror(self, project: str) -> Path:
         """One of them."""
         return self.mirrors / f"{project}.git"
@@ -47,6 +52,10 @@ class Layout(Struct, frozen=True):
     def run(self, session: str, run: int) -> Path:
         """The folder of one run: prompt, hooks, output, supervisor files."""
         return self.sessions / run_name(session, run)
+
+    def model_pass(self, session: str, run: int) -> Path:
+        """The word that stands for the model's key in a run."""
+        return self.run(session, run) / "model-pass"
 
     def home(self, session: str) -> Path:
         """HOME of the session's programs, as `RunFiles.home` has it."""

@@ -1,27 +1,99 @@
-"""Where an agent's model is, and with which key: the agent's own, its project's, its type's."""
+"""Where an agent's model is, and whose key is shown there, which the agent itself never sees.
 
-from collections.abc import Mapping
+It is given the address of our own door (`bot.web.models`) and a pass: a random word of its run,
+for which the door takes the key. The pass is worth nothing elsewhere, nor once the run is over.
+"""
 
-from bot.store import Session
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from bot.layout import Layout
+from bot.store import Session, Store
 from config.settings import Settings
-from runtimes.agents.base import Endpoint
+from lifecycle.status import Activity, Reason
+from runtimes.agents.base import Endpoint, Program, read_text, write_private
+
+_PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]+)\.[\w-]+")
+
+
+class NoModel(Exception):
+    """A session that has no model now; the text is for its agent and for people."""
+
+    def __init__(self, why: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class Models:
-    """Every endpoint and key of the configuration."""
+    """Every endpoint and key of the configuration, and the passes that stand for them."""
 
-    def __init__(self, settings: Settings, keys: Mapping[str, str]) -> None:
-        """`keys` by the variables that `settings` name."""
+    def __init__(
+        self,
+        settings: Settings,
+        keys: Mapping[str, str],
+        programs: Mapping[str, Program],
+        store: Store,
+        layout: Layout,
+        door: Callable[[], str],
+    ) -> None:
+        """`keys` by the variables that `settings` name; `door` is the address of our own."""
         self._settings = settings
         self._keys = keys
+        self._programs = programs
+        self._store = store
+        self._layout = layout
+        self._door = door
 
-    def endpoint(self, session: Session) -> Endpoint:
-        """Where the model of a session's agent is, with the real key for it."""
+    def endpoint(self, session: Session, run: int) -> Endpoint:
+        """What a run is told: our door and its pass, or where its program goes by itself.
+
+        The same whenever it is asked for again. Raises `NoModel` for a key that nobody can say the
+        endpoint of.
+        """
+        real = self._real(session)
+        if not real.key:
+            return real
+        if not real.url:
+            raise NoModel(
+                f"there is a model key for {session.agent_type}, and no endpoint to show it at:"
+                f" set `endpoint` of [agent-types.{session.agent_type}]"
+            )
+        kept = self._layout.model_pass(session.id, run)
+        if not read_text(kept):
+            write_private(kept, f"{kept.parent.name}.{secrets.token_urlsafe(32)}")
+        return Endpoint(url=self._door(), key=read_text(kept))
+
+    def behind(self, shown: str) -> Endpoint:
+        """The endpoint and the key that a pass stands for. Raises `NoModel`."""
+        said = _PASS.fullmatch(shown)
+        session = self._store.session(said["session"]) if said else None
+        if said is None or session is None:
+            raise NoModel("this is no session's pass")
+        run = int(said["run"])
+        kept = read_text(self._layout.model_pass(session.id, run))
+        if not hmac.compare_digest(kept.encode(), shown.encode()):
+            raise NoModel("this is no session's pass")
+        ended = session.agent.run == run and session.activity is Activity.EXITED
+        if session.run != run or ended:
+            raise NoModel(f"run {run} of {session.id} is over")
+        if session.reason == Reason.BUDGET_EXHAUSTED:
+            raise NoModel(
+                f"{session.id} gets no more of its model: {session.because}",
+                HTTPStatus.PAYMENT_REQUIRED,
+            )
+        return self._real(session)
+
+    def _real(self, session: Session) -> Endpoint:
         kind = self._settings.agent_types[session.agent_type]
         variable, _ = key_source(
             self._settings, session.agent_type, session.agent_name, session.project
         )
-        return Endpoint(url=kind.endpoint.rstrip("/"), key=self._keys.get(variable, ""))
+        key = self._keys.get(variable, "")
+        url = kind.endpoint or (self._programs[session.agent_type].provider if key else "")
+        return Endpoint(url=url.rstrip("/"), key=key)
 
 
 def key_source(
@@ -31,8 +103,10 @@ def key_source(
 
     An agent's own comes first, then its project's, then the type's, which is the server's.
     """
-    for place, owners in (("agent", settings.agents), ("project", settings.projects)):
-        owner = owners.get(agent if place == "agent" else project)
+    for place, owner in (
+        ("agent", settings.agents.get(agent)),
+        ("project", settings.projects.get(project)),
+    ):
         if owner and (variable := owner.model_keys.get(agent_type)):
             return variable, place
     variable = settings.agent_types[agent_type].key

@@ -7,9 +7,13 @@ from runtimes.workspaces.worktree import remove_tree
 
 
 def end_programs(sites: Sites, archive: Archive, session: Session, run: int) -> None:
-    """End the programs of all runs up to this one and all they started, and keep their words."""
+    """End the programs of all runs up to this one and all they started, and keep their words.
+
+    Nothing of them can ask for a model any more.
+    """
     for number in range(1, run + 1):
         sites.runtime.stop(sites.handle(session.id, number))
+        sites.layout.model_pass(session.id, number).unlink(missing_ok=True)
     archive.keep(session)
 
 

@@ -74,7 +74,7 @@ def build(
         before_send=[_protect],
         after_exception=[_log_failure],
         exception_handlers={HTTPException: as_json},
-        state=State({"watchers": watchers}),
+        state=State({"streams": watchers}),
         openapi_config=None,
         logging_config=None,
     )

@@ -5,11 +5,10 @@ import socket
 import sys
 import threading
 import time
+from typing import Protocol
 
 import uvicorn
 from litestar import Litestar
-
-from bot.web.live import Watchers
 
 _START_SECONDS = 30.0
 #: A commit ends in the store's thread, which then waits for the interpreter while this one takes
@@ -23,12 +22,20 @@ class CannotListen(Exception):
     """The address cannot be listened on; the message says why and what to do."""
 
 
+class Streams(Protocol):
+    """What of an application goes on for as long as somebody listens."""
+
+    def close(self) -> None:
+        """End it, and what of it is to come. From any thread."""
+        ...
+
+
 class Server:
     """One HTTP server. The address is taken when it is made, so that nothing starts without it."""
 
     def __init__(self, app: Litestar, host: str, port: int) -> None:
         """Take the address; port 0 takes any free one. Raises `CannotListen`."""
-        self._watchers: Watchers = app.state.watchers
+        self._streams: Streams = app.state.streams
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._server = uvicorn.Server(
@@ -60,7 +67,7 @@ class Server:
 
     def stop(self) -> None:
         """Finish the requests under way and give the address back. Stopping twice does nothing."""
-        self._watchers.close()
+        self._streams.close()
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join()

@@ -146,6 +146,8 @@ class Program(Protocol):
 
     #: The pause this program needs between a paste and Enter.
     submit_seconds: float
+    #: Its provider's own API, without a version; empty: nobody knows.
+    provider: str
     #: The variables with which it signs in by itself, where it is given one of them.
     logins: Collection[str]
     #: Whether `Reader.read` needs the screen when its files say nothing.

@@ -47,6 +47,7 @@ class Claude:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
     writes_outside = True
+    provider = "https://api.anthropic.com"
     logins: Collection[str] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",

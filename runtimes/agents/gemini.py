@@ -43,6 +43,7 @@ class Gemini:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given.
     writes_outside = True
+    provider = "https://generativelanguage.googleapis.com"
     logins: Collection[str] = _WORDS.keys()
 
     def __init__(self, kind: AgentType) -> None:

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -44,8 +45,20 @@ _QUIET = {
 }
 #: Its configuration as text; what an agent type sets there is kept.
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
-#: The providers it knows by themselves, with the version in their API's path.
-_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
+
+
+class _Provider(NamedTuple):
+    """The API of a provider it knows by itself."""
+
+    url: str
+    version: str
+
+
+_PROVIDERS = {
+    "anthropic": _Provider("https://api.anthropic.com", "/v1"),
+    "openai": _Provider("https://api.openai.com", "/v1"),
+    "google": _Provider("https://generativelanguage.googleapis.com", "/v1beta"),
+}
 
 
 class OpenCode:
@@ -59,6 +72,8 @@ class OpenCode:
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("opencode",)
+        name = kind.model.partition("/")[0]
+        self.provider = _PROVIDERS[name].url if name in _PROVIDERS else ""
 
     def prepare(
         self,
@@ -160,10 +175,11 @@ def _providers(
     provider = providers.get(name, {})
     options = dict(provider.get("options", {}))
     if endpoint.url:
-        options["baseURL"] = endpoint.url + _VERSIONS.get(name, "/v1")
+        version = _PROVIDERS[name].version if name in _PROVIDERS else "/v1"
+        options["baseURL"] = endpoint.url + version
     if endpoint.key:
         options["apiKey"] = endpoint.key
-    if name not in _VERSIONS:
+    if name not in _PROVIDERS:
         provider = {"npm": "@ai-sdk/openai-compatible", "models": {its_name: {}}} | provider
     return {**providers, name: {**provider, "options": options}}
 

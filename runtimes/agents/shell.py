@@ -76,6 +76,7 @@ class Shell:
     submit_seconds = 0.0
     wants_screen = False
     writes_outside = True
+    provider = ""
     logins: Collection[str] = ()
 
     def __init__(self, kind: AgentType) -> None:

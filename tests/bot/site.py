@@ -100,10 +100,14 @@ class Site:
         self.archive = Archive(self.sites, Redaction())
         self.deaf = Deaf()
         watch: Any = self.deaf
+        self.models = Models(
+            *(settings, {"SHELL_KEY": "the key"}, self.sites.programs, room.store),
+            *(self.layout, lambda: "http://door"),
+        )
         self.agents = Agents(
             *(room.store, nobody, self.sites, Prompts(), watch, self.archive),
             Identities(room.store, {"ada": ADA}, projects),
-            Models(settings, {"SHELL_KEY": "the key"}),
+            self.models,
             ("CLAUDE.md",),
             room.clock,
         )

@@ -15,7 +15,6 @@ from bot.store import Observed
 from lifecycle.actions import Prompt, Publish, Start, Stop, Tell
 from lifecycle.facts import Pull
 from lifecycle.status import PullState, Reason
-from runtimes.agents.base import Endpoint
 from runtimes.workspaces.git import GitFailure
 from tests.bot.site import Site, git
 
@@ -218,7 +217,6 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     site.agents.start(site.session, start, lambda: None)
     assert site.session.agent_name == "ada"
     assert site.program.system == "Be kind."
-    assert site.program.endpoint == Endpoint(url="http://models", key="the key")
     assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
     copy = site.layout.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bot import app as app_module
 from bot.app import App
 from bot.store import StoreFull
 from config.load import Secrets
-from config.settings import GitHub, Project, Runtime, Server, Settings, Timing
+from config.settings import AgentTypeSettings, GitHub, Project, Runtime, Server, Settings, Timing
 from tests.world.waiting import PATIENCE, eventually
 
 SECRETS = Secrets(token="the-token", webhook_secret="the-secret")
@@ -108,7 +109,8 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
-    first, second = App(settings, SECRETS), App(settings, SECRETS)
+    keyed = replace(settings, agent_types={"a": AgentTypeSettings(program="shell", key="KEY")})
+    first, second = App(keyed, SECRETS), App(keyed, SECRETS)
     looked: list[str] = []
     for lane in second._lanes:
         monkeypatch.setattr(lane, "_work", lambda name=lane.name: looked.append(name))
@@ -119,8 +121,11 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     second._delivered()
     second._beat()
     assert looked == []
+    assert first.model_door.url
+    assert not second.model_door.url
     first.stop()
     eventually(lambda: len(set(looked)) == len(second._lanes), "the second looks at everything")
+    assert second.model_door.url == first.model_door.url
     second.stop()
 
 

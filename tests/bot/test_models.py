@@ -1,9 +1,17 @@
 """Whose model key an agent works with: its own, its project's, its type's, in that order."""
 
-import pytest
+import re
 
-from bot.models import key_source
+import pytest
+from msgspec.structs import replace
+
+from bot.models import NoModel, key_source
+from bot.outbox import Impossible
+from bot.store import Observed, Recorded
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
+from lifecycle.status import Activity, Reason
+from runtimes.agents.base import Endpoint
+from tests.bot.site import Site
 
 SETTINGS = Settings(
     agent_types={
@@ -35,3 +43,69 @@ def test_the_key_is_the_agents_the_projects_or_the_servers(
     kind: str, agent: str, project: str, source: tuple[str, str]
 ) -> None:
     assert key_source(SETTINGS, kind, agent, project) == source
+
+
+def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
+    site.starts()
+    told = site.program.endpoint
+    assert told.url == "http://door"
+    assert "the key" not in told.key
+    assert site.models.behind(told.key) == Endpoint(url="http://models", key="the key")
+    assert site.models.endpoint(site.session, 1) == told
+    assert site.layout.model_pass(site.id, 1).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
+    site.starts()
+    first = site.program.endpoint.key
+    site.starts(2)
+    assert site.program.endpoint.key != first
+    refused(site, first, "run 1 of widgets-12 is over")
+    second = site.program.endpoint.key
+    site.agents.stop(site.session, 2)
+    for shown in (first, second):
+        refused(site, shown, "this is no session's pass")
+
+
+def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) -> None:
+    site.starts()
+    agent = replace(site.session.agent, activity=Activity.EXITED)
+    site.room.store.observe([Observed(session=site.id, run=1, agent=agent)], site.room.clock())
+    refused(site, site.program.endpoint.key, "run 1 of widgets-12 is over")
+
+
+def test_nothing_but_the_very_pass_opens(site: Site) -> None:
+    site.starts()
+    for shown in ("", "widgets-12_r1.", "widgets-12_r1.wrong", "../x_r1.y", "é"):
+        refused(site, shown, "this is no session's pass")
+
+
+def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None:
+    site.starts()
+    (visit,) = site.room.store.visits([site.id])
+    because = "the 5.00 USD of this session are used up"
+    over = Recorded(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
+    site.room.store.record([(visit, over)], site.room.clock())[0].result()
+    refusal = refused(site, site.program.endpoint.key, because)
+    assert refusal.status == 402
+
+
+def test_a_key_without_an_endpoint_starts_nothing_and_says_what_is_missing(site: Site) -> None:
+    kinds = {"shell": AgentTypeSettings(program="shell", key="SHELL_KEY")}
+    site.models._settings = replace(site.models._settings, agent_types=kinds)
+    with pytest.raises(Impossible, match=r"set `endpoint` of \[agent-types.shell\]"):
+        site.starts()
+
+
+def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> None:
+    kinds = {"shell": AgentTypeSettings(program="shell", endpoint="http://models")}
+    site.models._settings = replace(site.models._settings, agent_types=kinds)
+    site.starts()
+    assert site.program.endpoint == Endpoint(url="http://models")
+    assert not site.layout.model_pass(site.id, 1).exists()
+
+
+def refused(site: Site, shown: str, why: str) -> NoModel:
+    with pytest.raises(NoModel, match=re.escape(why)) as refusal:
+        site.models.behind(shown)
+    return refusal.value

@@ -101,6 +101,7 @@ INSIDE_BOT = {
         "identities",
         "inbox",
         "limits",
+        "models",
         "plain",
         "policies",
         "rows",

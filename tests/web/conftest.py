@@ -70,7 +70,7 @@ class Site:
             ),
             limits=limits,
         )
-        self.watchers: Watchers = self.app.state.watchers
+        self.watchers: Watchers = self.app.state.streams
         self.server = Server(self.app, "127.0.0.1", 0)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"

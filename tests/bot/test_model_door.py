@@ -1,0 +1,305 @@
+"""Our own door to the models: real connections on both sides, and nothing held back between."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.layout import Layout
+from bot.models import Models
+from bot.store import Store
+from bot.web.models import ModelDoor
+from config.settings import AgentTypeSettings, Settings
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType
+from tests.bot.conftest import Clock, Room
+
+ASK = "/v1/messages"
+SECONDS = 20.0
+Answers = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Provider:
+    """A model's API: keeps what it is asked, and answers as a test says."""
+
+    def __init__(self) -> None:
+        self.asked: Queue[tuple[str, Message, bytes]] = Queue()
+        self.answers: Answers = lambda request: whole(request, b"{}")
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                provider.asked.put((self.path, self.headers, body))
+                provider.answers(self)
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def whole(request: BaseHTTPRequestHandler, body: bytes, status: int = 200, **more: str) -> None:
+    request.send_response(status)
+    for name, value in {"content-length": str(len(body)), **more}.items():
+        request.send_header(name.replace("_", "-"), value)
+    request.end_headers()
+    request.wfile.write(body)
+
+
+def piece(request: BaseHTTPRequestHandler, data: bytes) -> None:
+    request.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+    request.wfile.flush()
+
+
+def begin(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.send_header("content-type", "text/event-stream")
+    request.send_header("transfer-encoding", "chunked")
+    request.end_headers()
+
+
+class Agent:
+    """A session at work, which has its pass and the door's address."""
+
+    def __init__(self, room: Room, folder: Path, provider: Provider) -> None:
+        kind = AgentType(program="shell", command=("true",))
+        typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
+        settings = Settings(agent_types={"shell": typed})
+        self.door: ModelDoor
+        self.models = Models(
+            settings,
+            {"KEY": "the key"},
+            {"shell": AGENTS["shell"](kind)},
+            room.store,
+            Layout(folder),
+            lambda: self.door.url,
+        )
+        self.kept = folder / "model-port"
+        self.door = ModelDoor(self.models, self.kept)
+        self.door.start()
+        room.session()
+        room.orders("widgets-12", run=1)
+        session = room.store.session("widgets-12")
+        assert session
+        told = self.models.endpoint(session, 1)
+        self.key = told.key
+        self.http = httpx.Client(base_url=told.url, timeout=SECONDS)
+
+    def asks(self, path: str = ASK, method: str = "POST", **more: Any) -> httpx.Response:
+        return self.http.request(method, path, **{"headers": {"x-api-key": self.key}, **more})
+
+    @contextmanager
+    def listens(self) -> Iterator[httpx.Response]:
+        with self.http.stream("POST", ASK, headers={"x-api-key": self.key}) as answer:
+            yield answer
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Provider]:
+    provider = Provider()
+    thread = Thread(target=provider.server.serve_forever, args=(0.01,))
+    thread.start()
+    yield provider
+    provider.server.shutdown()
+    thread.join()
+    provider.server.server_close()
+
+
+@pytest.fixture
+def provider(at: Provider) -> Provider:
+    at.answers = lambda request: whole(request, b"{}")
+    at.asked = Queue()
+    return at
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory, at: Provider) -> Iterator[Agent]:
+    folder, clock = tmp_path_factory.mktemp("door"), Clock()
+    store = Store(folder / "mergewright.db", clock=clock)
+    agent = Agent(Room(store, clock), folder, at)
+    yield agent
+    agent.http.close()
+    agent.door.stop()
+    store.close()
+
+
+def test_the_key_stands_where_the_pass_was_shown_and_all_else_as_it_was(
+    agent: Agent, provider: Provider
+) -> None:
+    google = "/v1beta/models/pro-1.5:streamGenerateContent"
+    for headers, query, shown in (
+        ({"x-api-key": agent.key, "x-other": "é".encode()}, "beta=true", "x-api-key"),
+        ({"authorization": f"Bearer {agent.key}"}, "", "authorization"),
+        ({"x-goog-api-key": agent.key}, "alt=sse", "x-goog-api-key"),
+        ({}, f"alt=sse&key={agent.key}", "x-goog-api-key"),
+    ):
+        path = google if "goog" in shown else ASK
+        answer = agent.asks(f"{path}?{query}", headers=headers, content=b'{"n": 1}' * 100_000)
+        assert (answer.status_code, answer.content) == (200, b"{}")
+        asked, said, body = provider.asked.get(timeout=SECONDS)
+        assert asked.rstrip("?") == f"/gate{path}?{query.split('&key')[0]}".rstrip("?")
+        assert said[shown] == ("Bearer the key" if shown == "authorization" else "the key")
+        assert body == b'{"n": 1}' * 100_000
+        assert agent.key not in said.as_string()
+        assert said["host"] == provider.url.removeprefix("http://")
+        assert "x-other" not in headers or said["x-other"].encode("latin-1").decode() == "é"
+
+
+def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider) -> None:
+    for headers in ({}, {"x-api-key": agent.key[:-1]}, {"authorization": f"Basic {agent.key}"}):
+        answer = agent.asks(headers=headers, content=b"{}")
+        assert answer.status_code == 401
+        assert answer.json()["error"]["message"] == "this is no session's pass"
+        assert answer.headers["x-should-retry"] == "false"
+    assert provider.asked.empty()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/files"),
+        ("GET", "/v1/responses/resp_1"),
+        ("DELETE", "/v1/models/mine"),
+        ("POST", "/v1/models/x:generateContent/../../files"),
+        ("POST", "/v1/messages/../files"),
+        ("POST", "//elsewhere.example/v1/messages"),
+        ("POST", "/v1/messages%3Fx"),
+        ("GET", "/"),
+    ],
+)
+def test_only_a_models_own_paths_are_open(
+    agent: Agent, provider: Provider, method: str, path: str
+) -> None:
+    request = agent.http.build_request(method, "/", headers={"x-api-key": agent.key})
+    request.url = request.url.copy_with(raw_path=path.encode())
+    assert agent.http.send(request).status_code == 403
+    assert provider.asked.empty()
+
+
+def test_models_are_listed(agent: Agent, provider: Provider) -> None:
+    assert agent.asks("/v1/models?limit=2", "GET").status_code == 200
+    path, said, _ = provider.asked.get(timeout=SECONDS)
+    assert path == "/gate/v1/models?limit=2"
+    assert "transfer-encoding" not in said
+
+
+def test_what_a_model_says_is_heard_before_it_has_said_all(
+    agent: Agent, provider: Provider
+) -> None:
+    heard = Event()
+
+    def answers(request: BaseHTTPRequestHandler) -> None:
+        begin(request)
+        piece(request, b"data: one\n\n")
+        assert heard.wait(SECONDS)
+        piece(request, b"data: two\n\n")
+        piece(request, b"")
+
+    provider.answers = answers
+    with agent.listens() as answer:
+        assert answer.headers["content-type"] == "text/event-stream"
+        said = answer.iter_raw()
+        assert next(said) == b"data: one\n\n"
+        heard.set()
+        assert b"".join(said) == b"data: two\n\n"
+
+
+def test_a_limit_is_passed_on_as_it_is(agent: Agent, provider: Provider) -> None:
+    body = gzip.compress(b'{"type": "error"}')
+    provider.answers = lambda request: whole(
+        request, body, 429, retry_after="7", content_encoding="gzip", set_cookie="who=1"
+    )
+    answer = agent.asks(content=b"{}")
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
+    assert answer.json() == {"type": "error"}
+    agent.asks(content=b"{}")
+    provider.asked.get(timeout=SECONDS)
+    assert "cookie" not in provider.asked.get(timeout=SECONDS)[1]
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_model_that_breaks_off_is_heard_to_do_so(agent: Agent, provider: Provider) -> None:
+    def answers(request: BaseHTTPRequestHandler) -> None:
+        begin(request)
+        piece(request, b"data: one\n\n")
+        request.close_connection = True
+
+    provider.answers = answers
+    with pytest.raises(httpx.RemoteProtocolError), agent.listens() as answer:
+        answer.read()
+
+
+def test_a_model_is_not_kept_talking_to_an_agent_that_has_gone(
+    agent: Agent, provider: Provider
+) -> None:
+    noticed = Event()
+
+    def answers(request: BaseHTTPRequestHandler) -> None:
+        begin(request)
+        piece(request, b"data: one\n\n")
+        assert request.rfile.read(1) == b""  # The connection is closed, not the answer over.
+        noticed.set()
+
+    provider.answers = answers
+    with agent.listens() as answer:
+        assert next(answer.iter_raw()) == b"data: one\n\n"
+    assert noticed.wait(SECONDS)
+
+
+def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = AgentTypeSettings(program="shell", endpoint="http://127.0.0.1:1", key="KEY")
+    monkeypatch.setattr(agent.models, "_settings", Settings(agent_types={"shell": typed}))
+    answer = agent.asks(content=b"{}")
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
+    assert "cannot be reached: ConnectError" in json.dumps(answer.json())
+
+
+def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
+    agent: Agent, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = Event()
+
+    def answers(request: BaseHTTPRequestHandler) -> None:
+        begin(request)
+        piece(request, b"data: one\n\n")
+        assert held.wait(SECONDS)
+
+    provider.answers = answers
+    with agent.listens() as answer:
+        said = answer.iter_raw()
+        assert next(said)
+        agent.door.stop()  # It does not wait until the model has said all.
+        with pytest.raises(httpx.RemoteProtocolError):
+            next(said)
+    assert "timeout graceful shutdown" not in caplog.text
+    held.set()
+    provider.answers = lambda request: whole(request, b"{}")
+    agent.door = ModelDoor(agent.models, agent.kept)
+    agent.door.start()
+    assert agent.asks(content=b"{}").status_code == 200
+
+
+def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
+    other = ModelDoor(agent.models, agent.kept)
+    other.start()
+    assert other.url not in ("", agent.door.url)
+    other.stop()
