@@ -155,13 +155,8 @@ class App:
         self.watch_access = WatchAccess(self.store, self.github, settings.projects.values(), clock)
         self.redeliver = Redeliver(self.store, self.github, clock)
         self.wishes = Wishes(
-            self.store,
-            self.github,
-            people,
-            self.watch_issues,
-            clock,
-            self.leading.may_act,
-            self._may_speak,
+            *(self.store, self.github, people, self.watch_issues, clock),
+            *(self.leading.may_act, self._may_speak),
         )
         self.repository_config = RepositoryConfig(
             *(self.store, self.github, policies, clock, self._may_speak)
@@ -171,22 +166,14 @@ class App:
             *(self._doing.kick, identities.words),
         )
         self.archive = Archive(self.sites, redact)
-        self.models = Models(
+        models = Models(
             *(settings, secrets.model_keys, self.sites.programs, self.store, layout),
             lambda: self.model_door.url,
         )
-        self.model_door = ModelDoor(self.models, layout.model_port)
+        self.model_door = ModelDoor(models, layout.model_port)
         agents = Agents(
-            self.store,
-            self.github,
-            self.sites,
-            Prompts(),
-            self.watch_agents,
-            self.archive,
-            identities,
-            self.models,
-            settings.runtime.steering_files,
-            clock,
+            *(self.store, self.github, self.sites, Prompts(), self.watch_agents, self.archive),
+            *(identities, models, settings.runtime.steering_files, clock),
         )
         self.retention = Retention(
             *(self.store, self.sites, self.archive),

@@ -59,7 +59,8 @@ class Models:
         if not real.url:
             raise NoModel(
                 f"there is a model key for {session.agent_type}, and no endpoint to show it at:"
-                f" set `endpoint` of [agent-types.{session.agent_type}]"
+                f" set `endpoint` of [agent-types.{session.agent_type}]; or, where its program"
+                " takes none, name the key's variable in `pass-env`, within its agents' reach"
             )
         kept = self._layout.model_pass(session.id, run)
         if not read_text(kept):

@@ -25,6 +25,7 @@ from runtimes.agents.base import (
     write_private,
 )
 from runtimes.agents.hooks import harmless
+from runtimes.agents.providers import PROVIDERS
 
 _INSTALL = "uv tool install aider-chat"
 #: What it may do unasked. It runs no command without a person's yes, whatever it is told; that
@@ -63,6 +64,7 @@ class Aider:
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("aider",)
+        self.provider = PROVIDERS[self._provider] if self._provider in _VERSIONS else ""
 
     def prepare(
         self,

@@ -29,6 +29,7 @@ from runtimes.agents.base import (
 )
 from runtimes.agents.claude_reader import ClaudeReader
 from runtimes.agents.hooks import harmless, spooling
+from runtimes.agents.providers import ANTHROPIC
 
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
 _QUIET = {
@@ -47,7 +48,7 @@ class Claude:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
     writes_outside = True
-    provider = "https://api.anthropic.com"
+    provider = ANTHROPIC
     logins: Collection[str] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",

@@ -25,6 +25,7 @@ from runtimes.agents.base import (
 )
 from runtimes.agents.codex_reader import CodexReader
 from runtimes.agents.hooks import spooling
+from runtimes.agents.providers import OPENAI
 
 _INSTALL = "npm install -g @openai/codex"
 _MODES = {
@@ -49,7 +50,7 @@ class Codex:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given, and of dialogs before the prompt.
     writes_outside = True
-    provider = "https://api.openai.com"
+    provider = OPENAI
     logins: Collection[str] = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
     def __init__(self, kind: AgentType) -> None:

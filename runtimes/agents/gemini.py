@@ -25,6 +25,7 @@ from runtimes.agents.base import (
 )
 from runtimes.agents.gemini_reader import GeminiReader, folder, transcripts
 from runtimes.agents.hooks import spooling
+from runtimes.agents.providers import GOOGLE
 
 _INSTALL = "npm install -g @google/gemini-cli"
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
@@ -43,7 +44,7 @@ class Gemini:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given.
     writes_outside = True
-    provider = "https://generativelanguage.googleapis.com"
+    provider = GOOGLE
     logins: Collection[str] = _WORDS.keys()
 
     def __init__(self, kind: AgentType) -> None:

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +30,7 @@ from runtimes.agents.base import (
     write_private,
 )
 from runtimes.agents.opencode_reader import OpenCodeReader
+from runtimes.agents.providers import PROVIDERS
 
 _INSTALL = "npm install -g opencode-ai"
 _RISKY = ("edit", "bash", "webfetch", "external_directory")
@@ -45,20 +45,8 @@ _QUIET = {
 }
 #: Its configuration as text; what an agent type sets there is kept.
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
-
-
-class _Provider(NamedTuple):
-    """The API of a provider it knows by itself."""
-
-    url: str
-    version: str
-
-
-_PROVIDERS = {
-    "anthropic": _Provider("https://api.anthropic.com", "/v1"),
-    "openai": _Provider("https://api.openai.com", "/v1"),
-    "google": _Provider("https://generativelanguage.googleapis.com", "/v1beta"),
-}
+#: The version in the path of the API of each provider it knows by itself.
+_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
 
 
 class OpenCode:
@@ -72,8 +60,7 @@ class OpenCode:
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
         self._program = kind.command or ("opencode",)
-        name = kind.model.partition("/")[0]
-        self.provider = _PROVIDERS[name].url if name in _PROVIDERS else ""
+        self.provider = PROVIDERS.get(kind.model.partition("/")[0], "")
 
     def prepare(
         self,
@@ -175,11 +162,10 @@ def _providers(
     provider = providers.get(name, {})
     options = dict(provider.get("options", {}))
     if endpoint.url:
-        version = _PROVIDERS[name].version if name in _PROVIDERS else "/v1"
-        options["baseURL"] = endpoint.url + version
+        options["baseURL"] = endpoint.url + _VERSIONS.get(name, "/v1")
     if endpoint.key:
         options["apiKey"] = endpoint.key
-    if name not in _PROVIDERS:
+    if name not in _VERSIONS:
         provider = {"npm": "@ai-sdk/openai-compatible", "models": {its_name: {}}} | provider
     return {**providers, name: {**provider, "options": options}}
 

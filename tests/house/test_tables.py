@@ -33,7 +33,7 @@ TABLES = {
         ROOT / "runtimes/agents",
         {"aider_reader", "base", "claude_files", "claude_reader", "codex_files", "codex_reader"}
         | {"gemini_reader", "hooks", "opencode_files", "opencode_reader", "opencode_say"}
-        | {"questions", "tally"},
+        | {"providers", "questions", "tally"},
     ),
     "RUNTIMES": Table(RUNTIMES, ROOT / "runtimes", {"base", "machine", "supervise", "supervised"}),
     "EVENTS": Table(EVENTS, ROOT / "bot/events", {"base"}),
