@@ -9,7 +9,7 @@ from bot.github.client import GitHub
 from bot.github.errors import Conflicted
 from bot.outbox import Check, Impossible, Later, Outcome
 from bot.people import People, from_here
-from bot.publishing import of_pull
+from bot.publishing import closing_others, of_pull
 from bot.sites import Sites
 from bot.store import Session, Store, Touch
 from lifecycle.actions import Enqueue, MergePull
@@ -86,15 +86,11 @@ class Landing:
         if merge.asked and method is not merge.method:
             others = ", ".join(allowed)
             raise Impossible(f"{session.repository} forbids {merge.method}; it allows {others}")
-        issue = session.issue.number
-        closing = [
-            c.sha[:7] for c in commits if words.closes_others(f"{c.subject}\n{c.body}", issue)
-        ]
+        closing = closing_others(commits, session.issue.number)
         if method is MergeMethod.SQUASH or not closing:
             return method
         if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
-            told = ", ".join(closing[:20])
-            raise Impossible(f"a {method} would close other issues: reword {told}, or squash it")
+            raise Impossible(f"a {method} would close other issues: reword {closing}, or squash it")
         return MergeMethod.SQUASH
 
     def _landed(self, session: Session, number: int, land: Callable[[], str]) -> Outcome:

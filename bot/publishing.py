@@ -1,5 +1,6 @@
 """The agent's commits on their way to people: pushed to GitHub, opened as a pull request."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from bot.store import Session, Store, Touch
 from lifecycle import actions
 from lifecycle.status import PullState, Reason
 from runtimes.agents.base import read_text
-from runtimes.workspaces.mirror import Mirror, PushRefused
+from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
 
 #: More characters than this GitHub takes of no pull request.
@@ -62,7 +63,10 @@ class Publishing:
         head = publish.head
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
-            raise Impossible(why, Reason.PUSH_REFUSED)
+            raise Impossible(why, Reason.COMMIT_MESSAGES)
+        if closing := closing_others(mirror.unpushed(head), session.issue.number):
+            why = f"once it is merged, the message of {closing} would close other issues"
+            raise Impossible(why, Reason.COMMIT_MESSAGES)
         if holds(mirror, head, self._redact.finds):
             why = "a commit holds a secret of this machine: it is to go from every commit"
             raise Impossible(why, Reason.PUSH_REFUSED)
@@ -117,6 +121,12 @@ class Publishing:
         """Every commit that went to the session's branch, with when."""
         done = self._store.facts(session).done.items()
         return {key.removeprefix("push:"): d.at for key, d in done if key.startswith("push:")}
+
+
+def closing_others(commits: Iterable[Commit], issue: int) -> str:
+    """The commits that close other issues as soon as they are on the default branch."""
+    found = [c.sha[:7] for c in commits if words.closes_others(f"{c.subject}\n{c.body}", issue)]
+    return ", ".join(found[:20])
 
 
 def of_pull(session: Session, number: int) -> Touch:

@@ -9,7 +9,7 @@ from lifecycle.queueing import landing_key
 from lifecycle.signals import Talk
 from lifecycle.stalls import Escalation, Row, moment, since
 from lifecycle.status import Merge, PullState, Reason
-from lifecycle.view import View, spent
+from lifecycle.view import REWORD, View, spent
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _WAITING, _QUIET, _ENDED = Talk.WAITING, Talk.QUIET, Talk.ENDED
@@ -38,7 +38,11 @@ def paths_held(view: View) -> Escalation | None:
 
 
 def push_refused(view: View) -> Escalation | None:
-    """The commits at hand could not be pushed."""
+    """The commits at hand could not be pushed, and are not the agent's to reword any more."""
+    cause, unheard = view.messages_cause, view.past.heard(view.messages_cause) is None
+    over = spent(cause, view.past.told(REWORD), view.policy.ci_repairs)
+    if cause and not over and (unheard or not view.at_rest):
+        return None
     return _given_up(view, f"push:{view.facts.work.head}")
 
 
@@ -99,6 +103,7 @@ def message_lost(view: View) -> Escalation | None:
         view.conflict_cause,
         view.branch_cause if view.foreign else "",
         view.dirty_cause,
+        view.messages_cause,
         *view.words_causes,
     )
     lost = (_given_up(view, keys.of_run(cause, view.facts.run)) for cause in causes if cause)

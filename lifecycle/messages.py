@@ -12,7 +12,7 @@ from lifecycle.signals import Signals, Talk
 from lifecycle.stages import parked
 from lifecycle.status import Reason, Status
 from lifecycle.suggestions import as_patches
-from lifecycle.view import View, spent
+from lifecycle.view import REWORD, View, spent
 
 
 class Answer(NamedTuple):
@@ -91,6 +91,16 @@ def remind(judged: Judged) -> Iterator[do.Action]:
     cause = judged.view.dirty_cause
     if judged.view.past.heard(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))
+
+
+def reword(judged: Judged) -> Iterator[do.Action]:
+    """Commits that were not pushed for what their messages say go back to the agent."""
+    view, cause = judged.view, judged.view.messages_cause
+    if not cause or view.past.heard(cause) is not None:
+        return
+    if not spent(cause, view.past.told(REWORD), view.policy.ci_repairs):
+        why = view.facts.failures[f"push:{view.facts.work.head}"].detail
+        yield from message(judged, cause, do.Prompt(name="reword", values={"why": why}))
 
 
 def repair(judged: Judged) -> Iterator[do.Action]:

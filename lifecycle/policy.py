@@ -74,7 +74,8 @@ class Policy(
     threads_block: bool = True  #: Unresolved threads of people count as changes requested.
     resolve_threads: bool = False  #: A thread is resolved when it is answered with a commit.
     bots: tuple[str, ...] = ()  #: Bots whose threads and comments count like those of people.
-    ci_repairs: int = 3  #: Messages about failed checks until they were green once.
+    #: Messages about failed checks until they were green once; about commit messages, likewise.
+    ci_repairs: int = 3
     conflict_repairs: int = 3  #: Messages about a conflict with one and the same base.
     review_rounds: int = 10  #: Messages about reviews until a person is told.
     start_tries: int = 3  #: Starts that may fail before the session is errored.

@@ -21,7 +21,15 @@ from lifecycle.landing import (
     update,
     update_asked,
 )
-from lifecycle.messages import Judged, address_review, pass_on, remind, repair, resolve_conflict
+from lifecycle.messages import (
+    Judged,
+    address_review,
+    pass_on,
+    remind,
+    repair,
+    resolve_conflict,
+    reword,
+)
 from lifecycle.people import (
     acknowledge,
     call,
@@ -128,6 +136,7 @@ REACTIONS: Final = (
     Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
     Reaction("resume", UNDER_WAY, talk(Talk.ENDED, Talk.INTERRUPTED), resume),
     Reaction("publish", UNDER_WAY, can_publish, publish),
+    Reaction("reword", UNDER_WAY, can_publish, reword),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
     Reaction("make_ready", ON_PULL, both(at_rest, pull(PullStage.DRAFT)), make_ready, each=True),
     Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),

@@ -93,6 +93,10 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "have the agent take them back.",
         False,
     ),
+    Reason.COMMIT_MESSAGES: Advice(
+        "Write `/mergewright tell TEXT` to have the agent reword it, or do so in its workspace.",
+        False,
+    ),
     Reason.DEQUEUED: Advice(
         "Mend what it names, then write `/mergewright merge` to have it queued again.", True
     ),

@@ -129,6 +129,7 @@ class Reason(StrEnum):
     PROBE_FAILURE = "probe_failure"
     PUSH_REFUSED = "push_refused"
     PROTECTED_PATHS = "protected_paths"
+    COMMIT_MESSAGES = "commit_messages"
     PUSHES_USED_UP = "pushes_used_up"
     DEQUEUED = "dequeued"
     ACTION_FAILED = "action_failed"

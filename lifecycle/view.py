@@ -10,7 +10,7 @@ from lifecycle.moment import Moment
 from lifecycle.policy import Policy
 from lifecycle.queueing import put_out
 from lifecycle.signals import Talk
-from lifecycle.status import CheckState, Merge, Mover, PullState
+from lifecycle.status import CheckState, Merge, Mover, PullState, Reason
 from lifecycle.talk import standing_talk, talk_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
@@ -21,6 +21,8 @@ _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _BEHIND, _OPEN = Merge.CONFLICT, Merge.BEHIND, PullState.OPEN
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 _REMINDER: Final = "tell:dirty:"
+#: How the causes begin of messages about messages of commits.
+REWORD: Final = "tell:messages:"
 #: What a taking in comes to where the commits of others and the agent's own do not go together.
 CLASH: Final = "conflict"
 #: Wishes by which a person has the agent go on: after their pause, and on a branch they pushed to.
@@ -336,6 +338,14 @@ class View(Moment):
         if not self.facts.work.dirty:
             return ""
         return f"{_REMINDER}{len(self._requests) + len(self.past.broke_off)}"
+
+    @property
+    def messages_cause(self) -> str:
+        """Commits that were not pushed for what their messages say."""
+        head = self.facts.work.head
+        refused = self.facts.failures.get(f"push:{head}")
+        worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
+        return f"{REWORD}{head}" if worded else ""
 
     @property
     def ready_key(self) -> str:

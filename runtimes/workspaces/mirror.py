@@ -140,15 +140,15 @@ class Mirror:
 
     def subjects(self, base: str, sha: str) -> tuple[Commit, ...]:
         """What the commits of `sha` that are not in `base` say, oldest first; at most 250."""
-        text = git(
-            self.path,
-            "log",
-            "-z",
-            "--reverse",
-            f"--max-count={_COMMITS}",
-            "--format=%H%n%s%n%b",
-            f"{_sha(base)}..{_sha(sha)}",
-        )
+        return self._said_by(f"{_sha(base)}..{_sha(sha)}")
+
+    def unpushed(self, sha: str) -> tuple[Commit, ...]:
+        """The same of those that are on no branch of GitHub's."""
+        return self._said_by(_sha(sha), "--not", "--branches")
+
+    def _said_by(self, *commits: str) -> tuple[Commit, ...]:
+        shown = ("-z", "--reverse", f"--max-count={_COMMITS}", "--format=%H%n%s%n%b")
+        text = git(self.path, "log", *shown, *commits, "--")
         told = [record.split("\n", 2) for record in text.split("\0") if record]
         return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in told)
 

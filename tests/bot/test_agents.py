@@ -134,6 +134,42 @@ def test_a_secret_is_not_pushed_also_where_a_later_commit_takes_it_out(site: Sit
     assert SECRET not in str(no.value)
 
 
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("Mend\n\nFixes #9", "would close other issues"),
+        ("Mend, closes acme/other#12", "would close other issues"),
+        ("Mend [skip ci]", "keeps checks from running"),
+    ],
+)
+def test_a_message_that_would_take_effect_is_not_pushed_and_is_the_agents_to_reword(
+    site: Site, message: str, why: str
+) -> None:
+    site.starts()
+    site.commits("a")
+    git(site.workspace.path, "commit", "--quiet", "--amend", "-m", message)
+    with pytest.raises(Impossible, match=why) as no:
+        publishes(site)
+    assert no.value.reason is Reason.COMMIT_MESSAGES
+    assert site.workspace.head()[:7] in str(no.value)  # type: ignore[index]
+
+
+def test_messages_of_the_base_and_of_what_was_pushed_keep_nothing_back(site: Site) -> None:
+    site.starts()
+    site.commits("a")
+    first = publishes(site)
+    tree = git(site.github, "rev-parse", "main^{tree}")
+    theirs = git(site.github, "commit-tree", tree, "-p", "main", "-m", "Fixes #9")
+    git(site.github, "update-ref", "refs/heads/main", theirs)
+    ours = git(site.github, "commit-tree", f"{first}^{{tree}}", "-p", first, "-m", "Closes #8")
+    git(site.github, "update-ref", f"refs/heads/{site.session.branch}", ours)
+    site.sites.mirror("widgets").refresh()
+    for name in ("main", site.session.branch):
+        git(site.workspace.path, "fetch", "--quiet", "origin", name)
+        git(site.workspace.path, "merge", "--quiet", "--no-edit", "FETCH_HEAD")
+    assert publishes(site) == git(site.github, "rev-parse", site.session.branch)
+
+
 def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(site: Site) -> None:
     site.starts()
     home = site.layout.home(site.id)

@@ -160,3 +160,9 @@ def test_a_place_with_a_line_break_stays_in_the_head_of_its_fence() -> None:
 
 def test_a_short_text_is_told_as_it_is() -> None:
     assert fit("two\n\twords") == "two\n\twords"
+
+
+def test_why_commits_were_not_pushed_is_told_in_one_line() -> None:
+    prompt = Prompt(name="reword", values={"why": "the message of\n``` a1 closes"})
+    told = Prompts().render(prompt, {}, "mw-1")
+    assert told.startswith("[mw-1] Your newest commits were not pushed: the message of ``` a1")

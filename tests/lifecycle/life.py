@@ -55,6 +55,7 @@ class Life:
         #: The statuses it was in, in order, without repetitions.
         self.went: list[str] = []
         self.refused: set[str] = set()  #: Beginnings of keys that cannot be carried out.
+        self.refusal = Reason.ACTION_FAILED  #: Why they cannot.
         self.facts: Facts = facts(
             run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=Issue(number=12, title="x")
         )
@@ -148,7 +149,7 @@ class Life:
         self.now += timedelta(milliseconds=10)
         assert action.key not in self.sent(), f"{action.key} went out twice"
         if any(action.key.startswith(beginning) for beginning in self.refused):
-            failure = Failure(at=self.now, reason=Reason.ACTION_FAILED, detail="it was refused")
+            failure = Failure(at=self.now, reason=self.refusal, detail="it was refused")
             self.facts = replace(self.facts, failures={**self.facts.failures, action.key: failure})
             return
         if isinstance(action, do.Report | do.ReportCheck):

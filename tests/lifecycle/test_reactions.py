@@ -52,6 +52,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
             "pass_on",
             "resume",
             "publish",
+            "reword",
             "open_pull",
             "make_ready",
             "ask_reviewers",

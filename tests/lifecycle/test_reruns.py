@@ -131,4 +131,4 @@ def test_no_checks_are_never_ready_where_the_base_had_some() -> None:
 
 def test_checks_that_could_not_be_read_whole_are_said_to_be_so() -> None:
     judged = decision(of({"checks_complete": False}))
-    assert "ci_pending: not all checks could be read" in judged.blockers
+    assert "ci_pending: not all checks and reviews could be read" in judged.blockers
