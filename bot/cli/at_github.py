@@ -52,7 +52,7 @@ def permissions(installed: Installation) -> Finding:
         remedy = (
             "grant it in the App's settings, then accept the change where it is installed"
             if installed.settings.github.app_id
-            else "give the token's account the role `write` in the repository"
+            else "give the token's account the role `write`, and a classic token the scope `repo`"
         )
         return Finding(Verdict.FAIL, "\n".join(wrong), remedy)
 

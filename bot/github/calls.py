@@ -33,6 +33,7 @@ REDIRECTS = 3
 #: What was answered so was not done, and is to be asked as it is at another address.
 SAME_METHOD = (307, 308)
 NOT_MODIFIED = 304
+SCOPES = "X-OAuth-Scopes"
 PAGES = 100
 LOG_BYTES = 256 * 1024
 GRAPHQL = "graphql"
@@ -84,6 +85,9 @@ class Calls:
         self._limits = Limits(clock, mutation_seconds)
         self.places = Places()
         self.memory = Memory()
+        #: What a classic token was given, once something was asked; None: GitHub tells it of no
+        #: other kind.
+        self.scopes: frozenset[str] | None = None
         self.tokens = Tokens(credentials, self._kit, self._installation_token, clock)
         base = self._kit.config.base_url
         # Enterprise servers answer REST at /api/v3/ and GraphQL beside it, not below it.
@@ -287,7 +291,10 @@ class Calls:
     def _ask(self, repository: str, call: Call) -> httpx.Response:
         """Ask REST, within its limits."""
         with self._limits.within(self._account(repository), "core"):
-            return self._send(repository, call, changes=call.method != "GET")
+            answer = self._send(repository, call, changes=call.method != "GET")
+        if SCOPES in answer.headers:
+            self.scopes = frozenset(re.findall(r"[\w:]+", answer.headers[SCOPES]))
+        return answer
 
     def _account(self, repository: str) -> str:
         """Whose limits count: an installation's, which is its owner's, or the token's."""

@@ -44,6 +44,8 @@ __all__ = ["Edit", "IssueReading", "Labeling", "PullReading", "Reads", "Reposito
 
 #: Words of GitHub that let an account push. Anything else, also a new word, does not.
 WRITERS = {"write", "maintain", "admin"}
+#: Either lets a classic token write, to a repository that it shows us at all.
+WRITING_SCOPES = {"repo", "public_repo"}
 #: A pull request with more pages of anything is read as incomplete.
 PULL_PAGES = 10
 #: How many are glanced at in one request: as many as cost one point, and GitHub answers in time.
@@ -154,12 +156,18 @@ class Reads:
     def lacking(self, repo: str) -> tuple[str, ...]:
         """A sentence for each thing the bot is not allowed in a repository and needs.
 
-        GitHub tells an App all of it. Of a token it tells whether its account may push.
+        GitHub tells an App all of it. Of a token it tells whether its account may push, and what
+        scopes it has where it is a classic one.
         """
         if self._calls.tokens.is_app:
             return lacking(self._calls.installation(repo).permissions)
         rights = self._found(repo).permissions
-        return ("its account may not write",) if rights and not rights.push else ()
+        if rights and not rights.push:
+            return ("its account may not write",)
+        scopes = self._calls.scopes
+        if scopes is not None and scopes.isdisjoint(WRITING_SCOPES):
+            return ("the token may only read: it lacks the scope `repo`",)
+        return ()
 
     def place(self, repo: str) -> Place:
         """Where a repository is today."""

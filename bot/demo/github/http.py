@@ -129,6 +129,8 @@ class Request:
             raise not_found()
         if repo.archived and self.method != "GET":
             raise Problem(403, "Repository was archived so is read-only.")
+        if level != "read" and self.token and not self.token.writes:
+            raise not_found()
         if not repo.allows(self.login, level):
             if self.token is None:
                 raise Problem(401, "Requires authentication")

@@ -89,12 +89,12 @@ class GitHubServer:
         """Where it listens; REST is at `api/v3/` below, GraphQL at `api/graphql`."""
         return self.world.url
 
-    def user(self, login: str, token: str = "") -> User:
-        """Make an account, which may then ask with this token."""
+    def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
+        """Make an account, which may then ask with this token; with `scopes` it is a classic one."""
         with self.world.lock:
             user = self.world.account(login)
             if token:
-                self.world.tokens[token] = Token(user=user)
+                self.world.tokens[token] = Token(user=user, scopes=scopes)
             return user
 
     def bot_account(self, login: str, token: str = "") -> User:

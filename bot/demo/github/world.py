@@ -87,8 +87,15 @@ class Token:
     """What a token stands for."""
 
     user: User
+    scopes: str | None = None  #: Of a classic token, as GitHub tells them; None: it is no such one.
     app: App | None = None
     expires_at: datetime | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may be used to change anything."""
+        given = None if self.scopes is None else self.scopes.replace(" ", "").split(",")
+        return given is None or "repo" in given or "public_repo" in given
 
 
 @dataclass(frozen=True, kw_only=True)

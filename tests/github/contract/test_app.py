@@ -68,6 +68,26 @@ def test_a_token_that_may_not_push_is_found_out(
     assert github.read.lacking(repo.full_name) == ("its account may not write",)
 
 
+@pytest.mark.parametrize(
+    ("scopes", "lacks"),
+    [
+        ("", True),
+        ("read:org, notifications", True),
+        ("repo:status, repo_deployment", True),
+        ("public_repo, read:org", False),
+        ("read:org, repo, workflow", False),
+    ],
+)
+def test_a_classic_token_without_the_scope_to_write_is_found_out(
+    server: GitHubServer, repo: Repository, scopes: str, lacks: bool
+) -> None:
+    server.user("wright", token="classic", scopes=scopes)
+    client = GitHub(f"{server.url}api/v3", Credentials(token="classic"))
+    told = ("the token may only read: it lacks the scope `repo`",) if lacks else ()
+    assert client.read.lacking(repo.full_name) == told
+    client.close()
+
+
 def test_a_suspended_app_waits_and_then_goes_on(
     server: GitHubServer, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

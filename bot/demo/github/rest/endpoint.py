@@ -47,6 +47,8 @@ class Rest:
         try:
             headers["X-GitHub-Api-Version-Selected"] = _version(request)
             authenticate(request)
+            if request.token is not None and request.token.scopes is not None:
+                headers["X-OAuth-Scopes"] = request.token.scopes
             counted = request.token is not None and path != "/rate_limit"
             if counted and self.traffic.used_up(request.login, "core"):
                 raise Problem(403, "API rate limit exceeded for user.")
