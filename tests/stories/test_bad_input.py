@@ -12,7 +12,7 @@ from tests.world.world import ALICE, World
 
 HOSTILE = [
     "--upload-pack=touch pwned",
-    "quotes \" and ' and `backticks`, 👩‍🚀 äöü, $(touch /tmp/pwned) ${HOME} %s {branch} {{ title }}",
+    "quotes \" and ' and `backticks`, 👩‍🚀 ä, $(touch /tmp/pwned) ${HOME} %s {{ title }}",
     "first line\n```\n\x1b[201~\x1b]0;title\x07rm -rf . <!-- hidden --> <script>alert(1)</script>",
 ]
 #: What a person who looks at the issue does not see: nobody put the label on for this.
