@@ -29,6 +29,7 @@ class Budget(NamedTuple):
     limit: Callable[[Policy], float]  #: What may be spent; 0: no limit.
     spent: Callable[[Facts], float]
     says: str  #: The budget in words, with `{limit}`.
+    unsaid: str = ""  #: The same where the cost is nobody's business; empty: it is no cost.
     of_day: bool = False  #: Whether it begins anew at midnight, UTC.
     dollars: bool = True
     #: How many seconds of the turn that is under way one of its units is; 0: it counts none.
@@ -68,6 +69,7 @@ BUDGETS: Final = (
         lambda policy: policy.session_usd,
         lambda facts: facts.spent.cost_usd,
         "the {limit:.2f} USD of this session",
+        "the dollars of this session",
     ),
     Budget(
         "hours",
@@ -82,6 +84,7 @@ BUDGETS: Final = (
         lambda policy: policy.session_tokens,
         lambda facts: facts.spent.tokens,
         "the {limit:.0f} tokens of this session",
+        "the tokens of this session",
         dollars=False,
     ),
     Budget(
@@ -89,12 +92,14 @@ BUDGETS: Final = (
         lambda policy: policy.issue_usd,
         lambda facts: facts.spent_ever.cost_usd,
         "the {limit:.2f} USD of this issue",
+        "the dollars of this issue",
     ),
     Budget(
         "day",
         lambda policy: policy.day_usd,
         lambda facts: facts.spent_today.cost_usd,
         "today's {limit:.2f} USD of this repository",
+        "today's dollars of this repository",
         of_day=True,
     ),
 )
@@ -120,13 +125,22 @@ def _reached(view: View, part: float) -> Iterator[tuple[Budget, float]]:
             yield row, limit
 
 
+def tells_cost(view: View) -> bool:
+    """Whether what it cost may be told on GitHub unasked: to members alone, or as policy says."""
+    return view.facts.issue.private or view.policy.public_cost
+
+
+def _named(row: Budget, view: View, limit: float) -> str:
+    return row.says.format(limit=limit) if tells_cost(view) or not row.unsaid else row.unsaid
+
+
 def exhausted(view: View) -> Escalation | None:
     """The first budget that is used up."""
     for row, limit in _reached(view, 1):
         until = "; it goes on by itself at midnight, UTC" if row.of_day else ""
         if row.of_day:
             view.passed(_today(view), _DAY)
-        why = f"{row.says.format(limit=limit)} are used up{until}"
+        why = f"{_named(row, view, limit)} are used up{until}"
         return Escalation(_key(row, view, limit), Reason.BUDGET_EXHAUSTED, why)
     return None
 
@@ -135,7 +149,7 @@ def nearly(view: View) -> Iterator[tuple[str, str]]:
     """The budgets people are to be warned of: each with its key and its sentence."""
     part = view.policy.budget_warning
     for row, limit in _reached(view, part):
-        yield _key(row, view, limit), f"{part:.0%} of {row.says.format(limit=limit)} are used"
+        yield _key(row, view, limit), f"{part:.0%} of {_named(row, view, limit)} are used"
 
 
 def left(view: View) -> str:

@@ -67,7 +67,7 @@ class Policy(
     report_seconds: float = 60.0  #: The least time between two edits of one report.
     check_run: bool = True  #: Whether a check run says the same on the head; Apps alone may.
     state_labels: bool = False  #: Whether the issue wears a label for its session's status.
-    public_cost: bool = False  #: Whether reports tell the cost in public repositories too.
+    public_cost: bool = False  #: Whether the cost is told in public repositories too.
     delete_branch: bool = True
     close_issue: bool = True
     require_review: bool = True  #: An approval is needed to merge, whatever GitHub requires.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle import actions as do
-from lifecycle.budgets import cost
+from lifecycle.budgets import cost, tells_cost
 from lifecycle.judging import blocking
 from lifecycle.keys import fingerprint
 from lifecycle.messages import Judged
@@ -114,7 +114,7 @@ def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:
 
 
 def _cost(view: View) -> str:
-    spent, told = view.facts.spent_ever, view.facts.issue.private or view.policy.public_cost
-    if not told or not (spent.cost_usd or spent.tokens):
+    spent = view.facts.spent_ever
+    if not tells_cost(view) or not (spent.cost_usd or spent.tokens):
         return ""
     return cost(spent)

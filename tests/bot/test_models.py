@@ -83,7 +83,7 @@ def test_nothing_but_the_very_pass_opens(site: Site) -> None:
 def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None:
     site.starts()
     (visit,) = site.room.store.visits([site.id])
-    because = "the 5.00 USD of this session are used up"
+    because = "the dollars of this session are used up"
     over = Recorded(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
     site.room.store.record([(visit, over)], site.room.clock())[0].result()
     refusal = refused(site, site.program.endpoint.key, because)

@@ -51,7 +51,7 @@ FREE = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd"
 
 
 def decision(given: Facts, **policy: Any) -> Decision:
-    return decide(given, Policy(**{**FREE, **policy}), NOW)
+    return decide(given, Policy(**{"public_cost": True, **FREE, **policy}), NOW)
 
 
 def told(given: Decision) -> dict[str, str]:
@@ -65,6 +65,22 @@ def told(given: Decision) -> dict[str, str]:
 
 def test_every_budget_is_held() -> None:
     assert [row.name for row in BUDGETS] == list(SPENT)
+
+
+@pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
+def test_where_everybody_reads_along_no_sentence_says_what_it_costs(
+    spent: dict[str, Any], limit: dict[str, float], why: str
+) -> None:
+    ((name, amount),) = limit.items()
+    public = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    found = decision(public, **limit, public_cost=False)
+    nearly = decision(public, **{name: amount / 0.8}, public_cost=False)
+    said = (found.because, *told(found).values(), *told(nearly).values())
+    assert len(said) == 3
+    if name != "session_hours":
+        assert not any(sign.isdecimal() for text in said for sign in text.removeprefix("80%"))
+    private = replace(public, issue=replace(public.issue, private=True))
+    assert decision(private, **limit, public_cost=False).because == why
 
 
 @pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
@@ -247,7 +263,7 @@ def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     assert not life.facts.slot
     assert life.comments() == ["paused"]
     life.person_wishes("resume").reads(Status.PAUSED)
-    assert life.answers()[-1].startswith("It stays paused: the 5.00 USD of this session")
+    assert life.answers()[-1].startswith("It stays paused: the dollars of this session")
     life.person_wishes("budget", "+5").reads(Status.WORKING)
     assert life.heard() == ["start", "resume"]
     life.waits(60)

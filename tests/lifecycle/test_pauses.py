@@ -34,7 +34,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by a budget": (
         facts(agent=AT_WORK, spent=Spending(cost_usd=5)),
         Reason.BUDGET_EXHAUSTED,
-        "the 5.00 USD of this session are used up",
+        "the dollars of this session are used up",
         "budget:session:5:",
     ),
     "by a usage limit": (

@@ -89,7 +89,7 @@ SAID = {
         facts(spent=Spending(cost_usd=7)),
         S.PAUSED,
         Reason.BUDGET_EXHAUSTED,
-        "the 5.00 USD of this session are used up",
+        "the dollars of this session are used up",
     ),
     "queued": Said(
         replace(NEW, waits="all 3 slots are taken"),
