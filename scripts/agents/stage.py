@@ -1,9 +1,13 @@
 """One agent at work on a machine: its workspace, its terminal, and somebody who looks at it."""
 
+import json
+import os
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +17,7 @@ from bot.demo.model import ModelServer
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Reader, RunFiles
+from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles
 from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
@@ -26,7 +30,10 @@ _PATIENCE = 90.0
 _PAUSE = 0.05
 #: As often, and as patiently, as the bot does it.
 _PASTES, _HEARD_SECONDS = 3, 8.0
+#: How often, and how patiently, a key is pressed: a program may not be listening yet.
+_PRESSES, _PRESS_SECONDS = 5, 3.0
 _SESSION = "trial-1"
+_KEY = "sk-no-key-for-a-model-that-is-none"
 
 
 class Failed(Exception):
@@ -60,7 +67,8 @@ class Stage:
         )
         self.files.dir.mkdir(parents=True, mode=0o700)
         self._program = AGENTS[kind.program](kind)
-        command = self._program.prepare(self.files, prompt, resume)
+        endpoint = Endpoint(url=self.model.url, key=_KEY)
+        command = self._program.prepare(self.files, prompt, resume, endpoint=endpoint)
         launch = Launch(
             name=name,
             argv=command.argv,
@@ -113,15 +121,38 @@ class Stage:
                 time.sleep(_PAUSE)
         raise Failed(f"it never got the message {key}; {self.look()}\n{self.screen()}")
 
-    def press(self, *keys: str) -> None:
-        """Press keys at its terminal, as a person does who looks at it."""
-        tmux = self._runtime.attach(self.handle)[:4]
-        command = [*tmux, "send-keys", "-t", f"={self.handle}:", *keys]
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    def press(self, key: str, done: Callable[[Agent], bool]) -> None:
+        """Press a key at its terminal until this is so, as a person does who looks at it."""
+        for _ in range(_PRESSES):
+            tmux = self._runtime.attach(self.handle)[:4]
+            command = [*tmux, "send-keys", "-t", f"={self.handle}:", key]
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+            with suppress(Failed):
+                self.wait(lambda: done(self.look()), f"{key} changed nothing", _PRESS_SECONDS)
+                return
+        self.wait(lambda: done(self.look()), f"{key} changed nothing")
+
+    def told(self) -> str:
+        """All that people said in the conversation, as the model was told it last."""
+        asked = [heard.asked for heard in self.model.heard if heard.asked]
+        turns = next((each.turns for each in reversed(asked) if not each.aside), ())
+        return "\n".join(turn.text for turn in turns if turn.who == "user")
+
+    def kill(self) -> None:
+        """End its program as a crash would."""
+        supervisor = json.loads((self.files.dir / "pid.json").read_bytes())["pid"]
+        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text()
+        for pid in children.split():
+            os.kill(int(pid), signal.SIGKILL)
 
     def stop(self) -> None:
         """End the run."""
         self._runtime.stop(self.handle)
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        for handle in self._runtime.look():
+            self._runtime.stop(handle)
 
     def left(self) -> list[str]:
         """The processes that have to do with this session and still run."""
