@@ -90,7 +90,7 @@ class GitHubServer:
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
-        """Make an account, which may then ask with this token; with `scopes` it is a classic one."""
+        """Make an account, which may then ask with this token; `scopes`: it is a classic one."""
         with self.world.lock:
             user = self.world.account(login)
             if token:
