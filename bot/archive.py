@@ -3,15 +3,18 @@
 ARCHIVE/SESSION/PATH       what stands at PATH below the folder of all runs, as far as it grew
 ARCHIVE/SESSION/PATH.1     what was there before it was cut or replaced; the next is `.2`
 ARCHIVE/SESSION/PATH.gz    the same, packed once the session is over; unpacked when more comes
+
+A database changes anywhere in it and does not grow: of one the archive has its last state, whole.
 """
 
 import gzip
 import logging
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +29,7 @@ log = logging.getLogger(__name__)
 #: So much of a copy's end has to be where it was, for a file to be the one that was copied.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
+_DATABASE = b"SQLite format 3\0"  #: How one begins.
 
 
 class Archive:
@@ -36,7 +40,7 @@ class Archive:
         self._redact = redact
         self._sessions = sites.layout.sessions
         self._root = sites.layout.archive
-        self._known: dict[str, dict[Path, tuple[int, int, int]]] = {}  # By session.
+        self._known: dict[str, dict[Path, tuple[int, ...]]] = {}  # By session.
         self._lock = threading.Lock()
 
     def keep_all(self, sessions: Iterable[Live]) -> None:
@@ -89,8 +93,9 @@ class Archive:
                 new.rename(target)
 
     def _keep_file(self, session: str, path: Path) -> None:
-        status = path.stat(follow_symlinks=False)
-        state = (status.st_ino, status.st_size, status.st_mtime_ns)
+        state = _state(path)
+        with suppress(FileNotFoundError):  # What a database has not yet merged into itself.
+            state += _state(path.with_name(f"{path.name}-wal"))
         known = self._known.setdefault(session, {})
         if known.get(path) != state:
             self._copy(session, path)
@@ -103,6 +108,35 @@ class Archive:
         copy = self._root / session / below
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _unpack(copy)
+        with opened(path) as source:
+            is_database = source.read(len(_DATABASE)) == _DATABASE
+        if is_database:
+            self._copy_database(path, copy)
+        else:
+            self._copy_more(path, copy)
+
+    def _copy_database(self, path: Path, copy: Path) -> None:
+        new, whole = copy.with_name(f"{copy.name}.new"), copy.with_name(f"{copy.name}.whole.new")
+        for made in (new, whole):
+            made.unlink(missing_ok=True)
+            made.touch(mode=0o600)
+        try:
+            with (
+                closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
+                closing(sqlite3.connect(whole)) as snapshot,
+            ):
+                source.backup(snapshot)
+                snapshot.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: {error}") from error
+        with whole.open("rb") as plain, new.open("wb") as out:
+            size = os.fstat(plain.fileno()).st_size
+            for start in range(0, size, _STEP_BYTES):
+                out.write(self._masked(plain, start, min(start + _STEP_BYTES, size), size))
+        whole.unlink()
+        new.rename(copy)
+
+    def _copy_more(self, path: Path, copy: Path) -> None:
         copy.touch(mode=0o600)
         with opened(path) as source, copy.open("rb+") as out:
             begun = out.seek(0, os.SEEK_END)
@@ -128,6 +162,24 @@ class Archive:
         source.seek(before)
         data = self._redact.masked(source.read(min(end + longest, size) - before))
         return data[start - before : end - before]
+
+
+def lay_out(archived: Path, folder: Path) -> None:
+    """Have plain copies of what a session's archive holds in a folder; the archive stays."""
+    for copy in _files(archived):
+        target = folder / _plain(copy).relative_to(archived)
+        if copy.suffix == ".new" or target.exists():
+            continue
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        opener = gzip.open if copy.suffix == ".gz" else open
+        with opener(copy, "rb") as source, target.open("wb") as out:
+            shutil.copyfileobj(source, out, _STEP_BYTES)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What differs once anything was written to a file."""
+    status = path.stat(follow_symlinks=False)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _free(copy: Path) -> Path:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import Config, Json
+from bot.cli.options import Config, Json, SessionId
+from bot.cli.refused import PROBLEM, Refused
 
 app = typer.Typer()
 
@@ -41,3 +42,34 @@ def usage(
         screens.show_json(rows)
     else:
         screens.show(spending.screen(rows, sessions, settings.prices))
+
+
+@app.command()
+def transcript(
+    session_id: SessionId,
+    config: Config = None,
+    run: Annotated[int | None, typer.Option(min=1, help="An earlier run than the last.")] = None,
+    first: Annotated[
+        int, typer.Option("--from", metavar="N", min=0, help="The first message to show.")
+    ] = 0,
+    most: Annotated[
+        int | None, typer.Option("--messages", "-n", min=1, help="How many, at most.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more comes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print what was said and done in a run, in one form for every agent."""
+    from bot.cli import given, talk
+    from bot.layout import Layout
+    from bot.sites import programs
+    from bot.transcripts import NoTranscript, Transcripts
+
+    settings, redact = given.redacting(config)
+    with given.store(settings) as store:
+        session = given.session(store, session_id)
+        kept = Transcripts(store, Layout(settings.data), programs(settings), redact)
+        try:
+            with kept.of(session, run or session.run) as found:
+                talk.show(found, first, most, follow=follow, as_json=as_json)
+        except NoTranscript as nothing:
+            raise Refused(str(nothing), PROBLEM) from None

@@ -30,6 +30,8 @@ _ENDING = """SELECT EXISTS (SELECT 1 FROM outbox WHERE session = ? AND state = '
     AND action ->> 'type' IN ('stop', 'release'))"""
 ORDERED = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
         action FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+RUNS = """SELECT action ->> 'run' AS run, min(created) AS at FROM outbox
+    WHERE session = ? AND action ->> 'type' = 'start' GROUP BY 1"""
 _DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
     WHERE seq = ? AND state = 'due' RETURNING session, key"""
 _RETRY = """UPDATE outbox SET error = ?, next_at = ?, attempts = attempts + 1
@@ -118,6 +120,12 @@ class Outbox(Base):
         """The actions last written down for a session, newest first."""
         with self._read() as connection:
             return list(readable(_ordered, connection.execute(ORDERED, (session, limit))))
+
+    def runs(self, session: str) -> dict[int, datetime]:
+        """When each run was ordered that is known: nothing of it is older."""
+        with self._read() as connection:
+            rows = connection.execute(RUNS, (session,)).fetchall()
+        return {int(row["run"]): moment(row["at"]) for row in rows}
 
     def _change(
         self,

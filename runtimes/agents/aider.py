@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from runtimes.agents.aider_messages import AiderMessages
 from runtimes.agents.aider_reader import AiderReader, folder, history
 from runtimes.agents.base import (
     THEIRS,
@@ -24,6 +25,7 @@ from runtimes.agents.base import (
     read_text,
     write_private,
 )
+from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.hooks import harmless
 from runtimes.agents.providers import PROVIDERS
 
@@ -111,7 +113,11 @@ class Aider:
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Its conversations, and what it counted in this run."""
-        return (*sorted(folder(files).glob("*.chat.md")), files.spool)
+        return (*_conversations(files), files.spool)
+
+    def messages(self, files: RunFiles) -> MessagesOfLines:
+        """What its conversations say."""
+        return MessagesOfLines(lambda: _conversations(files), AiderMessages)
 
     def version(self) -> str:
         """What `aider --version` says."""
@@ -161,6 +167,10 @@ class Aider:
         if endpoint.url:
             given[f"{name}_API_BASE"] += _VERSIONS.get(self._provider, "/v1")
         return given
+
+
+def _conversations(files: RunFiles) -> Sequence[Path]:
+    return sorted(folder(files).glob("*.chat.md"))
 
 
 def _asking(files: RunFiles) -> str:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Agent
 from lifecycle.status import Activity, Probe
+from runtimes.agents.messages import Messages
 from runtimes.base import Seen
 
 _T = TypeVar("_T")
@@ -181,6 +182,13 @@ class Program(Protocol):
         """
         ...
 
+    def messages(self, files: RunFiles) -> Messages:
+        """What was said in the session's conversations, or in this run where it keeps them apart.
+
+        They are read from the same files as `records`.
+        """
+        ...
+
     def version(self) -> str:
         """The installed program's version; raises `FileNotFoundError` where there is none."""
         ...
@@ -229,8 +237,8 @@ class Lines:
         self._most = most
         #: When it was last written to, as seen by the last `new`; None: it is not there.
         self.written: float | None = None
+        self.offset = 0  #: How far it was read.
         self._inode = 0
-        self._offset = 0
         self._half = b""
         self._skipping = False
 
@@ -242,16 +250,16 @@ class Lines:
             self.written = None
             return []
         self.written = status.st_mtime
-        if (status.st_ino, status.st_size) == (self._inode, self._offset):
+        if (status.st_ino, status.st_size) == (self._inode, self.offset):
             return []
         with suppress(OSError), opened(self._path) as file:
             status = os.fstat(file.fileno())
-            if status.st_ino != self._inode or status.st_size < self._offset:
-                self._inode, self._offset = status.st_ino, 0
+            if status.st_ino != self._inode or status.st_size < self.offset:
+                self._inode, self.offset = status.st_ino, 0
                 self._half, self._skipping = b"", False
-            file.seek(self._offset)
+            file.seek(self.offset)
             data = file.read(self._most)
-            self._offset += len(data)
+            self.offset += len(data)
             return list(self._whole(data))
         return []
 

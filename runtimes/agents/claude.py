@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from runtimes.agents import claude_files as its
+from runtimes.agents import claude_messages
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -28,6 +29,7 @@ from runtimes.agents.base import (
     write_private,
 )
 from runtimes.agents.claude_reader import ClaudeReader
+from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.hooks import harmless, spooling
 from runtimes.agents.providers import ANTHROPIC
 
@@ -105,7 +107,11 @@ class Claude:
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The transcripts of its conversations."""
-        return tuple((its.folder(files) / "projects").glob("*/*.jsonl"))
+        return sorted((its.folder(files) / "projects").glob("*/*.jsonl"), key=its.began)
+
+    def messages(self, files: RunFiles) -> MessagesOfLines:
+        """What its transcripts say."""
+        return MessagesOfLines(lambda: self.records(files), lambda: claude_messages.messages)
 
     def version(self) -> str:
         """What `claude --version` says."""

@@ -6,15 +6,19 @@ payloads to the run's spool, and a status line, whose first and last input are k
 folder. Activity comes from the first, words and tokens from the next two, costs from the last.
 """
 
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from runtimes.agents.base import RunFiles, read_text
+from lifecycle.facts import Usage
+from runtimes.agents.base import RunFiles, opened, read_text, understood
 
 _Count = Annotated[int, Meta(ge=0)]
+_FIRST_LINES = 20  #: At the latest the first prompt tells its time.
 
 
 class Status(Struct, frozen=True, rename="camel"):
@@ -64,6 +68,7 @@ class Record(Struct, frozen=True, rename="camel"):
     timestamp: Annotated[datetime, Meta(tz=True)] | None = None
     message: Message | None = None
     is_api_error_message: bool = False
+    is_meta: bool = False  #: Whether the program itself put it in.
     error: object = ""  #: A word beside an error message, e.g. `rate_limit`.
 
 
@@ -87,6 +92,16 @@ class Line(Struct, frozen=True):
     rate_limits: dict[str, Window] = {}
 
 
+def used(tokens: Tokens) -> Usage:
+    """What an answer used."""
+    return Usage(
+        input=tokens.input_tokens,
+        output=tokens.output_tokens,
+        cache_read=tokens.cache_read_input_tokens,
+        cache_write=tokens.cache_creation_input_tokens,
+    )
+
+
 def folder(files: RunFiles) -> Path:
     """The program's own folder."""
     return files.home / ".claude"
@@ -106,6 +121,16 @@ def transcript(files: RunFiles, native: str) -> Path | None:
     """The transcript of a conversation, where there is one."""
     found = (folder(files) / "projects").glob(f"*/{native}.jsonl") if native else ()
     return next(iter(found), None)
+
+
+def began(transcript: Path) -> datetime:
+    """When a transcript begins, by the first of its lines that says when it was written."""
+    with suppress(OSError), opened(transcript) as file:
+        for line in islice(file, _FIRST_LINES):
+            record = understood(line.decode(errors="replace"), Record)
+            if record is not None and record.timestamp is not None:
+                return record.timestamp
+    return datetime.max.replace(tzinfo=UTC)
 
 
 def lives(status: Status) -> bool:

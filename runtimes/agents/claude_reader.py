@@ -160,7 +160,7 @@ class ClaudeReader:
         """Which calls run, what was used, and which error ended a turn."""
         content = message.content
         if message.usage is not None and not record.is_api_error_message:
-            self._tally.counts(message.id, message.model, _used(message.usage))
+            self._tally.counts(message.id, message.model, its.used(message.usage))
         if record.is_api_error_message:
             self._fails(content if isinstance(content, str) else _texts(content), record.error)
         elif record.type == "user" and isinstance(content, str):
@@ -196,15 +196,6 @@ class ClaudeReader:
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
         return datetime.fromtimestamp(max(full), UTC) if full else None
-
-
-def _used(tokens: its.Tokens) -> Usage:
-    return Usage(
-        input=tokens.input_tokens,
-        output=tokens.output_tokens,
-        cache_read=tokens.cache_read_input_tokens,
-        cache_write=tokens.cache_creation_input_tokens,
-    )
 
 
 def _texts(content: Sequence[Mapping[str, object]]) -> str:

@@ -23,7 +23,9 @@ from runtimes.agents.base import (
     read_text,
     write_private,
 )
+from runtimes.agents.codex_messages import CodexMessages
 from runtimes.agents.codex_reader import CodexReader
+from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.hooks import spooling
 from runtimes.agents.providers import OPENAI
 
@@ -103,7 +105,11 @@ class Codex:
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The rollouts of its conversations."""
-        return tuple((its.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))
+        return sorted((its.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))
+
+    def messages(self, files: RunFiles) -> MessagesOfLines:
+        """What its rollouts say."""
+        return MessagesOfLines(lambda: self.records(files), CodexMessages)
 
     def version(self) -> str:
         """What `codex --version` says."""

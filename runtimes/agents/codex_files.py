@@ -12,6 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
 
+from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles
 
 _Count = Annotated[int, Meta(ge=0)]
@@ -113,6 +114,18 @@ class Item(Struct, frozen=True):
     call_id: str = ""
     name: str = ""
     arguments: object = None
+
+
+def used(tokens: Tokens) -> Usage:
+    """What an answer used. It tells no price."""
+    cached, written = tokens.cached_input_tokens, tokens.cache_write_input_tokens
+    return Usage(
+        input=max(0, tokens.input_tokens - cached - written),
+        output=max(0, tokens.output_tokens - tokens.reasoning_output_tokens),
+        cache_read=cached,
+        cache_write=written,
+        reasoning=tokens.reasoning_output_tokens,
+    )
 
 
 def folder(files: RunFiles) -> Path:

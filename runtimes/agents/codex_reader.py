@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Usage
+from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import codex_files as its
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
@@ -149,7 +149,7 @@ class CodexReader:
 
     def _spent(self, spent: its.Spent | None) -> None:
         if spent is not None:
-            self._tally.counts(spent.response_id, self._model, _used(spent.usage))
+            self._tally.counts(spent.response_id, self._model, its.used(spent.usage))
 
     def _happened(self, event: its.Event | None, at: datetime, ours: bool) -> None:
         """A turn began or ended, or limits were told."""
@@ -212,15 +212,3 @@ class CodexReader:
             if each is not None and each.used_percent >= _FULL and each.resets_at is not None
         ]
         return datetime.fromtimestamp(max(full), UTC) if full else None
-
-
-def _used(tokens: its.Tokens) -> Usage:
-    """What an answer used. It tells no price."""
-    cached, written = tokens.cached_input_tokens, tokens.cache_write_input_tokens
-    return Usage(
-        input=max(0, tokens.input_tokens - cached - written),
-        output=max(0, tokens.output_tokens - tokens.reasoning_output_tokens),
-        cache_read=cached,
-        cache_write=written,
-        reasoning=tokens.reasoning_output_tokens,
-    )

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from runtimes.agents import gemini_files as its
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -23,7 +24,9 @@ from runtimes.agents.base import (
     read_text,
     write_private,
 )
-from runtimes.agents.gemini_reader import GeminiReader, folder, transcripts
+from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.gemini_messages import GeminiMessages
+from runtimes.agents.gemini_reader import GeminiReader
 from runtimes.agents.hooks import spooling
 from runtimes.agents.providers import GOOGLE
 
@@ -66,11 +69,13 @@ class Gemini:
         env = environment(self._kind, files)
         env |= endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         write_private(files.prompt, prompt)
-        write_private(folder(files) / "settings.json", json.dumps(_settings(files, env), indent=1))
-        write_private(folder(files) / "GEMINI.md", system)
+        write_private(
+            its.folder(files) / "settings.json", json.dumps(_settings(files, env), indent=1)
+        )
+        write_private(its.folder(files) / "GEMINI.md", system)
         native = read_text(files.conversation)
         if not native:
-            native = resume if resume and transcripts(files, resume) else str(uuid.uuid4())
+            native = resume if resume and its.transcripts(files, resume) else str(uuid.uuid4())
             write_private(files.conversation, native)
         argv = (
             *self._program,
@@ -88,7 +93,12 @@ class Gemini:
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The transcripts of its conversations."""
-        return tuple((folder(files) / "tmp").glob("*/chats/*.jsonl"))
+        found = (its.folder(files) / "tmp").glob("*/chats/*.jsonl")
+        return sorted(found, key=lambda path: path.name)
+
+    def messages(self, files: RunFiles) -> MessagesOfLines:
+        """What its transcripts say."""
+        return MessagesOfLines(lambda: self.records(files), GeminiMessages)
 
     def version(self) -> str:
         """What `gemini --version` says."""

@@ -12,15 +12,15 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Usage
+from lifecycle.facts import Agent
 from lifecycle.status import Activity
+from runtimes.agents import gemini_files as its
 from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
 from runtimes.agents.questions import permission, questions, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
-_Count = Annotated[int, Meta(ge=0)]
 _Time = Annotated[datetime, Meta(tz=True)]
 _NEVER = datetime.min.replace(tzinfo=UTC)
 #: Its dialog is on the screen at the latest so long after its hook was called.
@@ -40,27 +40,6 @@ class _Payload(Struct, frozen=True):
     tool_name: str = ""
     tool_input: object = None
     notification_type: str = ""
-
-
-class _Tokens(Struct, frozen=True):
-    """What one answer used; what was cached is part of the input."""
-
-    input: _Count = 0
-    output: _Count = 0
-    cached: _Count = 0
-    thoughts: _Count = 0
-    tool: _Count = 0  #: Of results of tools, beside the input.
-
-
-class _Record(Struct, frozen=True):
-    """One line of the transcript; an answer is written again when it has grown."""
-
-    id: str
-    timestamp: _Time
-    type: str
-    content: object = None
-    model: str = ""
-    tokens: _Tokens | None = None
 
 
 class GeminiReader:
@@ -105,7 +84,7 @@ class GeminiReader:
     def received(self, key: str) -> bool:
         """Whether the key is in a submitted prompt, or in the conversation."""
         return holds(self._files.spool, key) or any(
-            holds(path, key) for path in transcripts(self._files, self._native)
+            holds(path, key) for path in its.transcripts(self._files, self._native)
         )
 
     def _judged(self, agent: Agent, screen: str | None, now: datetime) -> Agent:
@@ -172,13 +151,13 @@ class GeminiReader:
                 self._question = _question(self._given)
 
     def _read_transcripts(self) -> None:
-        for path in transcripts(self._files, self._native):
+        for path in its.transcripts(self._files, self._native):
             for line in self._transcripts.setdefault(path, Lines(path)).new():
-                record = understood(line, _Record)
+                record = understood(line, its.Record)
                 if record is not None and record.timestamp >= self._began:
                     self._note(record)
 
-    def _note(self, record: _Record) -> None:
+    def _note(self, record: its.Record) -> None:
         self._touched = max(self._touched or record.timestamp, record.timestamp)
         if record.type == "error":
             self._failed, self._error = record.timestamp, str(record.content)[:TEXT]
@@ -188,26 +167,7 @@ class GeminiReader:
             if isinstance(record.content, str) and record.content:
                 self._summary = record.content[:TEXT]
             if record.tokens is not None:
-                self._tally.counts(record.id, record.model, _used(record.tokens))
-
-
-def _used(tokens: _Tokens) -> Usage:
-    return Usage(
-        input=max(0, tokens.input - tokens.cached) + tokens.tool,
-        output=tokens.output,
-        cache_read=tokens.cached,
-        reasoning=tokens.thoughts,
-    )
-
-
-def folder(files: RunFiles) -> Path:
-    """The program's own folder."""
-    return files.home / ".gemini"
-
-
-def transcripts(files: RunFiles, native: str) -> list[Path]:
-    """The transcripts of a conversation: they carry the beginning of its name."""
-    return sorted((folder(files) / "tmp").glob(f"*/chats/session-*-{native[:8]}.jsonl"))
+                self._tally.counts(record.id, record.model, its.used(record.tokens))
 
 
 def _question(hook: _Payload | None) -> str:

@@ -29,6 +29,7 @@ from runtimes.agents.base import (
     understood,
     write_private,
 )
+from runtimes.agents.opencode_messages import OpenCodeMessages
 from runtimes.agents.opencode_reader import OpenCodeReader
 from runtimes.agents.providers import PROVIDERS
 
@@ -97,9 +98,12 @@ class OpenCode:
         return OpenCodeReader(files)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """Its database, and what is not yet merged into it."""
-        database = its.database(files)
-        return (database, database.with_name("opencode.db-wal"))
+        """Its database."""
+        return (its.database(files),)
+
+    def messages(self, files: RunFiles) -> OpenCodeMessages:
+        """What its database says."""
+        return OpenCodeMessages(files)
 
     def version(self) -> str:
         """What `opencode --version` says."""

@@ -11,12 +11,14 @@ import stat
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
+from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles, read_text, understood
 
 _T = TypeVar("_T")
@@ -24,6 +26,8 @@ _Count = Annotated[int, Meta(ge=0)]
 _Millis = Annotated[float, Meta(ge=0, le=4e12)]
 _ANSWER_SECONDS = 1.0  #: It answers in milliseconds, but for the first time.
 _ANSWER_BYTES = 1024 * 1024
+#: A tool in one of these has not returned.
+RUNNING = ("pending", "running")
 _STEPS = 50_000_000  #: A look at an honest database takes far fewer.
 
 
@@ -76,11 +80,21 @@ class Message(Struct, frozen=True, rename="camel"):
     error: Failure | None = None
 
 
+class Span(Struct, frozen=True):
+    """When a part began and ended."""
+
+    start: _Millis | None = None
+    end: _Millis | None = None
+
+
 class State(Struct, frozen=True):
     """How far a tool is."""
 
     status: str = ""
     input: dict[str, object] = {}
+    output: str = ""
+    error: str = ""
+    time: Span = Span()
 
 
 class Part(Struct, frozen=True):
@@ -88,8 +102,12 @@ class Part(Struct, frozen=True):
 
     type: str
     text: str = ""
+    time: Span = Span()
     tool: str = ""
+    call_id: str = msgspec.field(default="", name="callID")
     state: State = State()
+    tokens: Tokens = Tokens()
+    cost: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class Leave(Struct, frozen=True):
@@ -113,6 +131,23 @@ class Status(Struct, frozen=True):
     attempt: int = 0
     message: str = ""
     next: _Millis = 0.0
+
+
+def used(tokens: Tokens, cost: float) -> Usage:
+    """What an answer used. It knows no price where tokens cost nothing."""
+    return Usage(
+        input=tokens.input,
+        output=tokens.output,
+        cache_read=tokens.cache.read,
+        cache_write=tokens.cache.write,
+        reasoning=tokens.reasoning,
+        cost_usd=cost or None,
+    )
+
+
+def time(millis: float) -> datetime:
+    """A time as it writes it down."""
+    return datetime.fromtimestamp(millis / 1000, UTC)
 
 
 def data(files: RunFiles) -> Path:

@@ -3,11 +3,11 @@
 import re
 import sqlite3
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Usage
+from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import opencode_files as its
 from runtimes.agents.base import TEXT, RunFiles, ended, read_text, understood
@@ -22,7 +22,6 @@ _ASKED = {
     "/question": list[its.Question],
     "/session/status": dict[str, its.Status],
 }
-_RUNNING = ("pending", "running")
 _CHOICES = ("Allow once", "Allow always", "Reject")
 #: Its word for an answer that was broken off by people.
 _ABORTED = "MessageAbortedError"
@@ -113,11 +112,11 @@ class OpenCodeReader:
             self._updated = max(self._updated, updated)
             self._messages[name] = message
             if message.role == "assistant":  # Also in conversations that its own began.
-                self._tally.counts(name, message.model_id, _used(message))
+                self._tally.counts(name, message.model_id, its.used(message.tokens, message.cost))
             if session == self._native:
                 self._last = max(self._last, name)
                 if message.role == "user":
-                    self._prompted = _time(message.time.created)
+                    self._prompted = its.time(message.time.created)
         if self._last:
             self._read_last(database)
 
@@ -125,9 +124,9 @@ class OpenCodeReader:
         """What the last message of its conversation says of the turn."""
         message = self._messages[self._last]
         rows = database.execute(_PARTS, (self._last,)).fetchall()
-        self._touched = _time(max([message.time.created, *(row[0] for row in rows)]))
+        self._touched = its.time(max([message.time.created, *(row[0] for row in rows)]))
         parts = [part for row in rows if (part := understood(row[1], its.Part))]
-        self._tools = [part for part in parts if part.state.status in _RUNNING]
+        self._tools = [part for part in parts if part.state.status in its.RUNNING]
         over = message.time.completed
         if over is None or message.finish == "tool-calls":
             self._turn = Agent(
@@ -142,7 +141,7 @@ class OpenCodeReader:
         self._turn = Agent(
             run=self._files.run,
             activity=Activity.READY,
-            since=_time(over),
+            since=its.time(over),
             evidence=f"its database says that it answered: {message.finish or 'broken off'}",
         )
         if message.error is not None and message.error.name != _ABORTED:
@@ -168,7 +167,7 @@ class OpenCodeReader:
             agent = replace(agent, evidence=f"its port says retry {status.attempt}", calling=False)
             agent = _fails(agent, status.message, status.message)
             limited = _LIMITED.search(status.message)
-            return replace(agent, limit_until=_time(status.next) if limited else None)
+            return replace(agent, limit_until=its.time(status.next) if limited else None)
         return self._waiting(agent, asked)
 
     @property
@@ -197,19 +196,6 @@ def _fails(agent: Agent, text: str, said: str) -> Agent:
     )
 
 
-def _used(message: its.Message) -> Usage:
-    """What an answer used. It knows no price where tokens cost nothing."""
-    tokens = message.tokens
-    return Usage(
-        input=tokens.input,
-        output=tokens.output,
-        cache_read=tokens.cache.read,
-        cache_write=tokens.cache.write,
-        reasoning=tokens.reasoning,
-        cost_usd=message.cost or None,
-    )
-
-
 def _leave(leave: its.Leave) -> str:
     what = leave.metadata.get("command") or leave.metadata.get("filepath")
     given = {"command": what or " ".join(leave.patterns)}
@@ -218,7 +204,3 @@ def _leave(leave: its.Leave) -> str:
 
 def _put(given: Mapping[str, object]) -> str:
     return questions(given.get("questions")) or "It asks something."
-
-
-def _time(millis: float) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, UTC)

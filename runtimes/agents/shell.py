@@ -26,7 +26,7 @@ never prints any is taken to work while it prints, and to be ready once it has b
 
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +37,7 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
-from lifecycle.text import plain
+from lifecycle.text import plain, settled
 from runtimes.agents.base import (
     TEXT,
     THEIRS,
@@ -52,6 +52,8 @@ from runtimes.agents.base import (
     understood,
     write_private,
 )
+from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.messages import Kind, Message
 from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)
@@ -117,6 +119,10 @@ class Shell:
     def records(self, files: RunFiles) -> Sequence[Path]:
         """All it printed."""
         return (files.output,)
+
+    def messages(self, files: RunFiles) -> MessagesOfLines:
+        """What it printed."""
+        return MessagesOfLines(lambda: self.records(files), lambda: _printed)
 
     def version(self) -> str:
         """Where the command is; a command of anybody's has no version."""
@@ -211,6 +217,11 @@ class ShellReader:
             summary=text if activity is Activity.READY else self._said.summary,
             native_id=self._files.session,
         )
+
+
+def _printed(line: str) -> Iterator[Message]:
+    if text := settled(line).rstrip():
+        yield Message(kind=Kind.ANSWER, text=text)
 
 
 class _Used(Struct, frozen=True):

@@ -3,6 +3,9 @@
 import gzip
 import os
 import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -212,3 +215,83 @@ def test_each_program_says_which_files_tell_its_story(tmp_path: Path) -> None:
     talk.touch()
     assert list(Shell(AgentType(program="shell")).records(files)) == [files.output]
     assert list(Claude(AgentType(program="claude")).records(files)) == [talk]
+
+
+class Database:
+    """A program's database, in the place of what a program printed."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        self.connection = sqlite3.connect(kept.log)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("CREATE TABLE said (text)")
+
+    def says(self, text: str) -> None:
+        self.connection.execute("INSERT INTO said VALUES (?)", (text,))
+        self.connection.commit()
+
+    def archived(self) -> list[str]:
+        with closing(sqlite3.connect(f"{self.kept.copy.as_uri()}?mode=ro", uri=True)) as copy:
+            assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            return [text for (text,) in copy.execute("SELECT text FROM said ORDER BY rowid")]
+
+
+@pytest.fixture
+def database(kept: Kept) -> Iterator[Database]:
+    made = Database(kept)
+    yield made
+    made.connection.close()
+
+
+def test_of_a_database_the_last_state_is_kept_while_it_is_written(
+    kept: Kept, database: Database
+) -> None:
+    for texts in (["one"], ["one", "two" * 5000]):
+        database.says(texts[-1])
+        kept.looks()
+        assert database.archived() == texts
+    assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log"]
+    assert kept.copy.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_database_has_not_merged_yet_is_news_of_it(kept: Kept, database: Database) -> None:
+    archive = Archive(kept.site.sites, REDACT)
+    database.says("one")
+    archive.keep(kept.site.session)
+    unmerged = kept.log.stat()
+    database.says("two")
+    assert kept.log.stat() == unmerged
+    archive.keep(kept.site.session)
+    assert database.archived() == ["one", "two"]
+    kept.copy.unlink()
+    archive.keep(kept.site.session)
+    assert not kept.copy.exists(), "nothing is new"
+
+
+def test_a_secret_in_a_database_is_archived_as_stars(kept: Kept, database: Database) -> None:
+    database.says(f"key {SECRET}")
+    kept.looks()
+    assert database.archived() == [f"key {'*' * len(SECRET)}"]
+
+
+def test_a_database_that_was_lost_is_put_back(kept: Kept, database: Database) -> None:
+    home = kept.site.layout.home(kept.site.id)
+    database.says("one")
+    kept.looks()
+    moved = kept.site.layout.archive / kept.site.id / home.name / "its.db"
+    moved.parent.mkdir()
+    kept.copy.rename(moved)
+    kept.packs()
+    Archive(kept.site.sites, REDACT).put_back(kept.site.id)
+    with closing(sqlite3.connect(home / "its.db")) as back:
+        assert back.execute("SELECT text FROM said").fetchall() == [("one",)]
+
+
+def test_a_broken_database_is_no_trouble_of_the_others(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept.log.write_bytes(b"SQLite format 3\0" + b"nonsense" * 100)
+    (live,) = kept.site.room.store.live()
+    Archive(kept.site.sites, REDACT).keep_all([live])
+    assert "its records were not archived" in caplog.text
+    assert not kept.copy.exists()

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from bot.store import Observed, Store
 from lifecycle.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
@@ -57,3 +59,39 @@ def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
 def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
     assert lines(mergewright("usage").out) == ["Nothing was used yet."]
+
+
+def test_a_transcript_is_printed_with_its_numbers(mergewright: CommandLine, house: House) -> None:
+    house.printed(house.has_session(), "one\ntwo \x1b[31mred\x1b[0m\nthree\n")
+    assert lines(mergewright("transcript", "widgets-12").out) == [
+        "0 answer",
+        "one",
+        "two red",
+        "three",
+    ]
+    some = mergewright("transcript", "widgets-12", "--from", "1", "-n", "1", "--json").out
+    assert json.loads(some) == {"number": 1, "kind": "answer", "text": "two red"}
+
+
+def test_a_transcript_is_followed_until_it_is_interrupted(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = house.printed(house.has_session(), "one\n")
+    polls: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        polls.append(seconds)
+        if len(polls) > 2:
+            raise KeyboardInterrupt
+        with log.open("a") as file:
+            file.write(f"more {len(polls)}\n")
+
+    monkeypatch.setattr("time.sleep", sleep)
+    shown = mergewright("transcript", "widgets-12", "--follow")
+    assert (shown.code, lines(shown.out)) == (0, ["0 answer", "one", "more 1", "more 2"])
+
+
+def test_a_run_there_never_was_has_no_transcript(mergewright: CommandLine, house: House) -> None:
+    house.has_session()
+    refused = mergewright("transcript", "widgets-12", "--run", "7")
+    assert (refused.code, refused.err) == (1, "mergewright: widgets-12 has no run 7\n")

@@ -53,6 +53,7 @@ INSIDE_BOT = {
         "setup",
         "sites",
         "store",
+        "transcripts",
         "words",
     },
     "setup": {"events", "github"},
@@ -163,6 +164,7 @@ INSIDE_BOT = {
     "labels": {"github"},
     "retention": {"archive", "sites", "store"},
     "releases": {"archive", "sites", "store"},
+    "transcripts": {"archive", "redaction", "store"},
     "archive": {"redaction", "sites", "store"},
     "terminals": {"redaction", "sites", "store"},
     "sites": set[str](),
@@ -179,8 +181,8 @@ KEEPERS = {
     "litestar": {"bot.web", "bot.app", "bot.demo"},
     "uvicorn": {"bot.web", "bot.app", "bot.demo"},
     "apscheduler": {"bot.ticker"},
-    # OpenCode keeps its conversations in a database of its own.
-    "sqlite3": {"bot.store", "bot.cli.doctor", "runtimes.agents"},
+    # OpenCode keeps its conversations in a database of its own, which is archived as one.
+    "sqlite3": {"bot.store", "bot.archive", "bot.cli.doctor", "runtimes.agents"},
     "typer": {"bot.cli", "bot.demo"},
 }
 

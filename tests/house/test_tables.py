@@ -31,9 +31,11 @@ TABLES = {
     "AGENTS": Table(
         AGENTS,
         ROOT / "runtimes/agents",
-        {"aider_reader", "base", "claude_files", "claude_reader", "codex_files", "codex_reader"}
-        | {"gemini_reader", "hooks", "opencode_files", "opencode_reader", "opencode_say"}
-        | {"providers", "questions", "tally"},
+        {"base", "conversation", "hooks", "messages", "opencode_say", "providers"}
+        | {"questions", "tally"}
+        | {"claude_files", "codex_files", "gemini_files", "opencode_files"}
+        | {f"{name}_reader" for name in AGENTS if name != "shell"}
+        | {f"{name}_messages" for name in AGENTS if name != "shell"},
     ),
     "RUNTIMES": Table(RUNTIMES, ROOT / "runtimes", {"base", "machine", "supervise", "supervised"}),
     "EVENTS": Table(EVENTS, ROOT / "bot/events", {"base"}),

@@ -158,7 +158,7 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
     assert again.argv[-3:] == ("--", ID, "Go on.")
     assert again.native_id == ID
     assert Codex(KIND).prepare(files, "Go on.", ID) == again
-    assert Codex(KIND).records(files) == (rollout(files),)
+    assert Codex(KIND).records(files) == [rollout(files)]
 
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:

@@ -83,7 +83,7 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
     files.conversation.unlink()
     again = Gemini(KIND).prepare(files, "Go on.", gone.native_id)
     assert again.argv[1:3] == ("--resume", gone.native_id)
-    assert Gemini(KIND).records(files) == (path,)
+    assert Gemini(KIND).records(files) == [path]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""What was said in a conversation of Claude Code, from its transcript."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from runtimes.agents import claude_files as its
+from runtimes.agents.base import understood
+from runtimes.agents.conversation import shown
+from runtimes.agents.messages import Kind, Message
+
+#: How a long paste comes into its prompt.
+_PASTED = re.compile(
+    r'\s*<pasted_content id="\d+">\n(.*)\n</pasted_content id="\d+">\s*', re.DOTALL
+)
+_INTERRUPTED = "[Request interrupted by user"
+
+
+def messages(line: str) -> Iterator[Message]:
+    """The messages of one line of the transcript."""
+    record = understood(line, its.Record)
+    if record is None or record.message is None or record.is_meta:
+        return
+    said, content = record.message, record.message.content
+    for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        if record.type == "user":
+            found = _of_user(block)
+        elif record.is_api_error_message:
+            found = Message(kind=Kind.NOTE, text=str(block.get("text", "")))
+        elif found := _of_model(block):
+            used = its.used(said.usage) if said.usage else None
+            found = replace(found, answer=said.id, model=said.model, used=used)
+        if found is not None:
+            yield replace(found, at=record.timestamp)
+
+
+def _of_user(block: Mapping[str, object]) -> Message | None:
+    match block:
+        case {"type": "text", "text": str(text)} if text.startswith(_INTERRUPTED):
+            return Message(kind=Kind.NOTE, text=text)
+        case {"type": "text", "text": str(text)}:
+            pasted = _PASTED.fullmatch(text)
+            return Message(kind=Kind.PROMPT, text=pasted[1] if pasted else text)
+        case {"type": "tool_result", "tool_use_id": str(call)}:
+            given = block.get("content", "")
+            texts = [part for part in given if "text" in part] if isinstance(given, list) else []
+            text = "\n".join(str(part["text"]) for part in texts) if texts else shown(given)
+            return Message(kind=Kind.RESULT, call=call, text=text)
+    return None
+
+
+def _of_model(block: Mapping[str, object]) -> Message | None:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Message(kind=Kind.ANSWER, text=text)
+        case {"type": "thinking", "thinking": str(text)}:
+            return Message(kind=Kind.THOUGHT, text=text)
+        case {"type": "tool_use", "id": str(call), "name": str(tool)}:
+            text = shown(block.get("input", {}))
+            return Message(kind=Kind.CALL, call=call, tool=tool, text=text)
+    return None

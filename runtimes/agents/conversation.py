@@ -1,0 +1,41 @@
+"""Reads conversations that programs write down line by line."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from runtimes.agents.base import Lines
+from runtimes.agents.messages import Message
+
+#: Makes messages of one line of a file, given every line of it in order.
+Understanding = Callable[[str], Iterable[Message]]
+
+
+class MessagesOfLines:
+    """Messages of files that grow by lines, one file after the other."""
+
+    def __init__(
+        self, paths: Callable[[], Iterable[Path]], understands: Callable[[], Understanding]
+    ) -> None:
+        """`paths` in their order, asked for at each look; each file gets its own `understands`."""
+        self._paths = paths
+        self._understands = understands
+        self._files: dict[Path, tuple[Lines, Understanding]] = {}
+
+    def new(self) -> list[Message]:
+        """The next of them; see `Messages`."""
+        for path in self._paths():
+            if path not in self._files:
+                self._files[path] = Lines(path), self._understands()
+            lines, understands = self._files[path]
+            offset = -1
+            while offset != lines.offset:
+                offset = lines.offset
+                if found := [each for line in lines.new() for each in understands(line)]:
+                    return found
+        return []
+
+
+def shown(value: object) -> str:
+    """What a tool was given, or gave back, as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,127 @@
+"""What was said in a run is found where it is kept, and is fit to be shown."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.archive import Archive
+from bot.redaction import Redaction
+from bot.transcripts import NoTranscript, Transcripts
+from lifecycle.actions import Prompt, Start
+from runtimes.agents.base import AgentType
+from runtimes.agents.claude import Claude
+from runtimes.agents.opencode import OpenCode
+from tests.bot.conftest import Room
+from tests.bot.site import Site
+
+SECRET = "s3cret-of-the-agent"
+REDACT = Redaction([SECRET])
+
+
+class Talk:
+    """The conversation of a session, of which each run says what it is told to."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.sites = site.sites
+        self.sites.programs = {"shell": Claude(AgentType(program="claude"))}
+        self.home = site.layout.home(site.id)
+        self.file = self.home / ".claude" / "projects" / "-w" / "talk.jsonl"
+        self.file.parent.mkdir(parents=True)
+
+    def runs(self, run: int, *texts: str) -> None:
+        room = self.site.room
+        prompt = Prompt(name="start")
+        room.orders(self.site.id, Start(key=f"start:x:r{run}", run=run, prompt=prompt), run=run)
+        for text in texts:
+            room.clock.passes(1)
+            self.says(text, room.clock())
+        room.clock.passes(60)
+
+    def says(self, text: str, at: datetime) -> None:
+        said = {"type": "user", "timestamp": at.isoformat(), "message": {"content": text}}
+        with self.file.open("a") as file:
+            file.write(json.dumps(said) + "\n")
+
+    def archived(self) -> None:
+        """Its records are in the archive, packed, and nowhere else."""
+        archive = Archive(self.sites, REDACT)
+        archive.keep(self.site.session)
+        archive.pack(self.site.id)
+        shutil.rmtree(self.home)
+
+    def told(self, run: int, first: int = 0, most: int = 99) -> list[str]:
+        store, layout = self.site.room.store, self.site.layout
+        transcripts = Transcripts(store, layout, self.sites.programs, REDACT)
+        with transcripts.of(self.site.session, run) as found:
+            return [message.text for message in found.page(first, most)]
+
+
+@pytest.fixture
+def talk(site: Site) -> Talk:
+    return Talk(site)
+
+
+def test_each_run_has_what_was_said_in_it(talk: Talk) -> None:
+    talk.runs(1, "one", "two")
+    talk.runs(2, "three")
+    assert talk.told(1) == ["one", "two"]
+    assert talk.told(2) == ["three"]
+
+
+def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(talk: Talk) -> None:
+    talk.runs(1, *"abcdef")
+    assert talk.told(1, first=2, most=3) == ["c", "d", "e"]
+    assert talk.told(1, first=9) == []
+
+
+def test_secrets_and_control_characters_are_not_told(talk: Talk) -> None:
+    talk.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
+    assert talk.told(1) == ["the key is [secret]!"]
+
+
+def test_what_is_at_home_no_more_is_read_from_the_archive(talk: Talk) -> None:
+    talk.runs(1, "one", f"my {SECRET}")
+    talk.runs(2, "three")
+    talk.archived()
+    assert talk.told(1) == ["one", f"my {'*' * len(SECRET)}"]
+    assert talk.told(2) == ["three"]
+    assert not talk.home.exists()
+    (packed,) = [path for path in talk.site.layout.archive.rglob("*") if path.is_file()]
+    assert packed.suffix == ".gz"
+
+
+def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(talk: Talk) -> None:
+    talk.runs(1, "one")
+    for run in (0, 2):
+        with pytest.raises(NoTranscript, match=f"widgets-12 has no run {run}"):
+            talk.told(run)
+    talk.sites.programs = {}
+    with pytest.raises(NoTranscript, match=r"no \[agent-types.shell\]"):
+        talk.told(1)
+
+
+def test_a_conversation_in_a_database_is_read_from_the_archive_too(talk: Talk, room: Room) -> None:
+    talk.sites.programs = {"shell": OpenCode(AgentType(program="opencode"))}
+    talk.runs(1)
+    path = talk.home / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    recorded = Path(__file__).parents[1] / "runtimes/recordings/opencode/ready/turn_over/home"
+    at = (room.clock() - timedelta(seconds=30)).timestamp() * 1000
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("pragma journal_mode = wal")
+        script = recorded / ".local/share/opencode/opencode.db.sql"
+        database.executescript(script.read_text())
+        database.execute("update message set time_created = ?, data = json_set(data, "
+                         "'$.time.created', ?, '$.time.completed', ?)", (at, at, at))  # fmt: skip
+        database.execute("update part set data = json_remove(data, '$.time')")
+        database.commit()
+        before = talk.told(1)
+        assert before[0].startswith("Key mw-1")
+        talk.archived()
+    assert talk.told(1) == before

@@ -1,0 +1,125 @@
+"""What agents and people said to each other is read in one form, from what each program writes.
+
+A recording's `messages.jsonl` has what its files say, a line each.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.claude import Claude
+from runtimes.agents.codex import Codex
+from runtimes.agents.messages import Kind, Message, Messages
+from runtimes.agents.opencode import OpenCode
+from tests.runtimes.agents.test_recordings import RECORDINGS, lay
+
+RECORDED = sorted(RECORDINGS.glob("*/*/*/messages.jsonl"))
+
+
+def expected(path: Path) -> list[Message]:
+    return [msgspec.json.decode(line, type=Message) for line in path.read_text().splitlines()]
+
+
+def everything(messages: Messages) -> list[Message]:
+    found: list[Message] = []
+    while new := messages.new():
+        found += new
+    return found
+
+
+def of(case: Path, files: RunFiles) -> Messages:
+    lay(case, files, 1)
+    return AGENTS[case.parts[-3]](AgentType(program=case.parts[-3])).messages(files)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parts[-4])
+def test_a_recorded_conversation_is_told_in_the_one_form(path: Path, files: RunFiles) -> None:
+    messages = of(path.parent, files)
+    assert everything(messages) == expected(path)
+    assert messages.new() == [], "nothing is told twice"
+
+
+def test_every_agent_type_has_a_recorded_conversation() -> None:
+    assert {path.parts[-4] for path in RECORDED} == set(AGENTS)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in RECORDED if path.parts[-4] != "opencode"],
+    ids=lambda path: path.parts[-4],
+)
+def test_what_comes_bit_by_bit_is_told_once_and_in_order(path: Path, files: RunFiles) -> None:
+    messages = of(path.parent, files)
+    name = path.parts[-4]
+    records = AGENTS[name](AgentType(program=name)).records(files)
+    whole = {record: record.read_bytes() for record in records if record.exists()}
+    for record in whole:
+        record.write_bytes(b"")
+    found: list[Message] = []
+    for record, content in whole.items():
+        with record.open("ab", buffering=0) as file:
+            for begin in range(0, len(content), 100):
+                file.write(content[begin : begin + 100])
+                found += everything(messages)
+    assert found == expected(path)
+
+
+def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(files: RunFiles) -> None:
+    messages = of(RECORDINGS / "opencode/active/tool_runs", files)
+    begun = everything(messages)
+    assert [each.kind for each in begun[-2:]] == [Kind.USAGE, Kind.CALL]
+    with closing(sqlite3.connect(OpenCode(AgentType(program="opencode")).records(files)[0])) as it:
+        it.execute(
+            "update part set data = json_set(data, '$.state.status', 'completed',"
+            " '$.state.output', 'made') where json_extract(data, '$.state.status') = 'running'"
+        )
+        it.commit()
+    (result,) = everything(messages)
+    assert (result.kind, result.call, result.text) == (Kind.RESULT, begun[-1].call, "made")
+
+
+def test_a_conversation_of_thousands_of_parts_comes_in_pieces(files: RunFiles) -> None:
+    messages = of(RECORDINGS / "opencode/ready/turn_over", files)
+    with closing(sqlite3.connect(OpenCode(AgentType(program="opencode")).records(files)[0])) as it:
+        it.execute(
+            "insert into part with recursive n(v) as (select 1 union all select v + 1 from n"
+            " where v < 1000) select printf('prt_z%04d', v), message_id, session_id,"
+            " time_created, time_updated, data from part, n where data ->> 'text' = 'All finished.'"
+        )
+        it.commit()
+    first = messages.new()
+    assert len(first) < 250
+    answers = [each for each in first + everything(messages) if each.kind is Kind.ANSWER]
+    assert len(answers) == 1001
+
+
+def test_conversations_of_a_session_come_in_the_order_in_which_they_began(files: RunFiles) -> None:
+    folder = files.home / ".claude" / "projects" / "-x"
+    folder.mkdir(parents=True)
+    for name, hour in (("b", 1), ("a", 2)):
+        said = (
+            '{"type": "user", "timestamp": "2026-11-21T0%d:00:00Z", "message": {"content": "%s"}}'
+        )
+        (folder / f"{name}.jsonl").write_text(said % (hour, name) + "\n")
+    messages = Claude(AgentType(program="claude")).messages(files)
+    assert [each.text for each in everything(messages)] == ["b", "a"]
+
+
+def test_what_is_no_message_is_left_out(files: RunFiles) -> None:
+    lines = (
+        "no JSON",
+        "[]",
+        '{"type": "user"}',
+        '{"type": "assistant", "message": {"content": 7}}',
+    )
+    folder = files.home / ".claude" / "projects" / "-x"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    assert everything(Claude(AgentType(program="claude")).messages(files)) == []
+    assert everything(Codex(AgentType(program="codex")).messages(files)) == []
+    assert everything(OpenCode(AgentType(program="opencode")).messages(files)) == []
