@@ -34,19 +34,24 @@ _INSTALL = "uv tool install aider-chat"
 #: nothing is allowed is to talk about the work alone.
 _UNASKED = ("--yes-always", "--no-suggest-shell-commands")
 _MODES = {"auto": _UNASKED, "confirm": (), "reject": (*_UNASKED, "--chat-mode", "ask")}
-#: Nothing of it changes or asks by itself, and what it counts stays here.
-_QUIET = (
+#: Nothing of it changes or asks by itself, what it counts stays here, and its commits are signed off
+#: where they have to be.
+_ALWAYS = (
     "--no-check-update",
     "--no-show-release-notes",
     "--no-show-model-warnings",
     "--no-gitignore",
     "--no-detect-urls",
     "--analytics-disable",
+    "--git-commit-verify",
 )
 #: The providers whose API may be elsewhere, with the version in its path.
 _VERSIONS = {"anthropic": "", "openai": "/v1"}
-#: It knows the prices it came with, and opens no page where nobody looks.
-_ENV = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "BROWSER": "true"}
+_ENV = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # It knows the prices it came with.
+    "BROWSER": "true",  # No page is opened where nobody looks.
+    "PYTHON_DOTENV_DISABLED": "1",  # A file `.env` of one run could give orders to the next.
+}
 #: It fetches a list of models where it finds none that is of today, for each thing it counts anew.
 _MODELS = Path("caches") / "model_prices_and_context_window.json"
 #: The one thing it keeps in the workspace, wherever it is told to write.
@@ -94,7 +99,7 @@ class Aider:
             first.append("--restore-chat-history")
         argv = (
             *self._program,
-            *_QUIET,
+            *_ALWAYS,
             *("--analytics-log", str(files.spool)),
             *("--notifications", "--notifications-command", _asking(files)),
             *("--chat-history-file", str(history(files, native))),

@@ -121,12 +121,12 @@ class AiderReader:
             agent,
             activity=Activity.ACTIVE,
             since=self._since,
-            evidence="its screen has no empty box",
+            evidence="its screen asks for nothing",
             calling=self._last in ("message_send", "asks") and not _FILLED.match(shown),
         )
 
     def _resting(self, agent: Agent) -> Agent:
-        agent = replace(agent, since=agent.seen, evidence="its screen has an empty box")
+        agent = replace(agent, since=agent.seen, evidence="its screen asks for a message")
         if error := self._fault or self._error:
             return replace(
                 agent,

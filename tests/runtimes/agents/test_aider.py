@@ -1,6 +1,7 @@
 """Aider: how it is started, and how what it counts, its words and its screen are read."""
 
 import json
+import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -140,12 +141,20 @@ def test_it_counts_here_asks_nothing_by_itself_and_fetches_nothing(
     files: RunFiles, command: Command
 ) -> None:
     assert option(command, "--analytics-log") == str(files.spool)
-    assert {"--analytics-disable", "--no-check-update", "--no-gitignore"} < set(command.argv)
+    for asked in ("check-update", "show-release-notes", "show-model-warnings", "gitignore"):
+        assert f"--no-{asked}" in command.argv
+    assert {"--analytics-disable", "--no-detect-urls"} < set(command.argv)
+    assert "--no-suggest-shell-commands" in command.argv
     assert command.env["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+    assert (command.env["BROWSER"], command.env["PYTHON_DOTENV_DISABLED"]) == ("true", "1")
     models = files.home / ".aider" / "caches" / "model_prices_and_context_window.json"
     assert json.loads(models.read_text())
     assert command.argv[-4:-2] == KIND.args
     assert option(command, "--model") == "openai/gpt"
+
+
+def test_its_commits_are_signed_off_where_they_have_to_be(command: Command) -> None:
+    assert "--git-commit-verify" in command.argv  # Without it, it goes past the hook that does so.
 
 
 def test_what_it_is_told_before_anything_else_is_a_file_it_reads(files: RunFiles) -> None:
@@ -185,6 +194,17 @@ def test_words_that_come_are_progress_and_waiting_for_them_is_none(
     assert reader.read(prints, "> go\n\nIn the first file", NOW).seen == later
 
 
+def test_what_was_counted_or_said_last_is_progress(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    says(command, "> Retrying in 0.2 seconds...")
+    said = Path(option(command, "--chat-history-file"))
+    for seconds, last in ((-60, 0), (60, 60)):
+        counts(files, "launched")
+        os.utime(said, (NOW.timestamp() + seconds,) * 2)
+        assert reader.read(alive, None, NOW).seen == NOW + timedelta(seconds=last)
+
+
 def test_after_a_call_the_screen_decides_and_without_one_nothing_is_known(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
@@ -192,6 +212,7 @@ def test_after_a_call_the_screen_decides_and_without_one_nothing_is_known(
     assert seen_at(None, reader, alive) == (Activity.NONE, False)
     assert seen_at("Commit 1234567 Add it", reader, alive) == (Activity.ACTIVE, True)
     asks(command)
+    counts(files, "command_run")
     assert seen_at("Running make test\nok 1", reader, alive) == (Activity.ACTIVE, True)
     assert seen_at(f"{BOX}[mw-1] go", reader, alive) == (Activity.ACTIVE, False)
     for box in (">", "ask>", "diff multi> ", BOX):
