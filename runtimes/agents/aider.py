@@ -34,8 +34,8 @@ _INSTALL = "uv tool install aider-chat"
 #: nothing is allowed is to talk about the work alone.
 _UNASKED = ("--yes-always", "--no-suggest-shell-commands")
 _MODES = {"auto": _UNASKED, "confirm": (), "reject": (*_UNASKED, "--chat-mode", "ask")}
-#: Nothing of it changes or asks by itself, what it counts stays here, and its commits are signed off
-#: where they have to be.
+#: Nothing of it changes or asks by itself, what it counts stays here, and where commits have to be
+#: signed off, its own are.
 _ALWAYS = (
     "--no-check-update",
     "--no-show-release-notes",
