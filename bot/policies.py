@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from bot.store import Configuration, Store
-from config.repository import PATH, RepositoryError, narrowed
+from config.repository import PATH, RepositoryError, still_narrowed
 from config.settings import Project
 from lifecycle.policy import Policy
 
@@ -46,13 +46,16 @@ class Policies:
     def take(self, kept: Configuration) -> bool:
         """Have a repository's file in force; whether its policy is another one now.
 
-        A text that was good once is not under every server's policy: then it counts for nothing.
+        A text that was good once is not under every server's policy: what is not counts for
+        nothing, and all else of it holds.
         """
         before = self.of_repository(kept.repository)
         try:
-            now = narrowed(kept.good, self.server)
+            now, refused = still_narrowed(kept.good, self.server)
         except RepositoryError as error:
-            log.error("%s: not in force any more: %s", PATH, error)
-            now = self.server
+            log.error("%s: %s: not in force any more: %s", kept.repository, PATH, error)
+            now, refused = self.server, []
+        for one in refused:
+            log.error("%s: %s: not in force any more: %s", kept.repository, PATH, one.says)
         self._narrowed[kept.repository.casefold()] = now
         return now != before

@@ -31,7 +31,9 @@ class Redaction:
         self.longest = max([_LONGEST_TOKEN, *(len(one.encode()) for one in known)])
 
     def __call__(self, value: T) -> T:
-        """A text, or anything that can be written as JSON, without secrets."""
+        """A text, bytes, or anything that can be written as JSON, without secrets."""
+        if isinstance(value, bytes):
+            return self.masked(value)  # type: ignore[return-value]
         if isinstance(value, str):
             return self._text(value)  # type: ignore[return-value]
         text = msgspec.json.encode(value).decode()

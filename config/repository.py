@@ -106,6 +106,25 @@ _WAITS: Final = ("settle_seconds", "review_debounce_seconds")
 
 def narrowed(text: str, server: Policy) -> Policy:
     """The server's policy with what the file says. Raises `RepositoryError`."""
+    values, refused = _said(text, server)
+    if refused:
+        raise RepositoryError([problem for _, problem in refused])
+    return replace(server, **values)
+
+
+def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[Problem]]:
+    """The same of a file that was good under another policy of the server's.
+
+    What it may not say any more is the server's to say, and told. Raises `RepositoryError` for a
+    file that cannot be read at all.
+    """
+    values, refused = _said(text, server)
+    kept = {name: values[name] for name in values.keys() - dict(refused).keys()}
+    return replace(server, **kept), [problem for _, problem in refused]
+
+
+def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, Problem]]]:
+    """What a file says, by the policy's fields; and each that is not the file's to say."""
     if len(text) > _MOST:
         raise RepositoryError([Problem(1, f"it has more than {_MOST:,} characters")])
     try:
@@ -122,29 +141,30 @@ def narrowed(text: str, server: Policy) -> Policy:
         raise RepositoryError(problems)
     said = msgspec.convert(document, RepositoryFile).policy
     given = [name.replace("-", "_") for name in document.get("policy", {})]
-    problems = [_placed(text, says) for says in _widenings(said, given, server)]
-    if problems:
-        raise RepositoryError(problems)
+    refused = [(name, _placed(text, says)) for name, says in _widenings(said, given, server)]
     values = {name: getattr(said, name) for name in given}
     if "protected_paths" in values:
         both = (*server.protected_paths, *said.protected_paths)
         values["protected_paths"] = tuple(dict.fromkeys(both))
-    return replace(server, **values)
+    return values, refused
 
 
-def _widenings(said: Policy, given: list[str], server: Policy) -> Iterator[str]:
+def _widenings(said: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
+    """What a file may not say: each field, and what is wrong with it."""
     if "protected_paths" in given:
-        yield from unfit_paths("policy.protected-paths", said.protected_paths)
+        for says in unfit_paths("policy.protected-paths", said.protected_paths):
+            yield "protected_paths", says
     for name in given:
         where, value, most = name.replace("_", "-"), getattr(said, name), getattr(server, name)
         if name not in MAY_SET:
-            yield f"policy.{where}: only the server's configuration says this"
+            yield name, f"policy.{where}: only the server's configuration says this"
         elif isinstance(value, int | float) and value < 0:
-            yield f"policy.{where} = {value}: expected 0 or more"
+            yield name, f"policy.{where} = {value}: expected 0 or more"
         elif name in _WAITS and value > max(_DAY, most):
-            yield f"policy.{where} = {value}: expected at most {_DAY}, a day"
+            yield name, f"policy.{where} = {value}: expected at most {_DAY}, a day"
         elif not MAY_SET[name](value, most):
-            yield f"policy.{where} = {_shown(value)}: the server allows no more than {_shown(most)}"
+            says = f"the server allows no more than {_shown(most)}"
+            yield name, f"policy.{where} = {_shown(value)}: {says}"
 
 
 def _shown(value: Any) -> str:

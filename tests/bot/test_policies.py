@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from bot.app import App
 from bot.policies import Policies
 from bot.replay import Effect, Recording, effects
@@ -48,6 +50,28 @@ def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -
     bench.store.keep_configuration(SILENT)
     policies = Policies(bench.store, projects, Policy())
     assert (policies.of("widgets").mode, policies.of("gears").mode) == ("observe", "propose")
+
+
+def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = '[policy]\nmode = "observe"\nsession-usd = 4\nprotected-paths = ["ci/**"]\n'
+    bench.store.keep_configuration(Configuration(repository=REPOSITORY, blob="b", good=said))
+    server = Policy(session_usd=3)
+    policy = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, server).of(
+        "widgets"
+    )
+    assert (policy.mode, policy.session_usd) == ("observe", 3)
+    assert "ci/**" in policy.protected_paths
+    assert f"{REPOSITORY}: " in caplog.text
+    assert "policy.session-usd = 4.0: the server allows no more than 3" in caplog.text
+
+
+def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Bench) -> None:
+    kept = Configuration(repository=REPOSITORY, blob="b", good="[policy]\ngone = 1\n")
+    bench.store.keep_configuration(kept)
+    policies = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, Policy())
+    assert policies.of("widgets") == Policy()
 
 
 def _a_bot_says(text: str) -> Recording:

@@ -13,6 +13,7 @@ import pytest
 from bot.github.signed import mark
 from bot.inbox import OWN, Inbox
 from bot.policies import Policies
+from bot.redaction import Redaction
 from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
 from lifecycle.policy import Policy
 
@@ -90,6 +91,25 @@ def test_a_store_that_cannot_keep_it_is_heard_of(store: Store, inbox: Inbox) -> 
     store.close()
     with pytest.raises(StoreClosed):
         inbox.accept([delivery("a", "issues", labelled())])
+
+
+@pytest.mark.parametrize("event", ["issue_comment", "issues"])
+def test_a_secret_is_taken_out_of_what_came_and_whoever_wrote_it_is_heard(
+    tmp_path: Path, event: str
+) -> None:
+    store = Store(tmp_path / "redacting.db", redact=Redaction(["hunter2-of-the-bot"]))
+    inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None)
+    body = comment("/mergewright tell use hunter2-of-the-bot")
+    inbox.accept([delivery("a", event, body)]).result(5)
+    inbox.process()
+    with sqlite3.connect(f"file:{store.path}?mode=ro", uri=True) as connection:
+        (row,) = connection.execute("SELECT body, state FROM deliveries")
+    connection.close()
+    assert b"tell use ******************" in row[0]
+    assert [wish.text for wish in store.new_wishes()] == (
+        ["use [secret]"] if event == "issue_comment" else []
+    )
+    store.close()
 
 
 def test_the_app_is_heard_by_its_own_name(store: Store) -> None:
