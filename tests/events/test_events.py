@@ -100,17 +100,15 @@ def test_a_new_comment_is_handed_on_for_its_commands() -> None:
 
 
 REVIEWS = [
-    ("pull_request_review", "review", "submitted_at", "review"),
-    ("pull_request_review_comment", "comment", "created_at", "line"),
+    ("pull_request_review", "review", "review"),
+    ("pull_request_review_comment", "comment", "line"),
 ]
 
 
-@pytest.mark.parametrize(("event", "part", "time", "kind"), REVIEWS)
-def test_a_new_review_is_handed_on_for_its_commands(
-    event: str, part: str, time: str, kind: str
-) -> None:
+@pytest.mark.parametrize(("event", "part", "kind"), REVIEWS)
+def test_a_new_review_is_handed_on_for_its_commands(event: str, part: str, kind: str) -> None:
     body = payload(event)
-    body[part] |= {"id": 5, "body": "/mergewright merge", time: "2026-11-20T10:00:00Z"}
+    body[part] |= {"id": 5, "body": "/mergewright merge"}
     said = read(event, body).command
     assert said is not None
     assert (said.kind, said.id, said.number, said.author) == (kind, 5, 34, "lena")
