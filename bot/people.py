@@ -34,6 +34,10 @@ class People:
         self._known: dict[tuple[str, str], tuple[bool, datetime]] = {}
         self._lock = threading.Lock()
 
+    def lists(self, repository: str, login: str) -> bool:
+        """Whether somebody is listed there, whatever GitHub says of them."""
+        return self._lists(repository, login)
+
     def may_steer(self, repository: str, login: str, *, fresh: bool = False) -> bool:
         """Whether somebody's word counts: they may write, or are listed. As `may_write`."""
         if self._lists(repository, login):

@@ -361,8 +361,11 @@ class WatchPulls:
 
     def _judged(self, repository: str, reading: PullReading, verdict: Verdict) -> Verdict:
         remark = self._said(repository, reading, verdict.remark) if verdict.remark else None
-        own = verdict.author == self._github.read.me()
-        allowed = not own and self._people.may_write(repository, verdict.author)
+        author = verdict.author
+        # A bot that approves whatever passes its checks has the right to write too.
+        counts = not verdict.bot or self._people.lists(repository, author)
+        allowed = counts and author != self._github.read.me()
+        allowed = allowed and self._people.may_write(repository, author)
         return replace(verdict, allowed=allowed, remark=remark)
 
 

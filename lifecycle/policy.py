@@ -80,7 +80,7 @@ class Policy(
     require_review: bool = True  #: An approval is needed to merge, whatever GitHub requires.
     threads_block: bool = True  #: Unresolved threads of people count as changes requested.
     resolve_threads: bool = False  #: A thread is resolved when it is answered with a commit.
-    bots: tuple[str, ...] = ()  #: Bots whose threads and comments count like those of people.
+    bots: tuple[str, ...] = ()  #: Bots whose reviews and comments count like those of people.
     #: Messages about failed checks until they were green once; about commit messages, likewise.
     ci_repairs: int = 3
     conflict_repairs: int = 3  #: Messages about a conflict with one and the same base.

@@ -170,6 +170,22 @@ def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
     assert [verdict.allowed for verdict in bench.reads()[0].verdicts] == [False]
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_approval_by_a_bot_counts_where_it_is_listed_and_may_write(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, listed: bool
+) -> None:
+    monkeypatch.setattr(bench.people, "_lists", lambda *_: listed)
+    bench.pushed("a1")
+    bench.github.writers.add("ci[bot]")
+    bench.pull(
+        verdicts=tuple(
+            Verdict(author=author, approved=True, sha="a1", bot=True)
+            for author in ("ci[bot]", "lint[bot]")
+        )
+    )
+    assert [verdict.allowed for verdict in bench.reads()[0].verdicts] == [listed, False]
+
+
 def test_a_bot_that_approves_without_a_word_is_no_stranger_to_be_told(bench: Bench) -> None:
     bench.pushed("a1")
     by = {"helper[bot]": True, "mallory": False}
