@@ -11,7 +11,7 @@ from bot.cli.findings import Finding, Installation, Verdict
 from bot.cli.workflows import secrets_for_branches
 from bot.clock import utc_now
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure
+from bot.github.errors import GitHubFailure, NotInstalled
 from config.load import no_credentials
 from config.repository import PATH, RepositoryError, narrowed
 from lifecycle.names import NAME
@@ -29,6 +29,8 @@ def github(installed: Installation) -> Finding:
             login = us.read.me()
             for project in installed.settings.projects.values():
                 us.read.repository(project.repository)
+    except NotInstalled as failure:
+        return Finding(Verdict.FAIL, str(failure))  # It says what to do.
     except GitHubFailure as failure:
         return Finding(Verdict.FAIL, str(failure), "check github.api-url and the credentials")
     slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
@@ -46,7 +48,14 @@ def permissions(installed: Installation) -> Finding:
     places = dict.fromkeys(place for one in projects for place in (one.repository, one.home))
 
     def look(us: GitHub) -> Finding:
-        wrong = [f"{place}: {what}" for place in places for what in _lacking(us, place)]
+        wrong, unseen = [], []
+        for place in places:
+            try:
+                wrong += [f"{place}: {what}" for what in us.read.lacking(place)]
+            except GitHubFailure as failure:
+                unseen.append(str(failure))
+        if unseen and not wrong:
+            return Finding(Verdict.FAIL, "\n".join(unseen))
         if not wrong:
             return Finding(Verdict.OK, "all that are needed, as far as GitHub tells")
         remedy = (
@@ -54,7 +63,7 @@ def permissions(installed: Installation) -> Finding:
             if installed.settings.github.app_id
             else "give the token's account the role `write`, and a classic token the scope `repo`"
         )
-        return Finding(Verdict.FAIL, "\n".join(wrong), remedy)
+        return Finding(Verdict.FAIL, "\n".join([*wrong, *unseen]), remedy)
 
     return _looked(installed, look)
 
@@ -124,13 +133,6 @@ def _looked(installed: Installation, look: Callable[[GitHub], Finding]) -> Findi
             return look(us)
     except GitHubFailure as failure:
         return Finding(Verdict.WARN, f"not looked at: {failure}")
-
-
-def _lacking(us: GitHub, place: str) -> tuple[str, ...]:
-    try:
-        return us.read.lacking(place)
-    except GitHubFailure as failure:
-        return (str(failure),)
 
 
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:

@@ -79,7 +79,9 @@ def test_an_app_that_is_suspended_is_named(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "suspended", True)
-    assert "suspended: unsuspend it" in permissions(mergewright)
+    said = "fail acme/widgets: the GitHub App's installation is suspended: unsuspend it. -> "
+    assert permissions(mergewright) == said
+    assert finding(mergewright, "GitHub") == said
 
 
 def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
@@ -88,7 +90,8 @@ def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
     text = house.file.read_text()
     forked = '[projects.widgets]\npush-to = "fork"\nfork = "wright/widgets"'
     house.file.write_text(text.replace("[projects.widgets]", forked))
-    assert "wright/widgets: the GitHub App is not installed there" in permissions(mergewright)
+    said = "fail wright/widgets: the GitHub App is not installed there: install it. -> "
+    assert permissions(mergewright) == said
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,8 @@ def test_an_app_is_made_installed_and_works(
     assert settings.github.allowed_owners == ("acme",)
     assert settings.github.app_slug == "mergewright-acme"
     assert settings.public_url == f"{URL}/"
+    made = github.world.apps["mergewright-acme"]
+    assert made.hook == (f"{URL}/webhooks/github", secrets.webhook_secret)
     for secret in (secrets.webhook_secret, secrets.page_token, secrets.private_key):
         assert len(secret) >= 32
         assert secret not in told
