@@ -95,7 +95,7 @@ class AiderReader:
     def _judged(self, agent: Agent, seen: Seen, screen: str) -> Agent:
         shown = screen.rpartition("\n")[2].strip()
         if self._last == "message_send_starting":
-            words = bool(shown) and _WAITS not in shown
+            words = bool(shown) and _WAITS not in shown  # They come, one by one.
             return replace(
                 agent,
                 activity=Activity.ACTIVE,
@@ -105,17 +105,32 @@ class AiderReader:
             )
         if not self._last or not screen:
             return agent
-        if _BOX.fullmatch(shown):
-            return self._resting(agent)
-        if asked := _QUESTION.fullmatch(screen.rpartition("\n\n")[2]):
-            about, question, choices = asked.groups()
-            listed = ("".join(choice) for choice in _CHOICE.findall(choices))
+        box = _BOX.fullmatch(shown)
+        asked = _QUESTION.fullmatch(screen.rpartition("\n\n")[2])
+        if (box or asked) and (error := self._fault or self._error):
+            # After an error it asks whether to open the provider's page.
+            return replace(
+                agent,
+                activity=Activity.BLOCKED,
+                since=agent.seen,
+                evidence="its conversation says error",
+                error=error[:TEXT],
+                unauthorised=bool(_UNAUTHORISED.search(error)),
+            )
+        if box:
+            return replace(
+                agent,
+                activity=Activity.READY,
+                since=agent.seen,
+                evidence="its screen asks for a message",
+            )
+        if asked:
             return replace(
                 agent,
                 activity=Activity.WAITING_INPUT,
                 since=agent.seen,
                 evidence="its screen asks",
-                question=with_choices(" ".join((question, about or "")).strip(), listed)[:TEXT],
+                question=_question(*asked.groups()),
             )
         return replace(
             agent,
@@ -124,17 +139,6 @@ class AiderReader:
             evidence="its screen asks for nothing",
             calling=self._last in ("message_send", "asks") and not _FILLED.match(shown),
         )
-
-    def _resting(self, agent: Agent) -> Agent:
-        agent = replace(agent, since=agent.seen, evidence="its screen asks for a message")
-        if error := self._fault or self._error:
-            return replace(
-                agent,
-                activity=Activity.BLOCKED,
-                error=error[:TEXT],
-                unauthorised=bool(_UNAUTHORISED.search(error)),
-            )
-        return replace(agent, activity=Activity.READY)
 
     def _progress(self) -> datetime | None:
         """When it last counted or said something."""
@@ -180,6 +184,12 @@ class AiderReader:
             self._error = said
         elif model := _MODEL.match(said):
             self._model = model[1]
+
+
+def _question(about: str | None, question: str, choices: str) -> str:
+    """What it asks, of what, and what can be answered."""
+    listed = ("".join(choice) for choice in _CHOICE.findall(choices))
+    return with_choices(" ".join(filter(None, (question, about))), listed)[:TEXT]
 
 
 def _used(given: _Properties) -> Usage:

@@ -266,8 +266,12 @@ def test_an_error_blocks_it_until_an_answer_comes_or_it_is_told_something(
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
     says(command, "#### go", "> Model openai/gpt has hit a token limit!")
     assert reader.read(alive, BOX, NOW).activity is Activity.BLOCKED
+    asks_for_a_page = "Open URL for more info? (Y)es/(N)o/(D)on't ask again [Yes]:"
+    assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.BLOCKED
+    assert reader.read(alive, "Commit 1234567 Add it", NOW).activity is Activity.ACTIVE
     says(command, "", "#### go on")
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
+    assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.WAITING_INPUT
 
 
 def test_a_call_that_it_broke_off_itself_blocks_it_until_the_next_one(
