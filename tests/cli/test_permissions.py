@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bot.demo.github import GitHubServer
 from bot.demo.github.world import App
 from bot.github.permissions import PERMISSIONS, Permission
+from config.repository import PATH
 from tests.cli.conftest import CommandLine, House
 from tests.world.app_key import PRIVATE, PUBLIC
 
@@ -94,29 +96,22 @@ def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
     assert permissions(mergewright) == said
 
 
-@pytest.mark.parametrize(
-    ("name", "allowed", "said", "expected"),
-    [
-        ("all", {"merge", "squash", "rebase"}, "", "ok (merged by squash)"),
-        ("said", {"merge", "squash"}, 'merge-method = "merge"', "fail (merged by merge)"),
-        ("broken", {"merge", "squash"}, 'merge-method = "no"', "ok (merged by squash)"),
-        ("forbidden", {"rebase"}, "", "fail (merged by rebase)"),
-    ],
-)
-def test_signatures_are_held_against_how_the_repository_is_really_merged(
-    app: App,
-    github: GitHubServer,
-    house: House,
-    mergewright: CommandLine,
-    name: str,
-    allowed: set[str],
-    said: str,
-    expected: str,
+def test_signatures_are_held_against_how_each_repository_is_really_merged(
+    app: App, github: GitHubServer, house: House, mergewright: CommandLine
 ) -> None:
-    repo = github.repository(f"acme/{name}", {".github/mergewright.toml": f"[policy]\n{said}\n"})
-    repo.protect("main", signatures=True)
-    repo.merge_methods = allowed
-    house.file.write_text(house.file.read_text().replace("acme/widgets", repo.full_name))
-    verdict, _, way = expected.partition(" ")
-    told = f"{verdict} acme/{name}: main takes signed commits alone {way}"
-    assert finding(mergewright, "signatures").startswith(told)
+    for name, allowed, said in (
+        ("all", {"merge", "squash", "rebase"}, ""),
+        ("said", {"merge", "squash"}, 'merge-method = "merge"'),
+        ("broken", {"merge", "squash"}, 'merge-method = "no"'),
+        ("forbidden", {"rebase"}, ""),
+    ):
+        repo = github.repository(f"acme/{name}", {PATH: f"[policy]\n{said}\n"})
+        repo.protect("main", signatures=True)
+        repo.merge_methods = allowed
+        with house.file.open("a") as file:
+            file.write(f'[projects.{name}]\nrepository = "acme/{name}"\nagent = "shell"\n')
+    verdict, *told = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
+    assert verdict == "fail"
+    ways = {"all": "squash", "said": "merge", "broken": "squash", "forbidden": "rebase"}
+    for line, (name, way) in zip(told, ways.items(), strict=True):
+        assert line.startswith(f"acme/{name}: main takes signed commits alone (merged by {way})")
