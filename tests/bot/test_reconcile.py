@@ -143,6 +143,18 @@ def test_where_github_fails_altogether_little_is_asked_and_nothing_changes(
     assert len(bench.waiting()) <= 1
 
 
+def test_a_list_of_issues_that_cannot_be_had_keeps_nothing_else_from_being_looked_at(
+    quiet: Bench,
+) -> None:
+    quiet.github.refuses = {REPOSITORY}
+    quiet.github.seen[34] = glance(quiet, "a check failed")
+    quiet.reconcile.look()
+    assert quiet.waiting() == ["pull:34"]
+    assert [listed[0] for listed in quiet.github.listed[-2:]] == [REPOSITORY, "acme/gears"]
+    (session,) = quiet.store.sessions()
+    assert session.issue.labelled
+
+
 def test_what_was_seen_before_the_limit_was_reached_is_used(bench: Bench) -> None:
     for number in range(1, 2 * GLANCES + 1):
         bench.labelled(number)
