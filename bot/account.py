@@ -2,6 +2,7 @@
 
 import os
 
+from bot.clock import Clock, utc_now
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.redaction import Redaction
@@ -9,7 +10,7 @@ from config.load import Secrets, secret_values
 from config.settings import Settings
 
 
-def client(settings: Settings, secrets: Secrets) -> GitHub:
+def client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) -> GitHub:
     """A client for the configured GitHub with the configured account, to be closed."""
     credentials = Credentials(
         token=secrets.token,
@@ -22,4 +23,5 @@ def client(settings: Settings, secrets: Secrets) -> GitHub:
         credentials,
         mutation_seconds=settings.timing.mutation_seconds,
         redact=Redaction(secret_values(settings, secrets, os.environ)),
+        clock=clock,
     )

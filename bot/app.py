@@ -101,7 +101,7 @@ class App:
         layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         redact = Redaction(secret_values(settings, secrets, os.environ))
         self.store = Store(layout.database, clock=clock, redact=redact)
-        self.github = client(settings, secrets)
+        self.github = client(settings, secrets, clock)
         path = os.environ.get("PATH", os.defpath)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime, path=path))
         self.sites = Sites(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from bot.github.errors import Limited, NotInstalled, Refused, TryLater
+from bot.github.errors import EVERYTHING, Limited, NotInstalled, Refused, TryLater
 
 LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
@@ -100,6 +100,19 @@ def graphql_failure(
     return TryLater(f"{message} It is asked again later.")
 
 
+def used_up(
+    asked: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
+) -> Limited | None:
+    """The limit that was reached with this answer; None: there is more, or nobody says.
+
+    `resource`: what it is of, where the answer does not say.
+    """
+    if headers.get("x-ratelimit-remaining") != "0":
+        return None
+    resource = headers.get("x-ratelimit-resource", resource)
+    return Limited(asked, _reset_of(headers, now) or now + LIMIT_PAUSE, resource)
+
+
 def complaint(body: bytes) -> str:
     """What GitHub's error body says, in one short line; empty where it is no such body."""
     try:
@@ -120,9 +133,8 @@ def _limit_of(message: str, headers: Mapping[str, str], said: str, now: datetime
     """The limit that was reached, or None where the answer is no limit but a plain refusal."""
     if "retry-after" in headers:
         return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
-    if headers.get("x-ratelimit-remaining") == "0":
-        resource = headers.get("x-ratelimit-resource", "")
-        return Limited(message, _reset_of(headers, now) or now + LIMIT_PAUSE, resource)
+    if limit := used_up(message, headers, now):
+        return limit
     if any(text in said.lower() for text in LIMIT_TEXTS):
         return Limited(message, now + LIMIT_PAUSE)
     return None

@@ -16,7 +16,7 @@ from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from bot.github.answers import REINSTALL, UNDECODABLE, failure, graphql_failure
+from bot.github.answers import REINSTALL, UNDECODABLE, failure, graphql_failure, used_up
 from bot.github.auth import Credentials, InstallationToken, Tokens
 from bot.github.documents import document
 from bot.github.errors import NotInstalled, Refused, TryLater
@@ -36,7 +36,7 @@ NOT_MODIFIED = 304
 SCOPES = "X-OAuth-Scopes"
 PAGES = 100
 LOG_BYTES = 256 * 1024
-GRAPHQL = "graphql"
+CORE, GRAPHQL = "core", "graphql"
 
 
 class Installation(Struct, frozen=True):
@@ -268,7 +268,7 @@ class Calls:
         places = {"owner": owner, "name": short} if repository else {}
         body = {"query": query, "variables": {**places, **variables}}
         call = Call(method="POST", url=self._graphql, body=body, name=asked)
-        answer = self._send(repository, call, changes=query.startswith("mutation"))
+        answer = self._send(repository, call, GRAPHQL, changes=query.startswith("mutation"))
         priced = _decode(call, answer, Priced).data
         if priced is not None and priced.rate_limit is not None:
             self._limits.spent(self._account(repository), priced.rate_limit)
@@ -290,8 +290,8 @@ class Calls:
 
     def _ask(self, repository: str, call: Call) -> httpx.Response:
         """Ask REST, within its limits."""
-        with self._limits.within(self._account(repository), "core"):
-            answer = self._send(repository, call, changes=call.method != "GET")
+        with self._limits.within(self._account(repository), CORE):
+            answer = self._send(repository, call, CORE, changes=call.method != "GET")
         if SCOPES in answer.headers:
             self.scopes = frozenset(re.findall(r"[\w:]+", answer.headers[SCOPES]))
         return answer
@@ -300,11 +300,18 @@ class Calls:
         """Whose limits count: an installation's, which is its owner's, or the token's."""
         return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
 
-    def _send(self, repository: str, call: Call, *, changes: bool) -> httpx.Response:
-        """Send with the repository's token; an App's may have ended early, and is then replaced."""
-        token = self.tokens.of(repository)
+    def _send(self, repository: str, call: Call, resource: str, *, changes: bool) -> httpx.Response:
+        """Send in its turn, and see whether it was the last that may be sent for now."""
+        account, token = self._account(repository), self.tokens.of(repository)
         if changes:
-            self._limits.turn(self._account(repository))
+            self._limits.turn(account, resource)
+        answer = self._answered(repository, call, token)
+        if limit := used_up(f"{call} was the last.", answer.headers, self.clock(), resource):
+            self._limits.hold(account, limit)
+        return answer
+
+    def _answered(self, repository: str, call: Call, token: str) -> httpx.Response:
+        """Send with the repository's token; an App's may have ended early, and is then replaced."""
         try:
             return self._exchange(call, token)
         except Refused as refusal:

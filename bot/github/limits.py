@@ -38,19 +38,29 @@ class Limits:
     @contextmanager
     def within(self, account: str, resource: str) -> Iterator[None]:
         """Ask GitHub in here. Raises `Limited` while the account has to wait with this resource."""
+        self._refuse(account, resource)
+        try:
+            yield
+        except Limited as limit:
+            self.hold(account, limit)
+            raise
+
+    def hold(self, account: str, limit: Limited) -> None:
+        """Ask nothing more of what the limit is of, before it ends."""
+        self._held[account, limit.resource] = limit
+
+    def _refuse(self, account: str, resource: str) -> None:
         for what in (resource, EVERYTHING):
             held = self._held.get((account, what))
             if held is not None and held.until > self._clock():
                 # It is told many times, and would hold on to everybody it was told to.
                 raise held.with_traceback(None)
-        try:
-            yield
-        except Limited as limit:
-            self._held[account, limit.resource] = limit
-            raise
 
-    def turn(self, account: str) -> None:
-        """Wait until the account may change something. Raises `TryLater` where many wait."""
+    def turn(self, account: str, resource: str) -> None:
+        """Wait until the account may change something. Raises `TryLater` where many wait.
+
+        Raises `Limited` as `within` where a limit was reached meanwhile.
+        """
         with self._lock:
             now = self._clock()
             turn = max(now, self._turns.get(account, now))
@@ -58,6 +68,7 @@ class Limits:
                 raise TryLater("Other changes at GitHub come first.", self._back(account, turn))
             self._turns[account] = turn + self._between
         time.sleep((turn - now).total_seconds())
+        self._refuse(account, resource)
 
     def _back(self, account: str, turn: datetime) -> datetime:
         """When to come back; `turn` is the first that is free."""

@@ -4,6 +4,7 @@ import json
 import time
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -42,8 +43,9 @@ def limits(clock: Clock) -> Limits:
 
 
 def test_nothing_is_sent_while_a_secondary_limit_holds(
-    github: GitHub, respx_mock: respx.MockRouter
+    github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(time, "sleep", Mock(side_effect=AssertionError("nobody sleeps for it")))
     asked = respx_mock.get(REPO).respond(403, json=SECONDARY, headers={"retry-after": "30"})
     queried = respx_mock.post(GRAPHQL)
     for _ in range(2):
@@ -76,6 +78,22 @@ def test_what_is_used_up_of_rest_leaves_graphql_alone(
             github.read.repository("acme/widgets")
     assert github.read.me() == "wright"
     assert asked.call_count == 1
+
+
+def test_after_the_last_that_may_be_asked_nothing_is_sent(
+    github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", Mock(side_effect=AssertionError("nobody sleeps for it")))
+    said = {"default_branch": "main", "private": False, "clone_url": ""}
+    asked = respx_mock.get(REPO).respond(json=said, headers=USED_UP)
+    assert github.read.repository("acme/widgets").default_branch == "main"
+    for _ in range(2):
+        with pytest.raises(Limited) as limit:
+            github.read.repository("acme/widgets")
+        assert limit.value.at == RESET
+    assert asked.call_count == 1
+    respx_mock.post(GRAPHQL).respond(json={"data": {"viewer": {"login": "wright"}}})
+    assert github.read.me() == "wright"
 
 
 def test_the_points_of_graphql_that_are_used_up_are_waited_for(
@@ -112,11 +130,23 @@ def test_changes_of_one_account_keep_their_distance(
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     for account in ("acme", "acme", "globex", "acme"):
-        limits.turn(account)
+        limits.turn(account, "core")
     assert slept == [0, 1, 0, 2]
     with pytest.raises(TryLater) as later:
-        limits.turn("acme")
+        limits.turn("acme", "core")
     assert later.value.at == NOW + timedelta(seconds=3)
+
+
+def test_a_limit_that_is_reached_while_a_change_waits_for_its_turn_holds_it_back(
+    limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(_: float) -> None:
+        limits.hold("acme", Limited("no more.", RESET, "core"))
+
+    monkeypatch.setattr(time, "sleep", meanwhile)
+    limits.turn("acme", "graphql")
+    with pytest.raises(Limited):
+        limits.turn("acme", "core")
 
 
 def test_who_is_sent_away_comes_back_after_those_who_were_before(
@@ -124,11 +154,11 @@ def test_who_is_sent_away_comes_back_after_those_who_were_before(
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
     for _ in range(3):
-        limits.turn("acme")
+        limits.turn("acme", "core")
 
     def back() -> float:
         with pytest.raises(TryLater) as away:
-            limits.turn("acme")
+            limits.turn("acme", "core")
         assert away.value.at is not None
         return (away.value.at - NOW).total_seconds()
 
@@ -137,14 +167,14 @@ def test_who_is_sent_away_comes_back_after_those_who_were_before(
     assert max(times) == 33, "nobody is sent away for long"
     assert max(times.count(at) for at in set(times)) <= 1000 // 30 + 1, "nor are many at once"
     clock.now = NOW + timedelta(minutes=1)
-    limits.turn("acme")
+    limits.turn("acme", "core")
 
 
 def test_only_changes_wait_for_their_turn(
     respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns: list[str] = []
-    monkeypatch.setattr(Limits, "turn", lambda _, account: turns.append(account))
+    turns: list[tuple[str, ...]] = []
+    monkeypatch.setattr(Limits, "turn", lambda _, *whose: turns.append(whose))
     respx_mock.get(REPO).respond(json={"default_branch": "main", "private": False, "clone_url": ""})
     respx_mock.post(GRAPHQL).mock(side_effect=_graphql)
     respx_mock.post(f"{REPO}/issues/comments/5/reactions").respond(201)
@@ -155,7 +185,7 @@ def test_only_changes_wait_for_their_turn(
     assert turns == []
     github.write.react("acme/widgets", 5, "eyes")
     github.reviews.answer("acme/widgets", 1, ["T_1"], "Done.", "key")
-    assert turns == ["", ""]
+    assert turns == [("", "core"), ("", "graphql")]
     github.close()
 
 

@@ -220,6 +220,17 @@ class GitHubServer:
             )
         )
 
+    def limit_next(self, method: str, path_regex: str, seconds: int, status: int = 403) -> None:
+        """Let the next matching request meet a secondary limit, and all that follow it.
+
+        Nothing they ask for happens. `traffic.lift` ends it, whatever time was named.
+        """
+        told = {"message": "You have exceeded a secondary rate limit.", "status": str(status)}
+        headers = {"Retry-After": str(seconds), "Content-Type": "application/json; charset=utf-8"}
+        answer = Answer(status=status, body=told, headers=headers)
+        path = re.compile(path_regex)
+        self.traffic.plan(Fault(method=method, path=path, times=1, answer=answer, lasts=True))
+
     def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
         """Hold the next matching requests back before they are looked at."""
         path = re.compile(path_regex)

@@ -85,19 +85,21 @@ def test_fifty_at_a_glance_cost_one_point(
     assert after.remaining == budget.remaining - after.cost
 
 
+@pytest.mark.parametrize("left", [0, 1], ids=["others use it up", "we use it up"])
 def test_a_limit_reached_between_two_batches_is_waited_for(
-    github: GitHub, server: GitHubServer, repo: Repository, monkeypatch: pytest.MonkeyPatch
+    github: GitHub, server: GitHubServer, repo: Repository, left: int
 ) -> None:
     issue = repo.open_issue("Retry", by="ann").number
-    github.read.glances(repo.full_name, [issue], [])
-    used = server.traffic.spend("wright", "graphql", 0)["used"]
-    monkeypatch.setitem(server.traffic.limits, "graphql", used + 1)
-    assert github.read.glances(repo.full_name, [issue], [])[issue]
+    server.traffic.leave("wright", "graphql", left, seconds=60)
     before = len(server.requests)
+    for _ in range(left):
+        assert github.read.glances(repo.full_name, [issue], [])[issue]
     for _ in range(3):
         with pytest.raises(Limited):
             github.read.glances(repo.full_name, [issue], [])
+    server.traffic.lift()
     assert len(server.requests) == before + 1
+    assert github.read.repository(repo.full_name).default_branch == "main"
 
 
 def test_a_glance_that_github_drops_is_no_news(
