@@ -260,3 +260,36 @@ def test_requests_are_counted_by_who_and_what(
     assert github.count("POST", comments) == 1
     seen = [(s.user, s.status) for s in github.requests if s.path.endswith(comments)]
     assert seen == [("wright", 201), ("wright", 422)]
+
+
+def test_a_secondary_limit_holds_for_everything_until_it_is_lifted(
+    github: GitHubServer, ask: Ask, repo: Repository, here: str
+) -> None:
+    repo.open_issue("Broken", by="rob")
+    before = github.traffic.refused
+    github.limit_next("POST", r"/comments$", seconds=60, status=429)
+    assert ask()("GET", here).status_code == 200
+    answer = ask()("POST", f"{here}/issues/1/comments", json={"body": "x"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "60")
+    assert ask()("GET", here).status_code == 429
+    assert ask()("POST", "../graphql", json={"query": "{viewer{login}}"}).status_code == 429
+    assert (github.traffic.refused - before, github.traffic.planned) == (3, 0)
+    github.traffic.lift()
+    assert ask()("GET", f"{here}/issues/1").json()["comments"] == 0
+
+
+def test_what_is_used_up_is_refused_until_the_time_that_is_told(
+    github: GitHubServer, ask: Ask, here: str
+) -> None:
+    github.traffic.leave("wright", "core", 1, seconds=0)
+    github.traffic.leave("wright", "graphql", 0, seconds=600)
+    before = github.traffic.refused
+    assert ask().graphql("{ viewer { login } }")["errors"][0]["type"] == "RATE_LIMITED"
+    assert [ask()("GET", here).status_code for _ in range(2)] == [200, 200]
+    github.traffic.leave("wright", "core", 1, seconds=600)
+    answers = [ask()("GET", here) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 403]
+    assert {answer.headers["X-RateLimit-Remaining"] for answer in answers} == {"0"}
+    assert github.traffic.refused - before == 2
+    github.traffic.lift()
+    assert ask()("GET", here).status_code == 200

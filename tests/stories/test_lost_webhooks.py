@@ -132,24 +132,3 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
     assert sum("What can be said" in said for said in issue.pull.said()) == 1
     assert len(comment.reactions) == 1
     assert len(world.repo.pulls) == 1
-
-
-def test_a_read_that_fails_changes_nothing_and_is_tried_again(world: World) -> None:
-    world.bot_starts()
-    world.github.fail_next("POST", "graphql", status=502, times=2)
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.starts()
-
-
-def test_a_comment_that_github_lost_the_answer_of_stands_once(world: World) -> None:
-    world.bot_starts()
-    world.github.fail_next("POST", r"/issues/\d+/comments", status=502, after=True)
-    issue = world.issue("Add widgets").is_labelled()
-    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
-    assert issue.pull
-    place = f"report:{issue.issue.number}:"
-    eventually(
-        lambda: [key for key in world.store.facts(issue.id).done if key.startswith(place)],
-        "the issue's report is known to stand",
-    )
-    assert len(issue.said()) == 1

@@ -87,8 +87,8 @@ class Traffic:
         with self._lock:
             self.seen.append(seen)
 
-    def used_up(self, login: str, resource: str) -> bool:
-        """Whether an account has nothing left, so that nothing more is answered."""
+    def refuses(self, login: str, resource: str) -> bool:
+        """Whether an account has nothing left, so that its request is not answered; counted."""
         if self.spend(login, resource, 0)["remaining"]:
             return False
         with self._lock:

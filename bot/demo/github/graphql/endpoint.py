@@ -54,7 +54,7 @@ class GraphQL:
             authenticate(request)
             if request.token is None:
                 raise Problem(401, _NO_ONE, docs=_DOCS)
-            if self.traffic.used_up(request.login, "graphql"):
+            if self.traffic.refuses(request.login, "graphql"):
                 body = {"errors": [_LIMITED]}
                 points = 0
             else:

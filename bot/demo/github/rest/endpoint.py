@@ -50,7 +50,7 @@ class Rest:
             if request.token is not None and request.token.scopes is not None:
                 headers["X-OAuth-Scopes"] = request.token.scopes
             counted = request.token is not None and path != "/rate_limit"
-            if counted and self.traffic.used_up(request.login, "core"):
+            if counted and self.traffic.refuses(request.login, "core"):
                 raise Problem(403, "API rate limit exceeded for user.")
             with self.world.lock:
                 answer = self._router.find(request, self._named(path))(request)

@@ -1,0 +1,84 @@
+"""GitHub's limits and outages delay what is done; nothing is lost by them, nor done twice."""
+
+import re
+
+from tests.world.waiting import eventually
+from tests.world.world import BOT, World
+
+
+def test_lives_that_meet_every_limit_and_outage_are_merged_and_nothing_is_done_twice(
+    world: World,
+) -> None:
+    github, traffic = world.github, world.github.traffic
+    issues = [world.issue("First"), world.issue("Second")]
+    world.bot_starts()
+
+    traffic.leave(BOT, "graphql", 1, seconds=60)  # To read an issue costs a point.
+    for issue in issues:
+        issue.is_labelled()
+    eventually(lambda: not traffic.spend(BOT, "graphql", 0)["remaining"], "it is used up")
+    is_obeyed(world)
+    assert len(world.store.sessions()) < 2
+    github.fail_next("POST", r"/issues/\d+/comments$", 502, after=True)
+    ends(world, minutes=1)
+
+    github.limit_next("POST", r"/pulls$", seconds=60)
+    for issue in issues:
+        issue.agent.commits({f"{issue.id}.txt": "one\n"}, "Add a widget").ends_its_turn()
+    is_obeyed(world)
+    github.fail_next("POST", r"/pulls$", 502, after=True)
+    ends(world, minutes=1)
+    pulls = [issue.pull for issue in issues]
+
+    github.limit_next("POST", "graphql", seconds=30, status=429)
+    for pull in pulls:
+        pull.ci_passes()
+    is_obeyed(world)
+    ends(world, seconds=30)
+    for issue in issues:
+        issue.becomes("review_pending")
+
+    github.fail_next("POST", "graphql", 502, times=3)
+    for pull in pulls:
+        pull.reviewer_approves()
+    before = traffic.refused
+    traffic.leave(BOT, "core", 0, seconds=600)
+    for left in (2, 1, 0):
+        eventually(lambda left=left: traffic.planned <= left, "it is read again")  # type: ignore[misc]
+        world.time_passes(minutes=1)
+    eventually(lambda: traffic.refused > before, "what is not read is used up too")
+    is_obeyed(world)
+    github.fail_next("PUT", r"/merge$", 502, after=True)
+    ends(world, minutes=10)
+
+    for issue in issues:
+        issue.becomes("merged")
+    merges = [move for move in world.repo.moves if move.branch == "main" and move.user == BOT]
+    assert (len(world.repo.pulls), len(merges), traffic.planned) == (2, 2, 0)
+    for issue in issues:
+        keys = re.findall(r"mergewright:key=(\S+)", "".join([*issue.said(), *issue.pull.said()]))
+        assert len(keys) == len(set(keys)) >= 2
+        assert [entry["kind"] for entry in issue.agent.heard] == ["prompt"]
+        assert world.store.facts(issue.id).failures == {}
+
+
+def is_obeyed(world: World) -> None:
+    """Nothing is asked for while a limit holds, whatever there is to look for."""
+    traffic, app = world.github.traffic, world.app
+    assert app is not None
+    eventually(lambda: not traffic.planned, "the limit is met")
+
+    def asks_nothing() -> bool:
+        before = traffic.refused
+        app.watch_access.look()
+        app.repository_config.look()
+        return traffic.refused == before
+
+    eventually(asks_nothing, "it is known to all who ask")
+    assert all(asks_nothing() for _ in range(5))
+
+
+def ends(world: World, **much: float) -> None:
+    """The time comes that GitHub named."""
+    world.github.traffic.lift()
+    world.time_passes(**much)
