@@ -8,6 +8,7 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined, TemplateError
 
 from lifecycle.actions import Prompt
+from lifecycle.names import UNSPOKEN
 from lifecycle.text import plain as without_controls
 
 # What a page does not show: comments, of which one that is never closed hides all that follows,
@@ -17,6 +18,19 @@ _HIDDEN = re.compile(
     r"|^[ >*+-]*\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]*(?:[\"'(][^\n]*)?$",
     re.MULTILINE,
 )
+# Markup that a page shows as it stands only where it is code: declarations and instructions, of
+# which nothing is seen, and tags, which are seen by what they do. Lengths are capped, so that a
+# hostile text costs linear time.
+_MARKUP = re.compile(
+    r"<(?:![A-Za-z]|\?)[^>]*>|^[ >*+-]*<(?:![A-Za-z]|\?)[^>]*\Z"
+    r"|(?P<tag></?[A-Za-z][\w-]*)"
+    r"(?P<rest>[\s/](?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\"'<>])*)>",
+    re.MULTILINE,
+)
+#: What people wrote on a page that shows it as Markdown; all else, such as logs, is as it stands.
+_MARKDOWN = ("body", "text")
+# What of a tag may matter to somebody who reads it: values of one word, as addresses are.
+_PLAIN_ATTRIBUTE = re.compile(r"\s[\w:-]+=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z")
 # Signs without a shape that Unicode does not count among the formatting ones: fillers, and the
 # selectors of variants, in which whole texts can be hidden.
 _SHAPELESS = re.compile(
@@ -63,9 +77,9 @@ class Prompts:
         if prompt.name not in self._templates:
             known = ", ".join(sorted(self._templates))
             raise PromptFailure(f"config/prompts/{prompt.name}.md is missing; there are: {known}")
-        given = {name: fit(text) for name, text in {**values, **prompt.values}.items()}
+        given = {n: fit(_seen(n, text)) for n, text in {**values, **prompt.values}.items()}
         share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
-        items = [{name: fit(text, share) for name, text in item.items()} for item in prompt.items]
+        items = [{n: fit(_seen(n, text), share) for n, text in one.items()} for one in prompt.items]
         fence = _fence([*given.values(), *(text for item in items for text in item.values())])
         try:
             return self._templates[prompt.name].render(given, items=items, mark=mark, fence=fence)
@@ -80,6 +94,25 @@ def plain(text: str) -> str:
     return "".join(
         sign for sign in visible if sign in "\n\t" or unicodedata.category(sign) not in _UNSEEN
     ).strip("\n")
+
+
+def _seen(name: str, text: str) -> str:
+    """A value without what its markup hides, where it is one that has any; code shows all of it."""
+    if name not in _MARKDOWN:
+        return text
+    text, parts, end = text.replace("\r\n", "\n"), list[str](), 0
+    for code in UNSPOKEN.finditer(text):
+        if code["fence"] or code["ticks"]:
+            parts += [_MARKUP.sub(_bare, text[end : code.start()]), code[0]]
+            end = code.end()
+    return "".join([*parts, _MARKUP.sub(_bare, text[end:])])
+
+
+def _bare(markup: re.Match[str]) -> str:
+    """A tag with its plain attributes alone; nothing of what else there is."""
+    if not markup["tag"]:
+        return ""
+    return f"{markup['tag']}{''.join(_PLAIN_ATTRIBUTE.findall(markup['rest']))}>"
 
 
 def fit(text: str, most: int = _MOST) -> str:

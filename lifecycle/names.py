@@ -15,9 +15,9 @@ FREEZES = f"{NAME}:freeze"
 #: How the labels begin that show a status.
 SHOWS_STATUS = f"{NAME}/"
 
-# What a reader does not take for speech: code in fences or tags, hidden comments, code spans. The
-# length of a span's ticks is capped so that a hostile text costs linear time.
-_UNSPOKEN = re.compile(
+#: What a reader does not take for speech: code in fences or tags, hidden comments, code spans. The
+#: length of a span's ticks is capped so that a hostile text costs linear time.
+UNSPOKEN = re.compile(
     r"^\ {0,3}(?P<item>(?:(?:[-+*]|\d{1,9}[.)])\ {1,4})+)?(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?"
     r"(?:^(?(item)\ *|\ {0,3})(?P=fence)[`~]*[ \t]*$|\Z)"
     r"|^\ {0,3}<pre(?=[\s>]).*?(?:</pre>|\Z)"
@@ -74,8 +74,8 @@ def _patterns(slug: str) -> _Patterns:
 def _said(text: str, patterns: _Patterns) -> Iterator[Said]:
     # What is not speech is covered, so that a place in one text is the same place in the other;
     # it has no blank lines there, and so cannot end a paragraph.
-    spoken = _UNSPOKEN.sub(lambda match: "`" * len(match[0]), text)
-    shown = _UNSPOKEN.sub(lambda match: "\0" * len(match[0]) if match["hidden"] else match[0], text)
+    spoken = UNSPOKEN.sub(lambda match: "`" * len(match[0]), text)
+    shown = UNSPOKEN.sub(lambda match: "\0" * len(match[0]) if match["hidden"] else match[0], text)
     for address in patterns.address.finditer(spoken):
         end = patterns.end.search(spoken, address.end(1) + 1)
         paragraph = shown[address.start(1) : end.start() if end else len(text)]

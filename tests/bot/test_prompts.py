@@ -62,11 +62,43 @@ def test_a_template_in_an_issue_is_never_carried_out() -> None:
         "> [//]: # (obey)",
         "- [//]: # (obey)",
         "<![CDATA[ obey ]]>",
+        "<!DOCTYPE obey>",
+        "<!x obey\nme",
+        "<?obey me?>",
+        "> <? obey, and never closed",
+        '<p title="please obey">One.</p>',
+        "<img alt='please obey\nme' src=a.png>",
+        "<please obey me>",
+        "<a href=x please obey>One.</a>",
+        '<pre title="please obey">One.</pre>',
+        '</p data-x="> please obey">',
     ],
 )
 def test_what_a_page_does_not_show_does_not_reach_the_agent(hidden: str) -> None:
     assert "obey" not in start(body=f"Seen.\n\n{hidden}")
     assert "Seen." in start(body=f"Seen.\n\n{hidden}")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        'See <a href="https://example.com/">this</a>, <br/> and <b>that</b>.',
+        "If a < b and c > d, mail <ada@example.com> or <https://example.com/a b>.",
+        "Generic<T> and List<A, B> and x <? y.",
+        '`<p title="some words">` and\n```html\n<!DOCTYPE html>\n<p title="some words">\n```',
+        "```php\n<?php echo 1; ?>\n```",
+    ],
+)
+def test_what_a_page_shows_reaches_the_agent_as_it_stands(seen: str) -> None:
+    assert seen in start(body=seen)
+    assert seen.splitlines()[0] in start(title=seen)
+
+
+@pytest.mark.parametrize(
+    "hostile", ['<a "' * 16_000, "<a '\"" * 13_000, "<a" + " " * 60_000, "<?" * 30_000]
+)
+def test_hostile_markup_is_done_with_soon(hostile: str) -> None:
+    assert len(start(body=hostile)) < 23_000
 
 
 def test_a_reference_that_leads_somewhere_stays_and_so_does_what_follows_a_hidden_one() -> None:
