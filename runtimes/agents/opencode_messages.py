@@ -70,6 +70,7 @@ class OpenCodeMessages:
         self, message: its.Message, part: its.Part, name: str, over: bool
     ) -> Iterator[Message]:
         at = its.time(part.time.start or message.time.created)
+        end = its.time(message.time.completed or message.time.created)
         match part.type:
             case "text" if message.role == "user":
                 yield Message(kind=Kind.PROMPT, text=part.text, at=at)
@@ -79,12 +80,10 @@ class OpenCodeMessages:
             case "tool":
                 yield from self._of_tool(part, name, at, over)
             case "step-finish":
-                used = its.used(part.tokens, part.cost)
-                end = its.time(message.time.completed or message.time.created)
-                yield Message(kind=Kind.USAGE, used=used, at=end)
+                yield Message(kind=Kind.USAGE, used=its.used(part.tokens, part.cost), at=end)
             case "end" if message.error is not None:
                 text = str(message.error.data.get("message") or message.error.name)
-                yield Message(kind=Kind.NOTE, text=text, at=at)
+                yield Message(kind=Kind.NOTE, text=text, at=end)
 
     def _of_tool(self, part: its.Part, name: str, at: datetime, over: bool) -> Iterator[Message]:
         """Its call as soon as it is there, and its result once it has returned."""

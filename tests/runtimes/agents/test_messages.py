@@ -3,7 +3,9 @@
 A recording's `messages.jsonl` has what its files say, a line each.
 """
 
+import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,7 +39,7 @@ def of(case: Path, files: RunFiles) -> Messages:
     return AGENTS[case.parts[-3]](AgentType(program=case.parts[-3])).messages(files)
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parts[-4])
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: "-".join(path.parts[-4:-1]))
 def test_a_recorded_conversation_is_told_in_the_one_form(path: Path, files: RunFiles) -> None:
     messages = of(path.parent, files)
     assert everything(messages) == expected(path)
@@ -51,7 +53,7 @@ def test_every_agent_type_has_a_recorded_conversation() -> None:
 @pytest.mark.parametrize(
     "path",
     [path for path in RECORDED if path.parts[-4] != "opencode"],
-    ids=lambda path: path.parts[-4],
+    ids=lambda path: "-".join(path.parts[-4:-1]),
 )
 def test_what_comes_bit_by_bit_is_told_once_and_in_order(path: Path, files: RunFiles) -> None:
     messages = of(path.parent, files)
@@ -63,35 +65,73 @@ def test_what_comes_bit_by_bit_is_told_once_and_in_order(path: Path, files: RunF
     found: list[Message] = []
     for record, content in whole.items():
         with record.open("ab", buffering=0) as file:
-            for begin in range(0, len(content), 100):
-                file.write(content[begin : begin + 100])
+            for begin in range(0, len(content), 700):
+                file.write(content[begin : begin + 700])
                 found += everything(messages)
     assert found == expected(path)
 
 
-def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(files: RunFiles) -> None:
-    messages = of(RECORDINGS / "opencode/active/tool_runs", files)
+@pytest.fixture
+def database(files: RunFiles) -> Iterator[sqlite3.Connection]:
+    """OpenCode's, to be written as it goes on; a conversation is laid there first."""
+    path = OpenCode(AgentType(program="opencode")).records(files)[0]
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+def begins(database: sqlite3.Connection, case: str) -> None:
+    script = RECORDINGS / "opencode" / case / "home/.local/share/opencode/opencode.db.sql"
+    database.executescript(script.read_text())
+
+
+def of_database(files: RunFiles) -> Messages:
+    return OpenCode(AgentType(program="opencode")).messages(files)
+
+
+def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(
+    files: RunFiles, database: sqlite3.Connection
+) -> None:
+    begins(database, "active/tool_runs")
+    messages = of_database(files)
     begun = everything(messages)
     assert [each.kind for each in begun[-2:]] == [Kind.USAGE, Kind.CALL]
-    with closing(sqlite3.connect(OpenCode(AgentType(program="opencode")).records(files)[0])) as it:
-        it.execute(
-            "update part set data = json_set(data, '$.state.status', 'completed',"
-            " '$.state.output', 'made') where json_extract(data, '$.state.status') = 'running'"
-        )
-        it.commit()
+    database.execute(
+        "update part set data = json_set(data, '$.state.status', 'completed',"
+        " '$.state.output', 'made') where json_extract(data, '$.state.status') = 'running'"
+    )
     (result,) = everything(messages)
     assert (result.kind, result.call, result.text) == (Kind.RESULT, begun[-1].call, "made")
+    database.execute(
+        "insert into part select 'prt_zz', message_id, session_id, time_created, time_updated,"
+        ' \'{"type": "text", "text": "Well.", "time": {"end": 1}}\''
+        " from part order by id desc limit 1"
+    )
+    assert [each.text for each in everything(messages)] == ["Well."], "its answer went on"
 
 
-def test_a_conversation_of_thousands_of_parts_comes_in_pieces(files: RunFiles) -> None:
-    messages = of(RECORDINGS / "opencode/ready/turn_over", files)
-    with closing(sqlite3.connect(OpenCode(AgentType(program="opencode")).records(files)[0])) as it:
-        it.execute(
-            "insert into part with recursive n(v) as (select 1 union all select v + 1 from n"
-            " where v < 1000) select printf('prt_z%04d', v), message_id, session_id,"
-            " time_created, time_updated, data from part, n where data ->> 'text' = 'All finished.'"
-        )
-        it.commit()
+def test_what_an_agent_of_an_agent_says_is_not_the_conversation(
+    files: RunFiles, database: sqlite3.Connection
+) -> None:
+    begins(database, "ready/turn_over")
+    messages = of_database(files)
+    before = everything(messages)
+    database.execute("update session set parent_id = 'ses_other'")
+    assert everything(of_database(files)) == []
+    database.execute("update session set parent_id = null")
+    assert everything(of_database(files)) == before
+
+
+def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
+    files: RunFiles, database: sqlite3.Connection
+) -> None:
+    begins(database, "ready/turn_over")
+    database.execute(
+        "insert into part with recursive n(v) as (select 1 union all select v + 1 from n"
+        " where v < 1000) select printf('prt_z%04d', v), message_id, session_id,"
+        " time_created, time_updated, data from part, n where data ->> 'text' = 'All finished.'"
+    )
+    messages = of_database(files)
     first = messages.new()
     assert len(first) < 250
     answers = [each for each in first + everything(messages) if each.kind is Kind.ANSWER]
@@ -108,6 +148,26 @@ def test_conversations_of_a_session_come_in_the_order_in_which_they_began(files:
         (folder / f"{name}.jsonl").write_text(said % (hour, name) + "\n")
     messages = Claude(AgentType(program="claude")).messages(files)
     assert [each.text for each in everything(messages)] == ["b", "a"]
+
+
+def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
+    files: RunFiles,
+) -> None:
+    folder = files.home / ".claude" / "projects" / "-x"
+    folder.mkdir(parents=True)
+    texts = [{"type": "text", "text": "[Request interrupted by user for tool use]"}]
+    long = "x" * (12 * 1024 * 1024)
+    records: list[dict[str, object]] = [
+        {"type": "user", "isMeta": True, "message": {"content": "a caveat"}},
+        {"type": "user", "message": {"content": long}},
+        {"type": "user", "message": {"content": texts}},
+        {"type": "user", "message": {"content": "go on"}},
+    ]
+    lines = [json.dumps({"timestamp": "2026-11-21T01:00:00Z", **record}) for record in records]
+    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    found = everything(Claude(AgentType(program="claude")).messages(files))
+    told = [(each.kind, each.text[:24]) for each in found]
+    assert told == [(Kind.NOTE, "[Request interrupted by "), (Kind.PROMPT, "go on")]
 
 
 def test_what_is_no_message_is_left_out(files: RunFiles) -> None:
