@@ -58,6 +58,20 @@ def test_a_pull_request_on_the_branch_of_no_session_is_read_once(bench: Bench) -
     assert [found.number for found in bench.reads()] == [34]
 
 
+def test_what_is_touched_again_within_a_second_is_read_once_for_all_of_it(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.CLEAN)
+    bench.touches("pull:34")
+    assert bench.pulls.read_touched() == 1
+    bench.touches("pull:34", "sha:a1")
+    for _ in range(2):
+        bench.room.clock.passes(0.4)
+        assert bench.pulls.read_touched() == 0
+    bench.room.clock.passes(0.3)
+    assert bench.pulls.read_touched() == 1
+    assert bench.waiting() == []
+
+
 def test_a_pull_request_that_vanished_changes_nothing(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
