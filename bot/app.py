@@ -170,7 +170,7 @@ class App:
             *(settings, secrets.model_keys, self.sites.programs, self.store, layout),
             lambda: self.model_door.url,
         )
-        self.model_door = ModelDoor(models, layout.model_port)
+        self.model_door = ModelDoor(models.behind, layout.model_port)
         agents = Agents(
             *(self.store, self.github, self.sites, Prompts(), self.watch_agents, self.archive),
             *(identities, models, settings.runtime.steering_files, clock),

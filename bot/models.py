@@ -57,11 +57,7 @@ class Models:
         if not real.key:
             return real
         if not real.url:
-            raise NoModel(
-                f"there is a model key for {session.agent_type}, and no endpoint to show it at:"
-                f" set `endpoint` of [agent-types.{session.agent_type}]; or, where its program"
-                " takes none, name the key's variable in `pass-env`, within its agents' reach"
-            )
+            raise NoModel(without_endpoint(session.agent_type))
         kept = self._layout.model_pass(session.id, run)
         if not read_text(kept):
             write_private(kept, f"{kept.parent.name}.{secrets.token_urlsafe(32)}")
@@ -95,6 +91,15 @@ class Models:
         key = self._keys.get(variable, "")
         url = kind.endpoint or (self._programs[session.agent_type].provider if key else "")
         return Endpoint(url=url.rstrip("/"), key=key)
+
+
+def without_endpoint(agent_type: str) -> str:
+    """What is wrong with a type that has a key, and a model that nobody knows the place of."""
+    return (
+        f"there is a model key for {agent_type}, and no endpoint to show it at: set `endpoint` of"
+        f" [agent-types.{agent_type}]; or, where its program takes none, name the key's variable"
+        " in `pass-env`, within its agents' reach"
+    )
 
 
 def key_source(

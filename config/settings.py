@@ -105,6 +105,7 @@ class AgentTypeSettings(Table, frozen=True, kw_only=True):
     program: str
     command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual one.
     args: tuple[str, ...] = ()  #: More arguments, before the prompt.
+    version: str = ""  #: The one that is meant to be installed; another one is told of.
     model: str = ""
     endpoint: str = ""  #: Where its model is, without a version; empty: its provider's own.
     key: str = ""  #: The server's variable with the key for it; the program never sees it.

@@ -178,6 +178,9 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 def _commands(group: Any, name: str) -> Iterator[tuple[str, ...]]:
     for word, command in group.commands.items():
+        if getattr(command, "invoke_without_command", False):
+            usage = " ".join((name, word, *map(_usage, command.params)))
+            yield f"`{usage}`", command.help.rstrip(".")
         if hasattr(command, "commands"):
             yield from _commands(command, f"{name} {word}")
         else:

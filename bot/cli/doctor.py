@@ -8,22 +8,18 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import convert
 from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli import given
+from bot.cli import given, standing
 from bot.cli.at_github import clock, github, permissions, signatures, workflows
 from bot.cli.findings import Finding, Installation, Verdict
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
 from bot.layout import Layout
-from bot.models import key_source
 from bot.setup.files import SECRETS
 from config.load import VARIABLES
-from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Endpoint
 
 _SHORT_SECRET = 16
 
@@ -32,13 +28,11 @@ def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = 
     """Print one line for each check; whether none failed."""
     findings = [(name, check()) for name, check in OF_THE_MACHINE]
     try:
-        settings, secrets = given.everything(config)
+        installed = given.installation(config, environ)
     except Refused as refusal:
         says, _, hint = str(refusal).partition("\n")
         findings.append(("configuration", Finding(Verdict.FAIL, says, hint)))
     else:
-        folder = given.file(config).parent
-        installed = Installation(folder=folder, settings=settings, secrets=secrets, environ=environ)
         findings += [(name, check(installed)) for name, check in OF_THE_INSTALLATION]
     if as_json:
         show_json([{"name": name, **asdict(finding)} for name, finding in findings])
@@ -134,23 +128,16 @@ def secret_files(installed: Installation) -> Finding:
 
 
 def agents(installed: Installation) -> Finding:
-    said, wrong = [], []
-    for name, settings in installed.settings.agent_types.items():
-        kind = convert(settings, AgentType, from_attributes=True)
-        program = AGENTS[kind.program](kind)
-        try:
-            said.append(f"{name} {program.version()}")
-        except FileNotFoundError as error:
-            wrong.append(f"{name}: {error}")
-        else:
-            variable, _ = key_source(installed.settings, name)
-            key = installed.secrets.model_keys.get(variable, "")
-            endpoint = Endpoint(url=settings.endpoint, key=key)
-            wrong += [
-                f"{name}: {problem}" for problem in program.check(installed.environ, endpoint)
-            ]
+    looked = standing.look(
+        installed, [standing.Case(type=name) for name in installed.settings.agent_types]
+    )
+    wrong = [f"{one.case.type}: {said}" for one in looked for said in one.problems]
     if wrong:
         return Finding(Verdict.FAIL, "not all can start", "\n-> ".join(wrong))
+    odd = [f"{one.case.type}: {said}" for one in looked for said in one.warnings]
+    if odd:
+        return Finding(Verdict.WARN, "not all are as expected", "\n-> ".join(odd))
+    said = [f"{one.case.type} {one.version}".rstrip() for one in looked]
     return Finding(Verdict.OK, ", ".join(said) or "none configured")
 
 

@@ -2,11 +2,12 @@
 
 import difflib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+from bot.cli.findings import Installation
 from bot.cli.refused import PROBLEM, Refused
 from bot.layout import Layout
 from bot.redaction import Redaction
@@ -52,6 +53,14 @@ def everything(config: Path | None) -> tuple[Settings, Secrets]:
         raise Refused(str(error)) from None
     refuse_unknown_names(path, found)
     return found, secrets
+
+
+def installation(config: Path | None, environ: Mapping[str, str]) -> Installation:
+    """The settings and the secrets, with what a look at this machine needs besides."""
+    found, secrets = everything(config)
+    return Installation(
+        folder=file(config).parent, settings=found, secrets=secrets, environ=environ
+    )
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:

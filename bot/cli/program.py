@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import records, steer
+from bot.cli import agents, records, steer
 from bot.cli.options import Config, Json, SessionId
 from bot.cli.refused import PROBLEM, Refused
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config_app, name="config", help="Look at configuration files.")
+app.add_typer(agents.app, name="agents")
 app.add_typer(steer.app)
 app.add_typer(records.app)
 
@@ -152,31 +153,6 @@ def queue(config: Config = None, as_json: Json = False) -> None:
         screens.show_json(line)
     else:
         screens.show(capacity.line(line, utc_now()))
-
-
-@app.command()
-def agents(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
-    config: Config = None,
-    as_json: Json = False,
-) -> None:
-    """Show the agents: how many sessions, how they ended, what they cost."""
-    from bot.cli import capacity, given, screens
-    from bot.clock import utc_now
-    from bot.identities import known
-
-    settings = given.settings(config)
-    with given.store(settings) as store:
-        ledgers = known(store.ledgers(), settings.identities)
-        chosen = [capacity.one_of(ledgers, name)] if name else ledgers
-        theirs = [one for one in store.sessions() if one.agent_name == name] if name else []
-    if as_json:
-        screens.show_json(chosen)
-    elif name:
-        identity = settings.identities.get(name)
-        screens.show(capacity.record(chosen[0], identity, theirs, utc_now()))
-    else:
-        screens.show(capacity.agents(ledgers))
 
 
 @app.command()

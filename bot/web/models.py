@@ -8,7 +8,7 @@ errors and its breaking off too.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
@@ -20,7 +20,7 @@ from litestar import Litestar, asgi
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope, Send
 
-from bot.models import Models, NoModel
+from bot.models import NoModel
 from bot.web.serve import CannotListen, Server
 from runtimes.agents.base import Endpoint, read_text, write_private
 
@@ -49,12 +49,16 @@ _DROPPED = {
 _PATIENCE = httpx.Timeout(None, connect=10.0)
 
 
+#: The endpoint and the key that a pass stands for; raises `NoModel`.
+Behind = Callable[[str], Endpoint]
+
+
 class ModelDoor:
     """The door as a server of its own, for programs of this machine alone."""
 
-    def __init__(self, models: Models, kept: Path) -> None:
+    def __init__(self, behind: Behind, kept: Path) -> None:
         """`kept` is the file with the port: programs that outlive a bot know it already."""
-        self._models = models
+        self._behind = behind
         self._kept = kept
         self._server: Server | None = None
         self.url = ""  #: Empty until it is opened.
@@ -62,7 +66,7 @@ class ModelDoor:
     def start(self) -> None:
         """Open it where it was, or, where that is taken, anywhere. Safe to repeat."""
         if self._server is None:
-            app = door(self._models)
+            app = door(self._behind)
             try:
                 self._server = Server(app, _HOST, int(read_text(self._kept) or 0))
             except CannotListen as taken:
@@ -78,9 +82,9 @@ class ModelDoor:
             self._server.stop()
 
 
-def door(models: Models) -> Litestar:
+def door(behind: Behind) -> Litestar:
     """Make the application."""
-    proxy = _Door(models)
+    proxy = _Door(behind)
     return Litestar(
         route_handlers=[asgi("/", is_mount=True, copy_scope=False)(proxy.pass_on)],
         on_startup=[proxy.open],
@@ -94,8 +98,8 @@ def door(models: Models) -> Litestar:
 class _Door:
     """Lives on its server's event loop."""
 
-    def __init__(self, models: Models) -> None:
-        self._models = models
+    def __init__(self, behind: Behind) -> None:
+        self._behind = behind
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -134,7 +138,7 @@ class _Door:
     async def _ask(self, asked: "_Asked", answer: "_Answer") -> None:
         try:
             asked.check()
-            endpoint = await asyncio.to_thread(self._models.behind, asked.shown)
+            endpoint = await asyncio.to_thread(self._behind, asked.shown)
             response = await self._client.send(asked.of(endpoint), stream=True)
         except NoModel as refusal:
             await answer.refuse(refusal.status, str(refusal))

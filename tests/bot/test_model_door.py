@@ -92,7 +92,7 @@ class Agent:
             lambda: self.door.url,
         )
         self.kept = folder / "model-port"
-        self.door = ModelDoor(self.models, self.kept)
+        self.door = ModelDoor(self.models.behind, self.kept)
         self.door.start()
         room.session()
         room.orders("widgets-12", run=1)
@@ -293,13 +293,13 @@ def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")
-    agent.door = ModelDoor(agent.models, agent.kept)
+    agent.door = ModelDoor(agent.models.behind, agent.kept)
     agent.door.start()
     assert agent.asks(content=b"{}").status_code == 200
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
-    other = ModelDoor(agent.models, agent.kept)
+    other = ModelDoor(agent.models.behind, agent.kept)
     other.start()
     assert other.url not in ("", agent.door.url)
     other.stop()

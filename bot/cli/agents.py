@@ -1,0 +1,93 @@
+"""The commands about agents: who they are, what became of their work, whether they can start."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from bot.cli.options import Config, Json
+from bot.cli.refused import PROBLEM
+
+app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of an agent.")]
+
+
+@app.callback()
+def agents(context: typer.Context, config: Config = None, as_json: Json = False) -> None:
+    """Show the agents with what became of their work, and the types with what they need."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.console import Group
+    from rich.text import Text
+
+    from bot.cli import capacity, given, screens, standing
+    from bot.identities import known
+    from bot.layout import Layout
+
+    installed = given.installation(config, os.environ)
+    settings = installed.settings
+    ledgers = []
+    if Layout(settings.data).database.exists():
+        with given.store(settings) as store:
+            ledgers = store.ledgers()
+    ledgers = known(ledgers, settings.identities)
+    looked = standing.look(installed, [standing.Case(type=name) for name in settings.agent_types])
+    if as_json:
+        screens.show_json({"agents": ledgers, "types": looked})
+    else:
+        screens.show(Group(capacity.agents(ledgers), Text(), standing.types(looked)))
+
+
+@app.command()
+def show(name: Name, config: Config = None, as_json: Json = False) -> None:
+    """Show one agent: how many sessions, how they ended, what they cost."""
+    from bot.cli import capacity, given, screens
+    from bot.clock import utc_now
+    from bot.identities import known
+
+    settings = given.settings(config)
+    with given.store(settings) as store:
+        ledger = capacity.one_of(known(store.ledgers(), settings.identities), name)
+        theirs = [one for one in store.sessions() if one.agent_name == name]
+    if as_json:
+        screens.show_json(ledger)
+    else:
+        identity = settings.identities.get(name)
+        screens.show(capacity.record(ledger, identity, theirs, utc_now()))
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of an agent or an agent type.")],
+    config: Config = None,
+    ask: Annotated[
+        bool, typer.Option("--round-trip", help="Start it, and have it answer one word.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long that may take.")
+    ] = 180.0,
+    as_json: Json = False,
+) -> None:
+    """Check whether an agent can start: program, version, whose key; a remedy for every fault."""
+    from bot.cli import given, screens, standing
+    from bot.cli.round_trip import round_trip
+
+    installed = given.installation(config, os.environ)
+    looked = standing.look(installed, standing.cases_of(installed.settings, name))
+    answers = {
+        one.case: round_trip(installed, one.case, patience)
+        for one in looked
+        if ask and not one.problems
+    }
+    if as_json:
+        screens.show_json(
+            [{"standing": one, "round_trip": answers.get(one.case)} for one in looked]
+        )
+    else:
+        for one in looked:
+            screens.show(standing.detail(one))
+            if answer := answers.get(one.case):
+                screens.show(standing.answered(answer.says, answer.seconds, well=answer.well))
+    if any(one.problems for one in looked) or not all(one.well for one in answers.values()):
+        raise typer.Exit(PROBLEM)

@@ -1,0 +1,111 @@
+"""Whether agents can start: installed, in which version, with whose key, and with what remedy."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CommandLine, House
+
+TYPES = """
+[agent-types.coder]
+program = "codex"
+command = ["{codex}"]
+version = "0.169.0"
+key = "SERVER_KEY"
+[agent-types.keyed]
+program = "shell"
+command = ["sh", "-c", "echo mergewright: {says}; exec cat"]
+endpoint = "http://127.0.0.1:1"
+key = "SERVER_KEY"
+[agent-types.nowhere]
+program = "shell"
+command = ["true"]
+key = "SERVER_KEY"
+[agents.ada]
+types = ["coder", "keyed"]
+model-keys = {{coder = "ADA_KEY"}}
+[projects.gadgets]
+repository = "acme/gadgets"
+agent = "shell"
+model-keys = {{keyed = "GADGETS_KEY"}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def configured(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex = tmp_path / "codex"
+    codex.write_text("#!/bin/sh\necho codex-cli 0.168.0\n")
+    codex.chmod(0o755)
+    monkeypatch.setenv("SERVER_KEY", "sk-of-the-server")
+    writes(house, codex=str(codex), says="ready $MERGEWRIGHT_MODEL_URL$MERGEWRIGHT_MODEL_KEY")
+
+
+def writes(house: House, **values: str) -> None:
+    known = house.file.read_text().partition("\n[agent-types.coder]")[0]
+    house.file.write_text(known + TYPES.format(**values))
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_types_are_listed_with_what_they_need(mergewright: CommandLine) -> None:
+    said = words(mergewright("agents").out)
+    assert "coder codex 0.168.0 the server's SERVER_KEY" in said
+    assert "nowhere: there is a model key for nowhere, and no endpoint to show it at" in said
+    assert "coder: it is 0.168.0, and 0.169.0 is expected" in said
+    assert "ada 0 0 0" in said
+    told = json.loads(mergewright("agents", "--json").out)
+    assert [one["case"]["type"] for one in told["types"]][:2] == ["shell", "coder"]
+    assert told["agents"][0]["agent"] == "ada"
+
+
+def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
+    mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = mergewright("agents", "check", "ada")
+    said = words(result.out)
+    assert result.code == 1
+    assert "signs in with its agent's ADA_KEY no model key: set ADA_KEY for the server" in said
+    assert "keyed in gadgets shell" in said
+    assert "signs in with its project's GADGETS_KEY no model key" in said
+    monkeypatch.setenv("ADA_KEY", "sk-1")
+    monkeypatch.setenv("GADGETS_KEY", "sk-2")
+    result = mergewright("agents", "check", "ada")
+    assert result.code == 0
+    assert words(result.out).count("can be started") == 3
+    assert "coder codex 0.168.0" in words(result.out)
+    assert "it is 0.168.0, and 0.169.0 is expected" in words(result.out)
+
+
+def test_what_is_not_installed_is_said_with_its_remedy(
+    mergewright: CommandLine, house: House
+) -> None:
+    writes(house, codex="no-such-codex", says="ready")
+    (told,) = json.loads(mergewright("agents", "check", "coder", "--json").out)
+    assert told["standing"]["version"] == ""
+    assert told["standing"]["problems"] == [
+        "no-such-codex is not installed: npm install -g @openai/codex"
+    ]
+    assert told["round_trip"] is None
+
+
+def test_nobody_of_that_name_is_answered_with_the_nearest(mergewright: CommandLine) -> None:
+    result = mergewright("agents", "check", "adda")
+    assert (result.code, "did you mean 'ada'?" in result.err) == (2, True)
+
+
+def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
+    mergewright: CommandLine, house: House
+) -> None:
+    result = mergewright("agents", "check", "keyed", "--round-trip", "--json")
+    answers = [one["round_trip"] for one in json.loads(result.out)]
+    assert answers[0]["well"]
+    assert answers[0]["says"].startswith("http://127.0.0.1:")
+    assert "sk-of-the-server" not in result.out
+    assert answers[1] is None  # In the project whose key is missing.
+    writes(house, codex="codex", says="blocked no credit")
+    result = mergewright("agents", "check", "keyed", "--round-trip")
+    assert result.code == 1
+    assert "did not answer: no credit" in result.out
