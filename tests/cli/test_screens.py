@@ -124,7 +124,7 @@ def test_what_was_not_said_yet_takes_no_room(mergewright: CommandLine, house: Ho
     ]
     assert "agent     shell, not started yet" in mergewright("show", "widgets-14").out
     assert "- " in mergewright("agents").out.splitlines()[1]
-    assert mergewright("agents", "ada").err == "mergewright: no agent 'ada'; known: shell\n"
+    assert mergewright("agents", "show", "ada").err == "mergewright: no agent 'ada'; known: shell\n"
 
 
 def test_what_concerns_all_sessions_stands_above_them(
