@@ -17,16 +17,19 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from bot.demo import agent as scripted_agent
-from bot.demo.audit import left_over, problems
+from bot.demo.audit import left_over, messages, problems
 from bot.demo.bot_process import BotProcess
 from bot.demo.github import GitHubServer
+from bot.demo.model import ModelServer
+from bot.demo.programs import KEY, MODELS, SCRIPTED, lacking, table
 from bot.demo.scene import REPOSITORY, Scene
 from bot.layout import Layout, run_name
 from runtimes import RUNTIMES
 from runtimes.base import Options
 
 SESSION = "greetings-1"
-_PATIENCE = {"scripted": 120.0, "claude": 1200.0}
+#: So long it may take: where a script thinks, and where a model does.
+_PATIENCE, _LONG_PATIENCE = 120.0, 1200.0
 
 _CONFIG = """
 [server]
@@ -45,10 +48,7 @@ program = "shell"
 command = ["{python}", "-I", "{script}"]
 env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
 
-[agent-types.claude]
-program = "claude"
-pass-env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "IS_SANDBOX"]
-
+{others}
 [runtime]
 sandbox = "none"
 
@@ -131,7 +131,7 @@ class Killer(threading.Thread):
         self.join()
 
 
-def play(agent: str, kills: int, tell: Telling) -> Summary:
+def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
     """One whole way: from the label to an issue that is closed and a machine that is clean."""
     summary = Summary()
     begun = time.monotonic()
@@ -139,8 +139,10 @@ def play(agent: str, kills: int, tell: Telling) -> Summary:
     agent_log = folder / "agent.log"
     with contextlib.ExitStack() as stack:
         github = stack.enter_context(GitHubServer(folder / "github"))
-        scene = Scene(github, tell)
-        bot = _bot(folder, github.url, scene, agent, agent_log)
+        scene = Scene(github, tell, spelled_out=model == SCRIPTED)
+        url = stack.enter_context(ModelServer()).url
+        others = "" if agent == "scripted" else table(agent, model, url)
+        bot = _bot(folder, github.url, scene, agent, others, agent_log)
         stack.callback(_end_everything, bot)
         bot.start()
         bot.wait_until_ready()
@@ -150,14 +152,18 @@ def play(agent: str, kills: int, tell: Telling) -> Summary:
         if kills:
             killer.start()
         issue = scene.open_issue()
-        deadline = time.monotonic() + _PATIENCE[agent] + 5 * kills
+        patience = _PATIENCE if agent == "scripted" else _LONG_PATIENCE
+        deadline = time.monotonic() + patience + 5 * kills
         for status in _statuses(bot, lambda: time.monotonic() > deadline):
             tell(status, _where(bot) if status.startswith("spawning") else "")
         if kills:
             killer.stop()
             summary.kills = killer.done
             bot.wait_until_ready()
-        summary.problems += problems(scene, issue, agent_log) if agent == "scripted" else []
+        if agent == "scripted" or model == SCRIPTED:
+            summary.problems += problems(scene, issue)
+        if agent == "scripted":
+            summary.problems += messages(scene, agent_log)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)
     summary.problems += left_over(bot, SESSION)
     summary.clean = not summary.problems
@@ -170,7 +176,9 @@ def play(agent: str, kills: int, tell: Telling) -> Summary:
     return summary
 
 
-def _bot(folder: Path, url: str, scene: Scene, agent: str, agent_log: Path) -> BotProcess:
+def _bot(
+    folder: Path, url: str, scene: Scene, agent: str, others: str, agent_log: Path
+) -> BotProcess:
     config = _CONFIG.format(
         data=folder / "data",
         url=url,
@@ -179,8 +187,10 @@ def _bot(folder: Path, url: str, scene: Scene, agent: str, agent_log: Path) -> B
         python=sys.executable,
         script=scripted_agent.__file__,
         agent_log=agent_log,
+        others=others,
     )
     given = {
+        KEY: secrets.token_urlsafe(24),
         "MERGEWRIGHT_GITHUB_TOKEN": scene.token,
         "MERGEWRIGHT_WEBHOOK_SECRET": scene.secret,
         "MERGEWRIGHT_PAGE_TOKEN": secrets.token_urlsafe(12),
@@ -224,7 +234,12 @@ def main() -> int:
     """Play it once, or, with `--kill-random`, again and again under fire."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
-    parser.add_argument("--agent", choices=sorted(_PATIENCE), default="scripted")
+    parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")
+    parser.add_argument(
+        "--model",
+        default="",
+        help="what the agent is told to ask; `scripted`: one of this demo, which thinks nothing",
+    )
     parser.add_argument(
         "--kill-random",
         type=int,
@@ -233,15 +248,15 @@ def main() -> int:
         help="kill the bot with SIGKILL at N random moments, over as many runs as that takes",
     )
     options = parser.parse_args()
-    if options.agent == "claude" and shutil.which("claude") is None:
-        print("claude is not installed: npm install -g @anthropic-ai/claude-code", file=sys.stderr)
+    if options.agent != "scripted" and (problems := lacking(options.agent, options.model)):
+        print("\n".join(problems), file=sys.stderr)
         return 1
     print(f"thresholds of this demo:{_CONFIG[_CONFIG.index('[policy]') + 8 :]}")
     left = options.kill_random
     summaries: list[Summary] = []
     while left > 0 or not summaries:
         tell = Telling()
-        summaries.append(play(options.agent, left, tell))
+        summaries.append(play(options.agent, options.model, left, tell))
         left -= summaries[-1].kills
         if not (summaries[-1].merged and summaries[-1].clean):
             break

@@ -12,7 +12,7 @@ from bot.demo.scene import BOT, Scene
 from bot.layout import Layout
 
 
-def problems(scene: Scene, issue: Issue, agent_log: Path) -> Iterator[str]:
+def problems(scene: Scene, issue: Issue) -> Iterator[str]:
     """What happened more or less than once, as sentences; none where all is well."""
     pulls = scene.repo.pulls
     if len(pulls) != 1:
@@ -39,11 +39,10 @@ def problems(scene: Scene, issue: Issue, agent_log: Path) -> Iterator[str]:
         yield f"the base branch was moved {len(merges)} times by the bot, not once"
     if pull.head_branch in scene.repo.heads:
         yield "the session's branch is still on GitHub"
-    yield from _messages(scene, agent_log)
 
 
-def _messages(scene: Scene, agent_log: Path) -> Iterator[str]:
-    """What the agent itself wrote down of what reached it."""
+def messages(scene: Scene, agent_log: Path) -> Iterator[str]:
+    """What reached the scripted agent more or less than once, by what it wrote down itself."""
     notes = [json.loads(line) for line in agent_log.read_text().splitlines()]
     starts = [note for note in notes if note["kind"] == "prompt"]
     if len(starts) != 1:

@@ -43,10 +43,16 @@ _ISSUE = """The repository has no greeting yet. Please add `greeting.txt`.
 class Scene:
     """Sets the stand-in up, and plays the checker and the reviewer as heads move."""
 
-    def __init__(self, github: GitHubServer, tell: Callable[[str, str], None]) -> None:
-        """`tell` is given each thing that happens, with where to look at it."""
+    def __init__(
+        self, github: GitHubServer, tell: Callable[[str, str], None], *, spelled_out: bool = False
+    ) -> None:
+        """`tell` is given each thing that happens, with where to look at it.
+
+        `spelled_out`: whoever asks for something says how it is done, for a model that is a script.
+        """
         self._github = github
         self._tell = tell
+        self._spelled_out = spelled_out
         self.check_word, self.review_word = _word(), _word()
         self.token, self.secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         github.bot_account(BOT, token=self.token)
@@ -59,7 +65,7 @@ class Scene:
 
     def open_issue(self) -> Issue:
         """Have the person open an issue and ask for an agent."""
-        issue = self.repo.open_issue("Add a greeting", _ISSUE, by=PERSON)
+        issue = self.repo.open_issue("Add a greeting", _ISSUE + self._spelled(), by=PERSON)
         issue.label("mergewright", by=PERSON)
         self._tell(f'@{PERSON} labels issue #{issue.number} "{issue.title}"', issue.url)
         return issue
@@ -74,6 +80,7 @@ class Scene:
         if pull.head != head or pull.merged:
             return
         conclusion = "success" if passed else "failure"
+        log += self._spelled(self.check_word)
         pull.check("greeting", conclusion=conclusion, log=log, suite="ci")
         self._tell(f"the check of {head[:7]} ends in {conclusion}", pull.url)
         if passed:
@@ -106,6 +113,7 @@ class Scene:
         if self.review_word not in greeting.split():
             if not pull.reviews:
                 words = f'Friendlier, please: add the word "{self.review_word}" on its own line.'
+                words += self._spelled(self.check_word, self.review_word)
                 pull.review(
                     by=REVIEWER,
                     state="CHANGES_REQUESTED",
@@ -122,6 +130,14 @@ class Scene:
             thread.resolve(by=REVIEWER)
         pull.review(by=REVIEWER, state="APPROVED", body="Thank you!")
         self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
+
+    def _spelled(self, *words: str) -> str:
+        """How a greeting with these words is made, in the language of the scripted model."""
+        if not self._spelled_out:
+            return ""
+        greeting = "\\n".join(("Hello.", *words))
+        commit = f"git add greeting.txt && git commit --quiet -m 'Greet with {len(words)} words'"
+        return f"\n#do: write greeting.txt {greeting}\n#do: bash {commit}\n"
 
 
 def _answered(thread: Thread) -> bool:

@@ -47,7 +47,7 @@ class Stage:
         self.folder = folder
         self.model = model
         self.run = 0
-        self._runtime = Tmux(Options(data=folder / "tmux"))
+        self._runtime = Tmux(Options(data=folder / "tmux", path=os.environ["PATH"]))
         self._worktree = Worktree(
             _mirror(folder), folder / "workspaces", _SESSION, "mergewright/1-trial"
         )

@@ -1,6 +1,10 @@
 """What every agent has to do in a trial: one function a step, each building on those before."""
 
+import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -149,6 +153,22 @@ def end(trial: Trial) -> None:
     trial.stage.wait(lambda: not trial.stage.left(), f"these still run: {trial.stage.left()}")
 
 
+def merge(trial: Trial) -> None:
+    """The demo takes an issue to a merged pull request with it."""
+    command = [sys.executable, "-m", "bot.demo", "--agent", trial.name, "--model", "scripted"]
+    path = f"{trial.program.parent}{os.pathsep}{os.environ['PATH']}"
+    played = subprocess.run(
+        [*command, "--json"],
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if played.returncode or not json.loads(played.stdout.splitlines()[-1])["merged"]:
+        raise Failed(f"{played.stdout}\n{played.stderr}")
+
+
 #: Every step by its name, in their order.
 STEPS: Mapping[str, Callable[[Trial], None]] = {
     "start": start,
@@ -161,4 +181,5 @@ STEPS: Mapping[str, Callable[[Trial], None]] = {
     "resume": resume,
     "usage": usage,
     "exit": end,
+    "demo": merge,
 }
