@@ -13,6 +13,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
@@ -69,8 +70,7 @@ def tried(name: str, release: Release, program: Path, steps: Iterable[str]) -> R
     """Have one agent do these steps, until one goes wrong."""
     result = Result(agent=name, version=release.version)
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
-    with ModelServer() as model:
-        stage = Stage(folder, model)
+    with ModelServer() as model, closing(Stage(folder, model)) as stage:
         trial = Trial(name, release, program, stage)
         for step in steps:
             begun = time.monotonic()
@@ -82,7 +82,6 @@ def tried(name: str, release: Release, program: Path, steps: Iterable[str]) -> R
                 break
             result.steps[step] = round(time.monotonic() - begun, 1)
             print(f"{name}: {step} in {result.steps[step]} s", file=sys.stderr)
-        stage.close()
     if result.failed:
         print(f"{name}: its files are kept for a look: {folder}", file=sys.stderr)
     else:

@@ -1,0 +1,65 @@
+"""The agents' programs in the demo: found where they are, and run as the bot understands it."""
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bot.demo.programs import MODELS, SCRIPTED, cached, found, lacking, table
+from config.settings import AgentTypeSettings
+from runtimes.agents import AGENTS
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def install(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(0o755)
+    return path
+
+
+def test_every_agent_but_any_command_is_in_the_demo() -> None:
+    assert MODELS.keys() == AGENTS.keys() - {"shell"}
+
+
+def test_a_program_is_found_on_path_and_else_in_the_cache(tmp_path: Path) -> None:
+    assert found("codex") is None
+    fetched = install(cached("codex", "1.2.3") / "bin" / "codex")
+    assert found("codex") == fetched
+    assert found("claude") is None
+    usual = install(tmp_path / "bin" / "codex")
+    assert found("codex") == usual
+
+
+@pytest.mark.parametrize("program", MODELS)
+def test_what_is_missing_is_said_with_its_remedy(program: str) -> None:
+    (problem,) = lacking(program, SCRIPTED)
+    assert f"scripts/test-agents --only {program}" in problem
+
+
+def test_a_real_model_needs_a_real_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "bin" / "gemini")
+    assert lacking("gemini", SCRIPTED) == []
+    (problem,) = lacking("gemini", "")
+    assert "GEMINI_API_KEY" in problem
+    monkeypatch.setenv("GEMINI_API_KEY", "a key")
+    assert lacking("gemini", "") == []
+
+
+@pytest.mark.parametrize("model", [SCRIPTED, "acme/large"])
+@pytest.mark.parametrize("program", MODELS)
+def test_the_bot_understands_how_it_is_to_run_one(program: str, model: str, tmp_path: Path) -> None:
+    place = install(tmp_path / "bin" / program)
+    written = tomllib.loads(table(program, model, "http://127.0.0.1:1"))["agent-types"][program]
+    kind = msgspec.convert(written, AgentTypeSettings)
+    assert (kind.program, kind.command) == (program, (str(place),))
+    scripted = model == SCRIPTED
+    assert kind.endpoint == ("http://127.0.0.1:1" if scripted else "")
+    assert bool(kind.key) == scripted
+    assert kind.model == (MODELS[program] if scripted else model)
+    assert set(AGENTS[program].logins).isdisjoint(kind.pass_env) == scripted

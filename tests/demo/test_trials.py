@@ -1,0 +1,119 @@
+"""`scripts/test-agents`: what could not be tried, or went wrong, is never taken for a pass."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.demo.programs import MODELS, cached
+from scripts.agents import __main__ as trials
+from scripts.agents import install as installing
+from scripts.agents.install import CannotRun, Release, install, releases
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, list[dict[str, Any]]]]:
+    """Try Codex, which is whatever the steps are."""
+    monkeypatch.setattr(trials, "install", lambda name, release: tmp_path / name)
+    monkeypatch.setattr(trials, "isolate", lambda: None)
+    monkeypatch.setattr(trials, "Stage", _Stage)
+
+    def tried(*words: str, **steps: Callable[[object], None]) -> tuple[int, list[dict[str, Any]]]:
+        monkeypatch.setattr(trials, "STEPS", steps)
+        out = tmp_path / "out.json"
+        monkeypatch.setattr(sys, "argv", ["x", "--only", "codex", "--json", str(out), *words])
+        code = trials.main()
+        return code, json.loads(out.read_text()) if out.exists() else []
+
+    return tried
+
+
+class _Stage:
+    def __init__(self, folder: Path, model: object) -> None:
+        self.folder = folder
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def goes_well(trial: object) -> None:
+    """Nothing is wrong."""
+
+
+def goes_wrong(trial: object) -> None:
+    raise RuntimeError("it is all wrong")
+
+
+def test_every_agent_of_the_demo_is_tried() -> None:
+    assert releases().keys() == MODELS.keys()
+
+
+def test_where_every_step_goes_well_it_has_passed(
+    run: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, (result,) = run(start=goes_well, exit=goes_well)
+    assert code == 0
+    assert (result["agent"], result["failed"]) == ("codex", "")
+    assert result["steps"].keys() == {"start", "exit"}
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["agent", "version", "start", "exit"]
+    assert row.split()[:2] == ["codex", releases()["codex"].version]
+
+
+def test_a_step_that_went_wrong_is_named_and_those_after_it_are_not_tried(
+    run: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, (result,) = run(start=goes_well, write=goes_wrong, exit=goes_well)
+    assert code == 1
+    assert (result["failed"], result["why"]) == ("write", "it is all wrong")
+    assert capsys.readouterr().out.splitlines()[1].split()[3:] == ["FAILED", "-"]
+
+
+def test_the_steps_after_the_one_that_is_named_are_left_out(run: Callable[..., Any]) -> None:
+    code, (result,) = run("--step", "start", start=goes_well, write=goes_wrong)
+    assert (code, *result["steps"]) == (0, "start")
+
+
+def test_what_cannot_be_tried_is_no_pass(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nobody_may() -> None:
+        raise CannotRun("run it as root")
+
+    monkeypatch.setattr(trials, "isolate", nobody_may)
+    assert run(start=goes_well) == (3, [])
+    assert capsys.readouterr().err == "not tried: run it as root\n"
+
+
+def test_a_program_is_fetched_once_and_one_that_was_not_whole_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ran: list[list[str]] = []
+    monkeypatch.setattr(installing, "_run", ran.append)
+    (cached("codex", "1.2.3") / "lib").mkdir(parents=True)  # Of an installation that broke off.
+    release = Release(version="1.2.3", npm="codex-package")
+    assert install("codex", release) == cached("codex", "1.2.3") / "bin" / "codex"
+    assert [command[-1] for command in ran] == ["codex-package@1.2.3"]
+    assert not (cached("codex", "1.2.3") / "lib").exists()
+    install("codex", release)
+    assert len(ran) == 1
+
+
+def test_without_a_network_it_says_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CannotRun, match="npm cannot be run"):
+        install("codex", Release(version="1.2.3", npm="codex-package"))
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho no route to anywhere\nexit 1\n")
+    npm.chmod(0o755)
+    with pytest.raises(CannotRun, match="no route to anywhere"):
+        install("codex", Release(version="1.2.3", npm="codex-package"))
