@@ -24,8 +24,7 @@ _Count = Annotated[int, Meta(ge=0)]
 _BOX = re.compile(r"([a-z-]+( multi)?)?>")
 #: The same box with words in it, which somebody types or has just sent.
 _FILLED = re.compile(rf"{_BOX.pattern} \S")
-#: A question, with what it is about in the lines above it.
-_QUESTION = re.compile(r"(?:(.+)\n)?(.+\?) (\(Y\)es/.+) \[\w+\]:", re.DOTALL)
+_QUESTION = re.compile(r"(.+\?) (\(Y\)es/.+) \[\w+\]:")
 _CHOICE = re.compile(r"\((\w)\)([^/]*)")
 _WAITS = "Waiting for "  #: It shows this until the first word of an answer comes.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
@@ -95,18 +94,18 @@ class AiderReader:
     def _judged(self, agent: Agent, seen: Seen, screen: str) -> Agent:
         shown = screen.rpartition("\n")[2].strip()
         if self._last == "message_send_starting":
-            words = bool(shown) and _WAITS not in shown  # They come, one by one.
+            words = shown and _WAITS not in shown  # They come, one by one.
             return replace(
                 agent,
                 activity=Activity.ACTIVE,
                 since=self._since,
-                seen=seen.output_at if words else agent.seen,
+                seen=(seen.output_at if words else None) or agent.seen,
                 evidence="it calls its model",
             )
         if not self._last or not screen:
             return agent
         box = _BOX.fullmatch(shown)
-        asked = _QUESTION.fullmatch(screen.rpartition("\n\n")[2])
+        asked = _QUESTION.fullmatch(shown)
         if (box or asked) and (error := self._fault or self._error):
             # After an error it asks whether to open the provider's page.
             return replace(
@@ -130,7 +129,7 @@ class AiderReader:
                 activity=Activity.WAITING_INPUT,
                 since=agent.seen,
                 evidence="its screen asks",
-                question=_question(*asked.groups()),
+                question=_question(asked[1], _above(screen), asked[2]),
             )
         return replace(
             agent,
@@ -186,8 +185,12 @@ class AiderReader:
             self._model = model[1]
 
 
-def _question(about: str | None, question: str, choices: str) -> str:
-    """What it asks, of what, and what can be answered."""
+def _above(screen: str) -> str:
+    """What the last line of the screen is about: the lines above it, down from an empty one."""
+    return screen.rpartition("\n\n")[2].rpartition("\n")[0]
+
+
+def _question(question: str, about: str, choices: str) -> str:
     listed = ("".join(choice) for choice in _CHOICE.findall(choices))
     return with_choices(" ".join(filter(None, (question, about))), listed)[:TEXT]
 

@@ -13,7 +13,6 @@ from lifecycle.status import Activity
 from runtimes.agents.aider import Aider
 from runtimes.agents.base import AgentType, Command, Endpoint, Reader, RunFiles
 from runtimes.base import Seen
-from tests.runtimes.agents.conftest import ALIVE
 
 KIND = AgentType(program="aider", model="openai/gpt", args=("--edit-format", "diff"))
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -185,12 +184,14 @@ def test_a_call_of_its_model_is_work_whatever_the_screen_shows(
 
 
 def test_words_that_come_are_progress_and_waiting_for_them_is_none(
-    files: RunFiles, reader: Reader
+    files: RunFiles, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "message_send_starting")
+    assert reader.read(alive, "> go\n\nIn the first file", NOW).seen == NOW
     later = NOW + timedelta(minutes=9)
-    prints = Seen(runtime=ALIVE.runtime, program=ALIVE.program, output_at=later)
-    assert reader.read(prints, "░█  Waiting for openai/gpt", NOW).seen == NOW
+    prints = replace(alive, output_at=later)
+    for screen in (None, "", "░█  Waiting for openai/gpt"):
+        assert reader.read(prints, screen, NOW).seen == NOW
     assert reader.read(prints, "> go\n\nIn the first file", NOW).seen == later
 
 
