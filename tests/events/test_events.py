@@ -58,7 +58,11 @@ def test_every_payload_is_of_an_event_that_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "action", ["opened", "edited", "labeled", "unlabeled", "closed", "reopened", "deleted"]
+    "action",
+    [
+        *("opened", "edited", "closed", "reopened", "deleted", "transferred"),
+        *("labeled", "unlabeled", "assigned", "unassigned"),
+    ],
 )
 def test_what_happens_to_an_issue_touches_it(action: str) -> None:
     assert subjects(read("issues", payload("issues") | {"action": action})) == ["issue:12"]

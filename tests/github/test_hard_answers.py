@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -179,6 +180,21 @@ def test_nobody_listening_is_tried_again_later() -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     with client(url) as github, pytest.raises(TryLater, match="cannot be reached"):
         github.read.repository("acme/widgets")
+
+
+def test_calls_of_any_thread_share_one_connection() -> None:
+    said = b'{"permission": "write"}'
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(said)}\r\n\r\n".encode()
+
+    def answer_twice(connection: socket.socket, _: threading.Event) -> None:
+        connection.sendall(head + said)
+        connection.recv(65536)
+        connection.sendall(head + said)
+
+    with server(answer_twice) as url, client(url) as github:
+        assert github.read.may_write("acme/widgets", "ada")
+        with ThreadPoolExecutor(1) as another:
+            assert another.submit(github.read.may_write, "acme/widgets", "ada").result()
 
 
 def test_a_server_that_says_nothing_is_left() -> None:
