@@ -186,16 +186,16 @@ def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("label", "agent"), [("Robot work", "claude"), ("robot work:rob", "shell")]
 )
-def test_which_label_asks_for_an_agent_is_the_projects_to_say(
+def test_the_project_says_which_label_asks_for_an_agent_and_how_branches_are_called(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, label: str, agent: str
 ) -> None:
-    project = replace(PROJECTS["widgets"], label="Robot Work")
+    project = replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}")
     monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
     worn(bench, "mergewright")
     assert bench.store.sessions() == []
     worn(bench, label)
     made = bench.store.session("widgets-12")
-    assert made.agent_type == agent
+    assert (made.agent_type, made.branch) == (agent, "bot/12")
 
 
 def test_an_issue_assigned_to_the_machine_user_gets_a_session_until_it_is_no_more(

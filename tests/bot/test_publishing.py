@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bot.publishing import Publishing
 from bot.redaction import Redaction
@@ -23,6 +24,12 @@ def file(site: Site) -> Path:
 
 def opens(site: Site) -> tuple[str, str]:
     """Title and text of the pull request that is opened."""
+    title, body = opened(site)[3:5]
+    return title, body
+
+
+def opened(site: Site) -> list[Any]:
+    """All that GitHub is told of a pull request that is opened, its labels at the end."""
     asked: list[Any] = []
 
     def open_pull(*words: Any) -> int:
@@ -31,13 +38,36 @@ def opens(site: Site) -> tuple[str, str]:
 
     github: Any = SimpleNamespace(
         read=SimpleNamespace(repository=lambda name: SimpleNamespace(default_branch="main")),
-        write=SimpleNamespace(open_pull=open_pull, label_pull=lambda *words: None),
+        write=SimpleNamespace(open_pull=open_pull, label_pull=lambda *words: asked.append(words)),
     )
     site.sites.mirror("widgets").take(site.workspace)
     publishing = Publishing(site.room.store, github, site.sites, Redaction())
     head = site.workspace.head() or ""
     publishing.open_pull(site.session, head, draft=False, check=lambda: None)
-    return asked[3], asked[4]
+    return asked
+
+
+def test_the_project_says_where_it_goes_what_it_is_called_and_which_labels_it_gets(
+    site: Site, file: Path
+) -> None:
+    projects: Any = site.sites.projects
+    projects["widgets"] = replace(
+        projects["widgets"],
+        base_branch="develop",
+        pull_title="fix(#{number}): {title}",
+        pull_labels=("bot", "ready"),
+    )
+    repository, head, base, title, *_, labels = opened(site)
+    assert (repository, head, base) == ("acme/widgets", site.session.branch, "develop")
+    assert title == "fix(#12): a"
+    assert labels == ("acme/widgets", 34, ("bot", "ready"))
+
+
+def test_it_names_its_issue_and_who_asked_for_it_and_calls_neither(site: Site, file: Path) -> None:
+    said = opens(site)[1].split("\n\n")
+    assert said[0] == "Closes #12"
+    assert said[1].replace("\u200b", "") == "Written by the agent `shell`, asked for by @ada."
+    assert "@ada" not in said[1]
 
 
 def test_its_first_line_is_the_title_and_the_rest_the_text(site: Site, file: Path) -> None:

@@ -144,6 +144,7 @@ def test_a_fork_of_the_same_owner_is_another_repository(
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
     ends = {"head": {"sha": "a", "repo": {"id": 8}}, "base": {"sha": "b", "repo": {"id": 7}}}
+    ends["user"] = {"login": "wright"}
     listed = json.dumps([{"number": 4711, "node_id": "P", "state": "open", **ends}]).encode()
     server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, listed)
     number = github.write.open_pull(repo.full_name, BRANCH, "main", "Retry", "", False, ())
