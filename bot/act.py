@@ -72,7 +72,7 @@ class Act:
         except TryLater as later:
             raise Later(str(later), later.at, outage=True) from later
         except PushRefused as no:
-            raise Impossible(no.reason, Reason.PUSH_REFUSED) from no
+            raise Impossible(words.push_refused(no.reason), Reason.PUSH_REFUSED) from no
         except GitFailure as failure:
             raise self._failed(session, failure) from failure
         except (GitHubFailure, RuntimeFailure, OSError) as failure:

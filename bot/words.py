@@ -198,6 +198,20 @@ def foreign_branch(branch: str) -> str:
     )
 
 
+#: What GitHub says where it takes no change of a workflow from us.
+_NO_WORKFLOWS = re.compile(r"without `workflows?` (?:permission|scope)")
+
+
+def push_refused(reason: str) -> str:
+    """Why GitHub does not take a push, with the remedy where it is a right that we lack."""
+    if not _NO_WORKFLOWS.search(reason):
+        return reason
+    return (
+        f"{reason}; give the App the permission `workflows: write` and accept that where it is "
+        "installed (a token: the scope `workflow`), then write `/mergewright retry`"
+    )
+
+
 def merge_title(title: str, number: int) -> str:
     """The merge commit's first line."""
     return f"{_line(title)} (#{number})"

@@ -31,8 +31,17 @@ def _passed_over(view: View) -> bool:
 
 
 def ask_reviewers(judged: Judged) -> Iterator[do.Action]:
-    """Reviewers are asked when there is something to review, once a pull request."""
-    pull, reviewers = judged.view.pull, judged.view.policy.reviewers
-    if pull is not None and reviewers:
-        key = f"reviewers:{pull.number}"
-        yield do.RequestReview(key=key, number=pull.number, reviewers=reviewers)
+    """Reviewers are asked when there is something to review, once a pull request.
+
+    Where GitHub refuses them, people are told: nothing else goes another way for it.
+    """
+    pull, reviewers, facts = judged.view.pull, judged.view.policy.reviewers, judged.view.facts
+    if pull is None or not reviewers:
+        return
+    key = f"reviewers:{pull.number}"
+    yield do.RequestReview(key=key, number=pull.number, reviewers=reviewers)
+    if refused := facts.failures.get(key):
+        because = f"its reviewers ({', '.join(reviewers)}) could not be asked: {refused.detail}"
+        values = {"session": facts.session, "because": because}
+        number = pull.number
+        yield do.Comment(key=f"comment:{key}", number=number, topic="warning", values=values)

@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from bot.github.calls import Calls
-from bot.github.errors import Refused
+from bot.github.errors import Refused, TryLater
 from bot.github.shapes import App, Named
 from bot.github.signed import Signed, neutral, signed
 from bot.github.write import Writes
@@ -98,7 +98,8 @@ class Reports:
     ) -> int:
         """Bring our check run on a commit up to date, or make it; its number.
 
-        It has always ended, and never as a failure: nothing may wait for what only reports.
+        It has always ended, and never as a failure: nothing may wait for what only reports. Raises
+        `TryLater` where GitHub does not find it, too.
         """
         told = {
             "name": NAME,
@@ -107,10 +108,16 @@ class Reports:
             "details_url": url,
             "output": {"title": title, "summary": neutral(summary)},
         }
-        run = known or self._own_run(repo, head)
-        if run is not None:
-            return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, New).id
-        return self._calls.send(repo, "POST", "check-runs", {**told, "head_sha": head}, New).id
+        try:
+            run = known or self._own_run(repo, head)
+            if run is not None:
+                return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, New).id
+            return self._calls.send(repo, "POST", "check-runs", {**told, "head_sha": head}, New).id
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            # The repository is still there: its installation lacks it for a moment.
+            raise TryLater(str(refusal)) from refusal
 
     def fault(self, repo: str, head: str, name: str, path: str, faults: Sequence[Fault]) -> None:
         """Report what is wrong with a file as a check of a commit, once for its name.

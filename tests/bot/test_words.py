@@ -37,6 +37,14 @@ def test_every_form_of_a_closing_keyword_is_cut_off_from_what_it_closes(text: st
     assert said.replace(ZERO_WIDTH, "") == text
 
 
+def test_a_push_for_which_a_right_is_missing_is_told_with_its_remedy() -> None:
+    refusal = "refusing to allow a GitHub App to create or update workflow `a.yml` without"
+    said = words.push_refused(f"b: {refusal} `workflows` permission")
+    assert said.startswith(f"b: {refusal}")
+    assert "give the App the permission `workflows: write`" in said
+    assert words.push_refused("b: protected branch") == "b: protected branch"
+
+
 def test_plain_words_are_left_as_they_are() -> None:
     text = "This fixes the crash, closes the file and resolves 3 of 4 names; see #12."
     assert words.harmless(text) == text

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle import actions as do
+from lifecycle.facts import Failure
 from lifecycle.policy import Mode
-from lifecycle.status import CheckState, Status
+from lifecycle.status import CheckState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, COMMIT, FAILED, decision, keys, of
 from tests.lifecycle.universe import NEXT, NOW, agent, ago, approval, check, done, pull
 
@@ -71,6 +72,20 @@ def test_reviewers_are_asked_once_when_it_is_green() -> None:
     assert asked == [do.RequestReview(key="reviewers:34", number=34, reviewers=reviewers)]
     again = of({"head": NEXT}, done=done("reviewers:34"))
     assert "reviewers:34" not in keys(again, reviewers=reviewers)
+
+
+def test_reviewers_whom_github_refuses_are_told_once_and_stop_nothing() -> None:
+    failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="there is no @rob")
+    given = of({}, failures={"reviewers:34": failed})
+    judged = decision(given, reviewers=("rob",))
+    (told,) = [a for a in judged.actions if a.key == "comment:reviewers:34"]
+    assert isinstance(told, do.Comment)
+    assert told.values["because"] == "its reviewers (rob) could not be asked: there is no @rob"
+    assert judged.status is decision(of({}), reviewers=("rob",)).status
+    assert "reviewers:34" not in keys(given, reviewers=("rob",))
+    assert "comment:reviewers:34" not in keys(
+        replace(given, done={**given.done, **done("comment:reviewers:34")}), reviewers=("rob",)
+    )
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,15 @@ def test_a_check_of_the_same_name_by_another_app_is_left_alone(app: GitHub, pull
     assert theirs.conclusion == "failure"
 
 
+def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
+    app: GitHub, pull: Pull, server: GitHubServer
+) -> None:
+    server.fail_next("POST", "/check-runs", 404)
+    with pytest.raises(TryLater):
+        check(app, pull, "pr_open")
+    assert check(app, pull, "pr_open")
+
+
 def test_only_an_app_may_make_check_runs(app: GitHub, github: GitHub, pull: Pull) -> None:
     assert app.reports.may_check
     assert not github.reports.may_check
