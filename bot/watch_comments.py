@@ -1,7 +1,7 @@
 """The observer of what people write, for a bot that GitHub cannot reach with a webhook."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.read import NewComment
+from bot.github.read import NewComment, NewIssue
 from bot.inbox import Inbox
 from bot.store import Delivery
 from config.settings import Project
@@ -23,7 +23,7 @@ _OVERLAP = timedelta(minutes=1)
 
 
 class WatchComments:
-    """Hands new comments to the inbox, each once, as the webhook would have done."""
+    """Hands new comments and issues to the inbox, each once, as the webhook would have done."""
 
     def __init__(
         self, github: GitHub, inbox: Inbox, projects: Collection[Project], clock: Clock
@@ -41,31 +41,39 @@ class WatchComments:
                 with self._github.remembering():
                     found = self._take_in(repository, since)
             except GitHubFailure as failure:
-                log.warning("%s: comments not listed: %s", repository, failure)
+                log.warning("%s: what was written is not listed: %s", repository, failure)
                 continue
             if found:
                 # Else the same is asked again, which costs nothing while nothing is written.
                 self._since[repository] = begun - _OVERLAP
 
     def _take_in(self, repository: str, since: datetime) -> int:
-        """Keep what was written since then; how many comments were changed or written."""
+        """Keep what was written since then; how many comments and issues were found."""
         comments = self._github.read.comments_since(repository, since)
+        issues = self._github.read.issues_since(repository, since)
         # An edit is no command: what was changed since it was written is left out.
         written = [one for one in comments if one.updated_at == one.created_at]
-        self._inbox.accept([self._delivery(repository, one) for one in written]).result()
-        return len(comments)
+        deliveries = [self._comment(repository, one) for one in written]
+        deliveries += [self._issue(repository, one) for one in issues]
+        self._inbox.accept(deliveries).result()
+        return len(comments) + len(issues)
 
-    def _delivery(self, repository: str, comment: NewComment) -> Delivery:
+    def _comment(self, repository: str, comment: NewComment) -> Delivery:
         """The webhook this comment would have sent; it has the same id each time it is seen."""
         body = {
             "action": "created",
-            "repository": {"id": 0, "full_name": repository},
             "issue": {"number": comment.number, "pull_request": {} if comment.on_pull else None},
             "comment": comment,
         }
-        return Delivery(
-            id=f"poll:{comment.id}",
-            event="issue_comment",
-            at=self._clock(),
-            body=msgspec.json.encode(body),
-        )
+        return self._delivery(f"poll:{comment.id}", "issue_comment", repository, body)
+
+    def _issue(self, repository: str, issue: NewIssue) -> Delivery:
+        """The same of a new issue, whose text may hold commands too."""
+        body = {"action": "opened", "issue": issue}
+        return self._delivery(f"poll:issue:{issue.id}", "issues", repository, body)
+
+    def _delivery(
+        self, id: str, event: str, repository: str, body: Mapping[str, object]
+    ) -> Delivery:
+        body = {**body, "repository": {"id": 0, "full_name": repository}}
+        return Delivery(id=id, event=event, at=self._clock(), body=msgspec.json.encode(body))

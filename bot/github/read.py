@@ -128,6 +128,17 @@ class NewComment(Struct, frozen=True):
         return f"/pull/{self.number}#" in self.html_url
 
 
+class NewIssue(Struct, frozen=True):
+    """One entry of GET issues, with who wrote it and what."""
+
+    id: int
+    number: int
+    created_at: datetime
+    body: str | None = None
+    user: Author | None = None
+    pull_request: object = None
+
+
 class AppAnswer(Struct, frozen=True):
     """GET app."""
 
@@ -254,9 +265,13 @@ class Reads:
 
     def comments_since(self, repo: str, since: datetime) -> list[NewComment]:
         """Every comment in a repository that was written or changed since then, oldest first."""
-        stamp = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        params = {"sort": "updated", "direction": "asc", "since": stamp}
-        return list(self._calls.pages(repo, "issues/comments", NewComment, params))
+        return list(self._calls.pages(repo, "issues/comments", NewComment, _changed_since(since)))
+
+    def issues_since(self, repo: str, since: datetime) -> list[NewIssue]:
+        """Every issue of a repository that was opened since then; pull requests are none."""
+        params = {**_changed_since(since), "state": "all"}
+        listed = self._calls.pages(repo, "issues", NewIssue, params)
+        return [one for one in listed if one.pull_request is None and one.created_at >= since]
 
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
         """The numbers of all pull requests, open or not, from this branch of this repository.
@@ -345,6 +360,11 @@ class Reads:
         if data is None:
             raise TryLater("GitHub does not say whose token this is.")
         return data.viewer.login
+
+
+def _changed_since(then: datetime) -> dict[str, str]:
+    stamp = then.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"sort": "updated", "direction": "asc", "since": stamp}
 
 
 def _more(page: PullRequest) -> bool:

@@ -26,7 +26,8 @@ class House:
         self.inbox = Inbox(store, frozenset([repo.full_name]), lambda: None)
         self.later = timedelta()
         self.watch = self.new_watch()
-        self.issue = repo.open_issue("Broken", by="alice")
+        self.issue = repo.open_issue("Broken", body="@mergewright", by="alice")
+        self.issue.created_at -= timedelta(hours=2)
 
     def new_watch(self) -> WatchComments:
         """What looks after the bot was started anew."""
@@ -73,6 +74,19 @@ def test_a_command_is_heard_once(house: House) -> None:
     assert house.wishes() == [("start", 1, "alice")]
     (touch,) = house.store.due_touches(datetime.now(UTC), ("issue:", "pull:"))
     assert touch.subject == "issue:1"
+
+
+def test_the_text_of_a_new_issue_is_heard_once(house: House) -> None:
+    house.hears()
+    house.repo.open_issue("Slow", body="It is.\n\n@mergewright", by="alice")
+    assert (house.hears(), house.hears()) == (1, 0)
+    assert house.wishes() == [("start", 2, "alice")]
+
+
+def test_an_issue_from_before_is_not_heard_when_it_changes(house: House) -> None:
+    house.issue.label("bug", by="alice")
+    house.hears()
+    assert house.wishes() == []
 
 
 def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) -> None:
