@@ -12,6 +12,7 @@ from bot.cli.workflows import secrets_for_branches
 from bot.clock import utc_now
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled
+from bot.setup.manifest import EVENTS_ASKED
 from config.load import no_credentials
 from config.repository import PATH, RepositoryError, narrowed
 from lifecycle.names import NAME
@@ -64,6 +65,22 @@ def permissions(installed: Installation) -> Finding:
             else "give the token's account the role `write`, and a classic token the scope `repo`"
         )
         return Finding(Verdict.FAIL, "\n".join([*wrong, *unseen]), remedy)
+
+    return _looked(installed, look)
+
+
+def events(installed: Installation) -> Finding:
+    if installed.settings.polls or not installed.settings.github.app_id:
+        return Finding(Verdict.OK, "not looked at: only an App is told which")
+
+    def look(us: GitHub) -> Finding:
+        places = [project.repository for project in installed.settings.projects.values()]
+        unheard = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
+        deaf = [f"{place}: {', '.join(sorted(some))}" for place, some in unheard.items() if some]
+        if not deaf:
+            return Finding(Verdict.OK, "the App is told of all that is read")
+        remedy = "subscribe to them in the App's settings, below its permissions"
+        return Finding(Verdict.WARN, "the App is not told of\n" + "\n".join(deaf), remedy)
 
     return _looked(installed, look)
 

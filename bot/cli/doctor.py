@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import given, standing
-from bot.cli.at_github import clock, github, permissions, signatures, workflows
+from bot.cli.at_github import clock, events, github, permissions, signatures, workflows
 from bot.cli.findings import Finding, Installation, Verdict
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
@@ -176,6 +176,7 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
     ("data folder", data),
     ("GitHub", github),
     ("permissions", permissions),
+    ("events", events),
     ("workflows", workflows),
     ("signatures", signatures),
     ("clock", clock),

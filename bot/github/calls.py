@@ -45,6 +45,7 @@ class Installation(Struct, frozen=True):
     id: int
     account: Login | None = None
     permissions: Mapping[str, str] = {}
+    events: tuple[str, ...] = ()  #: What webhooks tell of, but for what each App is told.
     suspended_at: str | None = None
 
 

@@ -180,6 +180,10 @@ class Reads:
             return ("the token may only read: it lacks the scope `repo`",)
         return ()
 
+    def events(self, repo: str) -> tuple[str, ...]:
+        """The webhook events that the App is told of in a repository."""
+        return self._calls.installation(repo).events
+
     def place(self, repo: str) -> Place:
         """Where a repository is today."""
         said = self._found(repo)

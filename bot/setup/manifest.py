@@ -16,6 +16,8 @@ from bot.github.shapes import Login
 #: Every App is told of these, and none can ask for them. GitHub refuses a manifest with any other
 #: event that its permissions do not cover: `merge_group` is there for `merge_queues`.
 _UNASKED = {"installation", "installation_repositories", "ping"}
+#: What an App is to be told of.
+EVENTS_ASKED = sorted(EVENTS.keys() - _UNASKED)
 _TIMEOUT_SECONDS = 30.0
 #: GitHub allows no longer name.
 _NAME_LENGTH = 34
@@ -52,7 +54,7 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
         "redirect_url": callback,
         "public": False,
         "default_permissions": {one.name: one.level for one in PERMISSIONS},
-        "default_events": sorted(EVENTS.keys() - _UNASKED),
+        "default_events": EVENTS_ASKED,
     }
 
 

@@ -67,6 +67,15 @@ def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
     assert "grant it in the App's settings" in said
 
 
+def test_events_that_an_app_is_not_told_of_are_named(
+    app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert finding(mergewright, "events") == "ok the App is told of all that is read -> "
+    monkeypatch.setattr(app, "events", tuple({*app.events} - {"issue_comment", "push"}))
+    said = finding(mergewright, "events")
+    assert said.startswith("warn the App is not told of\nacme/widgets: issue_comment, push -> subs")
+
+
 def test_an_app_whose_own_name_is_not_heard_is_told_of(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

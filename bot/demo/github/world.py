@@ -42,6 +42,12 @@ class User(Thing):
         return Signature(self.login, f"{self.id}+{self.login}@users.noreply.github.com")
 
 
+#: What an App is told of where nothing else is said.
+EVENTS = (
+    *("check_run", "check_suite", "issue_comment", "issue_dependencies", "issues", "merge_group"),
+    *("pull_request", "pull_request_review", "pull_request_review_comment"),
+    *("pull_request_review_thread", "push", "repository", "status", "workflow_run"),
+)
 #: What an App is granted where nothing else is said.
 _GRANTED = {
     "actions": "write",
@@ -65,6 +71,7 @@ class App(Thing):
     installation_id: int
     public_key: str = ""
     permissions: dict[str, str] = field(default_factory=lambda: dict(_GRANTED))
+    events: tuple[str, ...] = EVENTS  #: What its webhook tells of, as its settings have it.
     suspended: bool = False
     hook: tuple[str, str] = ("", "")  #: Where it hears what happens, and the secret of it.
     owners: set[str] | None = None  #: Where it is installed, in small letters; None: everywhere.

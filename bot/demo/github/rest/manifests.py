@@ -47,6 +47,7 @@ def register(world: World, manifest: base.Json, owner: str) -> str:
         app.owner = world.account(owner)
         app.owners = set()
         app.permissions = dict(manifest["default_permissions"])
+        app.events = tuple(manifest.get("default_events", ()))
         app.hook = (manifest["hook_attributes"]["url"], secrets.token_hex(20))
         code = secrets.token_hex(20)
         world.app_codes[code] = (app, pem.decode())

@@ -137,7 +137,7 @@ def app(known: App, world: World) -> Json:
         "created_at": time(known.created_at),
         "updated_at": time(known.updated_at),
         "permissions": known.permissions,
-        "events": ["check_run", "check_suite", "issues", "pull_request", "push"],
+        "events": list(known.events),
     }
 
 
@@ -156,7 +156,7 @@ def installation(known: App, account: User, world: World) -> Json:
         "target_id": account.id,
         "target_type": account.type,
         "permissions": known.permissions,
-        "events": [],
+        "events": list(known.events),
         "created_at": time(known.created_at),
         "updated_at": time(known.updated_at),
         "single_file_name": None,
