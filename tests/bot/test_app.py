@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bot import app as app_module
 from bot.app import App
 from bot.store import StoreFull
+from bot.ticker import Job, Ticker
 from config.load import Secrets
 from config.settings import AgentTypeSettings, GitHub, Project, Runtime, Server, Settings, Timing
 from tests.world.waiting import PATIENCE, eventually
@@ -45,6 +46,22 @@ def settings(silent: socket.socket) -> Iterator[Settings]:
 
 def acts(app: App) -> bool:
     return not app.health().standing_by
+
+
+@pytest.mark.parametrize(("events", "seconds"), [("webhooks", 300.0), ("polling", 30.0)])
+def test_github_is_looked_over_and_asked_for_lost_deliveries_in_time(
+    settings: Settings, events: Any, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    often: dict[str, float] = {}
+
+    def ticker(jobs: tuple[Job, ...]) -> Ticker:
+        often.update((job.name, job.every_seconds) for job in jobs)
+        return Ticker(jobs)
+
+    monkeypatch.setattr(app_module, "Ticker", ticker)
+    app = App(replace(settings, github=replace(settings.github, events=events)), SECRETS)
+    app.stop()
+    assert (often["reconcile"], often["redeliver"]) == (seconds, 900.0)
 
 
 def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
