@@ -1,0 +1,56 @@
+"""A glance is another one as soon as anything in it is."""
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+from msgspec.json import encode
+
+from bot.github.glances import glance_of
+
+PULL = {
+    "state": "OPEN",
+    "updatedAt": "2026-11-21T11:00:00Z",
+    "isDraft": False,
+    "headRefOid": "a" * 40,
+    "mergeable": "MERGEABLE",
+    "mergeStateStatus": "BEHIND",
+    "reviewDecision": None,
+    "baseRef": {"target": {"oid": "b" * 40}},
+    "reviewThreads": {"nodes": [{"isResolved": False}]},
+    "statusCheckRollup": {
+        "state": "SUCCESS",
+        "contexts": {
+            "checkRunCountsByState": [{"state": "SUCCESS", "count": 2}],
+            "statusContextCountsByState": [],
+        },
+    },
+}
+COUNTS = {"checkRunCountsByState": [], "statusContextCountsByState": None}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"state": "CLOSED"},
+        {"updatedAt": "2026-11-21T11:00:01Z"},
+        {"isDraft": True},
+        {"headRefOid": "c" * 40},
+        {"mergeable": "UNKNOWN"},
+        {"mergeStateStatus": "DIRTY"},
+        {"reviewDecision": "APPROVED"},
+        {"baseRef": {"target": {"oid": "c" * 40}}},
+        {"baseRef": None},
+        {"reviewThreads": {"nodes": [{"isResolved": True}]}},
+        {"statusCheckRollup": None},
+        {"statusCheckRollup": {"state": "SUCCESS", "contexts": COUNTS}},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_whatever_changes_by_itself_is_news(changed: dict[str, Any]) -> None:
+    before = glance_of(Raw(encode(PULL)), pull=True)
+    after = glance_of(Raw(encode(PULL | changed)), pull=True)
+    assert before is not None
+    assert after is not None
+    assert before == glance_of(Raw(encode(PULL)), pull=True)
+    assert after != before
