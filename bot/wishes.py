@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from bot import words
@@ -105,7 +106,8 @@ class Wishes:
         """Show that it was seen; what has an effect that people see needs no topic."""
         write = self._github.write
         if wish.comment is not None:
-            write.react(wish.repository, wish.comment, SEEN)
+            with suppress(Refused):  # Where people are locked out, a comment of ours may stand.
+                write.react(wish.repository, wish.comment, SEEN)
         if topic:
             body = words.say(topic, {"kind": wish.kind, "text": wish.text, "why": why})
             write.comment(wish.repository, wish.number, body, wish.key)

@@ -23,6 +23,7 @@ class Talk:
         self.said: list[tuple[int, str, str]] = []
         self.seen: list[tuple[int, str]] = []
         self.trouble: Exception | None = None
+        self.locked = False
         self.may_act = True
         self.may_speak = True
         github: Any = bench.github
@@ -40,6 +41,8 @@ class Talk:
         return len(self.said)
 
     def react(self, repo: str, comment: int, content: str) -> None:
+        if self.locked:
+            raise Refused("the conversation is locked", 403)
         self.seen.append((comment, content))
 
     def wish(self, kind: str, text: str = "", actor: str = "ada", number: int = 12) -> None:
@@ -81,6 +84,12 @@ def test_a_command_is_seen_where_no_session_works_and_where_it_makes_one(talk: T
     talk.bench.labelled(labels=(), labelings=())
     talk.wish("start")
     assert talk.seen == [(7, "eyes"), (7, "eyes")]
+
+
+def test_a_command_that_takes_no_reaction_is_answered_all_the_same(talk: Talk) -> None:
+    talk.locked = True
+    talk.wish("stop")
+    assert [number for number, _, _ in talk.said] == [12]
 
 
 def test_help_is_answered_where_no_session_works(talk: Talk) -> None:
