@@ -13,6 +13,7 @@ from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text,
 from runtimes.agents.hooks import Hook
 from runtimes.agents.questions import permission, questions
 from runtimes.agents.tally import Tally
+from runtimes.agents.whole import Whole
 from runtimes.base import Seen
 
 #: It says `idle` a moment before the error that ended the turn is written down.
@@ -42,6 +43,9 @@ class ClaudeReader:
         self._prompted: datetime | None = None
         self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
         self._tally = Tally()
+        self._own: Whole[its.Status] | None = None  #: The status file of the program.
+        self._first_line = Whole(its.first_line(files), its.Line)
+        self._last_line = Whole(its.last_line(files), its.Line)
         self._question = ""
         self._error = ""
         self._word: object = ""  #: What kind of error it is, in one word.
@@ -80,10 +84,16 @@ class ClaudeReader:
 
     def _status(self, native: str) -> its.Status | None:
         """What the living program with this conversation says of itself."""
+        known = self._own.read() if self._own else None
+        if known is not None and self._own and not self._own.fresh:
+            return known  # A program that dies does not write it any more.
         for path in (its.folder(self._files) / "sessions").glob("*.json"):
-            status = understood(read_text(path), its.Status)
+            own = Whole(path, its.Status)
+            status = own.read()
             if status is not None and status.session_id == native and its.lives(status):
+                self._own = own
                 return status
+        self._own = None
         return None
 
     def _judged(self, agent: Agent, status: its.Status, now: datetime) -> Agent:
@@ -183,8 +193,7 @@ class ClaudeReader:
     def _usage(self) -> Usage:
         """Tokens by its answers in this run; costs by what those of the conversation grew."""
         used = self._tally.usage()
-        first = understood(read_text(its.first_line(self._files)), its.Line)
-        last = understood(read_text(its.last_line(self._files)), its.Line)
+        first, last = self._first_line.read(), self._last_line.read()
         if first is None or last is None:
             return used
         cost = last.cost.total_cost_usd - first.cost.total_cost_usd
@@ -192,7 +201,7 @@ class ClaudeReader:
 
     def _limit(self) -> datetime | None:
         """When the last of the limits that are used up resets, if the program was told of any."""
-        line = understood(read_text(its.last_line(self._files)), its.Line)
+        line = self._last_line.read()
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
         return datetime.fromtimestamp(max(full), UTC) if full else None

@@ -66,8 +66,7 @@ class GeminiReader:
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by its hooks, with its transcript and screen; see `Reader.read`."""
-        self._read_hooks()
-        self._read_transcripts()
+        self._read_transcripts(anew=self._read_hooks())
         agent = Agent(
             run=self._files.run,
             runtime=seen.runtime,
@@ -122,14 +121,17 @@ class GeminiReader:
             calling=False,
         )
 
-    def _read_hooks(self) -> None:
-        for line in self._spool.new():
+    def _read_hooks(self) -> bool:
+        """Whether there were any: a transcript is begun only where one is called."""
+        lines = self._spool.new()
+        for line in lines:
             said = understood(line, Hook[_Payload])
             if said is None or said.run != self._files.run:
                 continue
             hook = said.hook
             self._touched = max(self._touched or hook.timestamp, hook.timestamp)
             self._hear(hook, f"{hook.tool_name} {hook.tool_input}")
+        return bool(lines)
 
     def _hear(self, hook: _Payload, use: str) -> None:
         match hook.hook_event_name:
@@ -150,9 +152,12 @@ class GeminiReader:
                 self._asked_use = self._uses[-1] if self._uses else ""
                 self._question = _question(self._given)
 
-    def _read_transcripts(self) -> None:
-        for path in its.transcripts(self._files, self._native):
-            for line in self._transcripts.setdefault(path, Lines(path)).new():
+    def _read_transcripts(self, anew: bool) -> None:
+        if anew or not self._transcripts:
+            for path in its.transcripts(self._files, self._native):
+                self._transcripts.setdefault(path, Lines(path))
+        for lines in self._transcripts.values():
+            for line in lines.new():
                 record = understood(line, its.Record)
                 if record is not None and record.timestamp >= self._began:
                     self._note(record)

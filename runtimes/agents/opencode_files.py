@@ -6,6 +6,7 @@ tries again after an error, only from the port.
 """
 
 import http.client
+import os
 import sqlite3
 import stat
 from base64 import b64encode
@@ -165,12 +166,17 @@ def server(files: RunFiles) -> Path:
     return files.dir / "opencode-server.json"
 
 
-def changed(files: RunFiles) -> tuple[object, ...]:
-    """What differs once anything was written to the database."""
+def written(files: RunFiles) -> tuple[str, str]:
+    """The files the database is kept in."""
+    return str(database(files)), f"{database(files)}-wal"
+
+
+def changed(names: tuple[str, str]) -> tuple[object, ...]:
+    """What differs once anything was written to a database in these files."""
     found: list[object] = []
-    for name in ("opencode.db", "opencode.db-wal"):
+    for name in names:
         try:
-            status = (data(files) / name).lstat()
+            status = os.lstat(name)
         except OSError:
             continue
         if stat.S_ISREG(status.st_mode):
@@ -192,7 +198,7 @@ def reading(files: RunFiles) -> Iterator[sqlite3.Connection]:
 
 def knows(files: RunFiles, conversation: str) -> bool:
     """Whether a conversation is at home."""
-    if not conversation or not changed(files):
+    if not conversation or not changed(written(files)):
         return False
     try:
         with reading(files) as database:

@@ -34,13 +34,14 @@ class OpenCodeMessages:
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
+        self._written = its.written(files)
         self._told: tuple[float, str, str] = (0, "", "")  #: The last part that was told whole.
         self._called = ""  #: The part behind it, where its call was told and has not returned.
         self._changed: tuple[object, ...] = ()  #: At the last look, where it had no more.
 
     def new(self) -> list[Message]:
         """The next of them; see `Messages`."""
-        changed = its.changed(self._files)
+        changed = its.changed(self._written)
         found: list[Message] = []
         while changed and changed != self._changed and not found:
             try:

@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -23,6 +23,9 @@ _ASKED = {
     "/session/status": dict[str, its.Status],
 }
 _CHOICES = ("Allow once", "Allow always", "Reject")
+#: Its port is asked at every look so long after something was written, and otherwise this often:
+#: to ask a thousand of them takes seconds.
+_LATELY, _AGAIN = timedelta(seconds=15), timedelta(seconds=30)
 #: Its word for an answer that was broken off by people.
 _ABORTED = "MessageAbortedError"
 _LIMITED = re.compile(r"\b429\b|limit|quota|too many requests", re.IGNORECASE)
@@ -47,6 +50,7 @@ class OpenCodeReader:
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
+        self._written = its.written(files)
         self._began = files.began.timestamp() * 1000 if files.began.year > 1 else 0.0
         self._native = read_text(files.conversation)
         self._changed: tuple[object, ...] = ()
@@ -59,6 +63,7 @@ class OpenCodeReader:
         self._touched: datetime | None = None
         self._summary = ""
         self._turn = Agent(run=files.run)  #: What its database says of the turn.
+        self._ask_at = datetime.min.replace(tzinfo=UTC)  #: When its port is asked at the latest.
         self._heard = self._turn  #: The same, with what its port said.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
@@ -76,7 +81,7 @@ class OpenCodeReader:
         if end := ended(seen, agent):
             return end
         if agent.activity is Activity.ACTIVE:
-            agent = self._asked(agent)
+            agent = self._asked(agent) if self._is_to_ask(now) else self._still(agent) or agent
         self._heard = agent
         return agent
 
@@ -90,7 +95,7 @@ class OpenCodeReader:
             return False
 
     def _read_database(self) -> None:
-        changed = its.changed(self._files)
+        changed = its.changed(self._written)
         if not changed or changed == self._changed:
             return
         try:
@@ -149,15 +154,28 @@ class OpenCodeReader:
             text = str(said.get("message") or name)
             self._turn = _fails(self._turn, text, f"{name} {said.get('statusCode')} {text}")
 
+    def _is_to_ask(self, now: datetime) -> bool:
+        """Whether its port may have news: lately there were some, or it was not asked for long."""
+        lately = self._touched is not None and now - self._touched < _LATELY
+        if not lately and now < self._ask_at:
+            return False
+        self._ask_at = now + _AGAIN
+        return True
+
+    def _still(self, agent: Agent) -> Agent | None:
+        """What it was found to wait for, where nothing has happened since; None: nothing."""
+        heard = self._heard
+        waits = heard.activity in (Activity.WAITING_INPUT, Activity.BLOCKED)
+        if not waits or heard.seen != agent.seen:
+            return None
+        return replace(heard, runtime=agent.runtime, program=agent.program)
+
     def _asked(self, agent: Agent) -> Agent:
         """What it waits for while it answers. A port that does not answer changes nothing."""
         answers = its.answers(self._files, _ASKED)
         if answers is None:
-            heard = self._heard
-            waits = heard.activity in (Activity.WAITING_INPUT, Activity.BLOCKED)
-            if waits and heard.seen == agent.seen:
-                return replace(heard, runtime=agent.runtime, program=agent.program)
-            return self._waiting(agent, [_put(tool.state.input) for tool in self._questions])
+            asked = [_put(tool.state.input) for tool in self._questions]
+            return self._still(agent) or self._waiting(agent, asked)
         leaves, asks, statuses = answers
         asked = [_leave(each) for each in leaves] + [
             _put({"questions": each.questions}) for each in asks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from scripts.benchmarks import decide, ingest, life, quiet, sessions, start, sweep
+from scripts.benchmarks import decide, ingest, life, quiet, reading, sessions, start, sweep
 from scripts.benchmarks.figure import Figure
 
 #: Every benchmark by its name; one line each.
@@ -17,6 +17,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "sweep": sweep.run,
     "start": start.run,
     "decide": decide.run,
+    "reading": reading.run,
     "sessions": sessions.run,
     "quiet": quiet.run,
     "life": life.run,

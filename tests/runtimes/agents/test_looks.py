@@ -1,0 +1,102 @@
+"""A look at an agent of which nothing is new costs next to nothing, and overlooks nothing."""
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from lifecycle.status import Activity
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.gemini import Gemini
+from runtimes.agents.opencode import OpenCode
+from runtimes.agents.whole import Whole
+from runtimes.base import Seen
+from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.test_recordings import RECORDINGS, lay
+
+
+class Said(Struct):
+    status: str
+
+
+def says(path: Path, status: str, age: float) -> None:
+    """Rewrite it in place, as something of the same length."""
+    path.write_text(f'{{"status": "{status}"}}')
+    at = path.stat().st_mtime - age
+    os.utime(path, (at, at))
+
+
+def test_a_whole_file_is_understood_anew_where_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    whole = Whole(path, Said)
+    assert whole.read() is None
+    says(path, "busy", age=60)
+    assert (whole.read(), whole.fresh) == (Said("busy"), True)
+    assert (whole.read(), whole.fresh) == (Said("busy"), False)
+    says(path, "idle", age=30)
+    assert whole.read() == Said("idle")
+    path.write_text("half")
+    assert whole.read() is None
+    path.unlink()
+    assert whole.read() is None
+
+
+def test_what_was_just_written_may_change_within_one_step_of_the_clock(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    whole = Whole(path, Said)
+    says(path, "busy", age=0)
+    before = path.stat()
+    assert whole.read() == Said("busy")
+    path.write_text('{"status": "idle"}')
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert whole.read() == Said("idle")
+
+
+@pytest.fixture
+def port() -> Iterator[tuple[int, dict[str, object]]]:
+    said = RECORDINGS / "opencode/waiting_input/permission/port.json"
+    answers = msgspec.json.decode(said.read_bytes(), type=dict[str, object])
+    with answering(answers, "secret") as number:
+        yield number, answers
+
+
+def test_opencode_is_asked_while_something_happens_and_now_and_then(
+    files: RunFiles, alive: Seen, port: tuple[int, dict[str, object]]
+) -> None:
+    number, answers = port
+    asked = answers["/permission"]
+    answers["/permission"] = []
+    moment = lay(RECORDINGS / "opencode/waiting_input/permission", files, number)
+    reader = OpenCode(AgentType(program="opencode")).reader(files)
+
+    def looks(seconds: float) -> Activity:
+        return reader.read(alive, None, moment.now + timedelta(seconds=seconds)).activity
+
+    assert looks(0) is Activity.ACTIVE
+    answers["/permission"] = asked
+    assert looks(5) is Activity.WAITING_INPUT, "lately something was written"
+    answers["/permission"] = []
+    assert looks(32) is Activity.WAITING_INPUT, "nothing has happened since"
+    assert looks(36) is Activity.ACTIVE, "it was not asked for long"
+    answers["/permission"] = asked
+    assert looks(64) is Activity.ACTIVE
+    assert looks(66) is Activity.WAITING_INPUT
+
+
+def test_a_transcript_that_gemini_begins_later_is_found(files: RunFiles, alive: Seen) -> None:
+    moment = lay(RECORDINGS / "gemini/ready/turn_over", files, 1)
+    (path,) = Gemini(AgentType(program="gemini")).records(files)
+    later = path.with_name(path.name.replace("09-55", "09-56"))
+    content = path.read_bytes()
+    head = content.index(b"\n") + 1
+    path.write_bytes(content[:head])
+    reader = Gemini(AgentType(program="gemini")).reader(files)
+    assert reader.read(alive, None, moment.now).usage.output == 0
+    later.write_bytes(content)
+    hooks = files.spool.read_bytes()
+    files.spool.write_bytes(hooks + hooks.splitlines(keepends=True)[-1])
+    assert reader.read(alive, None, moment.now).usage.output == 126
