@@ -8,7 +8,7 @@ from msgspec.json import encode
 
 from bot.github.glances import glance_of
 
-PULL = {
+PULL: dict[str, Any] = {
     "state": "OPEN",
     "updatedAt": "2026-11-21T11:00:00Z",
     "isDraft": False,
@@ -26,7 +26,7 @@ PULL = {
         },
     },
 }
-COUNTS = {"checkRunCountsByState": [], "statusContextCountsByState": None}
+COUNTS: dict[str, Any] = {"checkRunCountsByState": [], "statusContextCountsByState": None}
 
 
 @pytest.mark.parametrize(
