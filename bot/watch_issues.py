@@ -24,8 +24,12 @@ from bot.watch_pulls import WatchPulls
 from config.load import nearest
 from config.settings import Project
 from lifecycle.capacity import priority_of
+from lifecycle.facts import Issue
 
 log = logging.getLogger(__name__)
+
+#: So many issues are asked whether the one that waits for them is among what they wait for.
+_MOST_FOLLOWED = 10
 
 
 class WatchIssues:
@@ -169,9 +173,9 @@ class WatchIssues:
             state_reason=reading.issue.state_reason,
             # What was started by a word, and never labelled, needs no label to go on.
             labelled=wears(reading.labels, triggers) or session.issue.labelled_at is None,
-            blocked_by=self._blocked_by(session.repository, reading) if not session.run else (),
             frozen=frozen_by_label(reading, session.issue.frozen, self._clock()),
         )
+        issue = self._blocked(session.repository, issue, begun=session.run > 0)
         self._store.prioritise(id, priority_of(reading.labels))
         if not issue.open:
             # A merge closes its issue: what is known of the pull request has to come first.
@@ -188,11 +192,27 @@ class WatchIssues:
         if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
             self._journal(Step.OBSERVED, id)
 
-    def _blocked_by(self, repository: str, reading: IssueReading) -> tuple[str, ...]:
-        """The issues a session waits for that has not begun."""
-        if not reading.issue.open:
-            return ()
-        return self._github.read.blocked_by(repository, reading.issue.number)
+    def _blocked(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
+        """The issue with those it waits for, as long as its session has not begun."""
+        if begun or not issue.open:
+            return replace(issue, blocked_by=(), in_circle=False)
+        blockers = self._github.read.blocked_by(repository, issue.number)
+        circle = self._leads_back(repository, issue.number, blockers)
+        return replace(issue, blocked_by=blockers, in_circle=circle)
+
+    def _leads_back(self, repository: str, number: int, blockers: Iterable[str]) -> bool:
+        """Whether one of these waits for this issue in turn, maybe by way of others."""
+        ahead, seen = list(blockers), set[str]()
+        while ahead and len(seen) < _MOST_FOLLOWED:
+            one = ahead.pop(0)
+            if one in seen or not one.startswith("#"):
+                continue
+            seen.add(one)
+            further = self._github.read.blocked_by(repository, int(one[1:]))
+            if f"#{number}" in further:
+                return True
+            ahead += further
+        return False
 
     def _asked_again(self, session: Session, reading: IssueReading, put: Labeling) -> None:
         """A label put on anew: brings an ended session back, or is answered with what runs."""
@@ -252,16 +272,16 @@ class WatchIssues:
         project, issue = self._projects[name], reading.issue
         chosen = self._identities.choose(agent, name, requester)
         put = labelling(reading, self._triggers(project))
+        waiting = self._blocked(project.repository, issue, begun=False)
         new = NewSession(
             id=f"{name}-{issue.number}",
             project=name,
             repository=project.repository,
             created=self._clock(),
             issue=replace(
-                issue,
+                waiting,
                 labelled=True,
                 labelled_at=put.at if put else None,
-                blocked_by=self._blocked_by(project.repository, reading),
                 frozen=frozen_by_label(reading, None, self._clock()),
             ),
             branch=branch_name(project.branch, issue.number, issue.title),

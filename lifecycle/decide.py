@@ -23,7 +23,7 @@ from lifecycle.wishes import heed
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
 #: What keeps a session from wanting a slot.
-_WAITS_LONGER = (Reason.BUDGET_EXHAUSTED, Reason.ISSUE_BLOCKED)
+_WAITS_LONGER = (Reason.BUDGET_EXHAUSTED, Reason.ISSUE_BLOCKED, Reason.ISSUES_IN_CIRCLE)
 
 
 class Decision(Struct, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
+    in_circle: bool = False  #: Whether one of them waits for this one in turn.
 
 
 class Usage(Struct, frozen=True, kw_only=True):

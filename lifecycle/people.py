@@ -93,7 +93,7 @@ def tell_findings(judged: Judged) -> Iterator[do.Action]:
 
 
 def tell_people(judged: Judged) -> Iterator[do.Action]:
-    """An open question, escalation or pause is told once, with its remedy."""
+    """An open question, escalation, pause or wait without end is told once, with its remedy."""
     if judged.cause:
         yield do.Comment(
             key=f"comment:{judged.cause}",

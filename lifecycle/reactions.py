@@ -151,7 +151,7 @@ REACTIONS: Final = (
     Reaction("tell_findings", UNDER_WAY, at_rest, tell_findings, people=True),
     Reaction("reply", UNDER_WAY, has_pull, reply, each=True, people=True),
     Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True, people=True),
-    Reaction("tell_people", CALLING | {S.PAUSED}, always, tell_people),
+    Reaction("tell_people", CALLING | {S.PAUSED, S.QUEUED}, always, tell_people),
     Reaction("call", CALLING, always, call),
     Reaction("let_go", EVERY - CALLING, always, let_go),
     Reaction("warn", UNDER_WAY, always, warn),

@@ -59,6 +59,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.ISSUE_BLOCKED: Advice(
         "Close the issues it waits for, or take them off its dependencies.", False, Priority.INFO
     ),
+    Reason.ISSUES_IN_CIRCLE: Advice(
+        "Take one of these issues off the dependencies of another, or close it.", False
+    ),
     Reason.MANUALLY_KILLED: Advice("Put the label on again to go on.", False, Priority.INFO),
     Reason.PR_CLOSED: Advice("Its branch is kept; reopen it to go on.", False, Priority.INFO),
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to go on.", False, Priority.INFO),

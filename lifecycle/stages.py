@@ -53,13 +53,22 @@ def stage_of(view: View) -> tuple[Stage, Evidence]:
         # Also without a slot: one whose program was ended gets a slot when it has work for it.
         return _RUNNING, AT_WORK
     if not view.past.begun and (issues := view.facts.issue.blocked_by):
-        return Stage.QUEUED, Evidence(Reason.ISSUE_BLOCKED, f"waits for {', '.join(issues)}")
+        return Stage.QUEUED, _blocked(issues, in_circle=view.facts.issue.in_circle)
     if not view.past.begun and (over_budget := exhausted(view)):
         return Stage.QUEUED, replace(_shown(over_budget), cause="")
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
         return Stage.QUEUED, Evidence(reason_of(waits), waits)
     return Stage.SPAWNING, AT_WORK
+
+
+def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:
+    """What a session waits for that has not begun; people are told where that has no end."""
+    why = f"waits for {', '.join(issues)}"
+    if not in_circle:
+        return Evidence(Reason.ISSUE_BLOCKED, why)
+    cause = f"circle:{keys.fingerprint(issues)}"
+    return Evidence(Reason.ISSUES_IN_CIRCLE, f"{why}, which waits for this issue in turn", cause)
 
 
 def _shown(found: Escalation) -> Evidence:

@@ -146,6 +146,7 @@ class Reason(StrEnum):
     PAUSED_BY_PERSON = "paused_by_person"
     REPOSITORY_ARCHIVED = "repository_archived"
     ISSUE_BLOCKED = "issue_blocked"
+    ISSUES_IN_CIRCLE = "issues_in_circle"
     PERSON_PUSHED = "person_pushed"
     COMPLETED = "completed"
     NO_MEMORY = "no_memory"

@@ -229,6 +229,29 @@ def test_a_session_waits_for_the_issues_its_own_depends_on_and_no_longer(bench: 
     assert bench.store.facts("widgets-12").issue.blocked_by == ()
 
 
+@pytest.mark.parametrize(
+    ("blocked", "circle"),
+    [
+        ({12: ("#7",), 7: ("#12",)}, True),
+        ({12: ("#7", "acme/gears#12"), 7: ("#8", "#9"), 9: ("#12",)}, True),
+        ({12: ("#7",), 7: ("#8",), 8: ("#7",)}, False),
+        ({12: ("acme/gears#7",), 7: ("#12",)}, False),
+        ({12: ("#7",), **{n: (f"#{n + 1}",) for n in range(7, 99)}, 99: ("#12",)}, False),
+    ],
+    ids=["two", "by way of another", "theirs alone", "of another repository", "far away"],
+)
+def test_an_issue_that_waits_for_itself_by_way_of_others_is_known_to(
+    bench: Bench, blocked: dict[int, tuple[str, ...]], circle: bool
+) -> None:
+    bench.labelled()
+    bench.github.blocked |= blocked
+    seen(bench, 12)
+    assert bench.store.facts("widgets-12").issue.in_circle is circle
+    bench.github.blocked[12] = ()
+    seen(bench, 12)
+    assert not bench.store.facts("widgets-12").issue.in_circle
+
+
 def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Bench) -> None:
     bench.labelled()
     seen(bench, 12)
