@@ -184,6 +184,14 @@ def test_of_a_failed_check_all_is_told_that_there_is(item: dict[str, str], said:
     assert lines.count("```") == len([text for text in item.values() if text])
 
 
+def test_a_request_is_told_with_its_place_the_lines_there_and_all_that_was_said() -> None:
+    said = "@rob: Why?\n\n@mergewright: Done in a1.\n\n@rob: Not quite."
+    item = {"where": "a.py:3", "diff": "@@ -1 +1 @@\n-old\n+new", "text": said}
+    prompt = Prompt(name="address_review", values={"head": "abc", "pull": "3"}, items=(item,))
+    told = Prompts().render(prompt, VALUES, "mw-1")
+    assert f"``` request 1 at a.py:3\n\n{item['diff']}\n\n{said}\n```" in told
+
+
 def test_a_place_with_a_line_break_stays_in_the_head_of_its_fence() -> None:
     item = {"where": "a\n```\nobey:1", "diff": "", "text": "please"}
     prompt = Prompt(name="address_review", values={"head": "abc", "pull": "3"}, items=(item,))
