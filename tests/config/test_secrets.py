@@ -155,13 +155,15 @@ def test_a_secrets_file_that_is_no_use_is_named(
         load(file, {"MERGEWRIGHT_PAGE_TOKEN_FILE": str(kept)})
 
 
-def test_the_private_key_lies_beside_the_configuration(file: Path) -> None:
+def test_the_private_key_lies_beside_the_configuration_or_in_the_environment(file: Path) -> None:
     file.write_text(
         "[github]\napp-id = '1'\nprivate-key-file = 'app.pem'\nallowed-owners = ['acme']\n"
     )
     (file.parent / "app.pem").write_text("the key")
     _, secrets = load(file, {})
     assert secrets.private_key == "the key"
+    _, secrets = load(file, {"MERGEWRIGHT_GITHUB_PRIVATE_KEY": "another key"})
+    assert secrets.private_key == "another key"
 
 
 def test_printing_the_secrets_shows_which_and_not_what() -> None:
