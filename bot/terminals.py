@@ -8,6 +8,8 @@ from msgspec import Struct
 from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Store
+from bot.transcripts import NoTranscript, Transcripts
+from runtimes.agents.messages import Message
 from runtimes.supervised import tail
 
 
@@ -16,10 +18,13 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
     attach: Callable[[str], str]  #: The command line to look at it; empty: there is none.
     log: Callable[[str], str]  #: The last lines it printed.
+    #: What was said in a run (0: the last), from a message on, so many. Raises `NoTranscript`.
+    transcript: Callable[[str, int, int, int], list[Message]]
 
 
 def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
     """How the page shows a session's program."""
+    transcripts = Transcripts(store, sites.layout, sites.programs, redact)
 
     def attach(id: str) -> str:
         session = store.session(id)
@@ -33,4 +38,11 @@ def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
             return ""
         return redact(tail(sites.layout.run(id, session.run) / "output.log"))
 
-    return Terminal(attach=attach, log=output)
+    def transcript(id: str, run: int, first: int, most: int) -> list[Message]:
+        session = store.session(id)
+        if session is None:
+            raise NoTranscript(f"there is no session {id}")
+        with transcripts.of(session, run or session.run) as found:
+            return found.page(first, most)
+
+    return Terminal(attach=attach, log=output, transcript=transcript)

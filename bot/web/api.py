@@ -20,11 +20,15 @@ from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
 from bot.web.views import Views
 from lifecycle.facts import Facts
+from runtimes.agents.messages import Message
 
 #: Everything there is, in the words of the documentation; a test holds it against the routes.
 ROUTES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/api/sessions"): "all sessions, newest first; `?live=true`: those with something left",
     ("GET", "/api/sessions/ID"): "one session: its facts, history, outbox, wishes, last output",
+    ("GET", "/api/sessions/ID/transcript"): (
+        "what was said in its last run, or in `?run=1`; `first=200&most=100`: a part of it"
+    ),
     ("POST", "/api/sessions"): (
         'have an agent work on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
     ),
@@ -48,6 +52,7 @@ ROUTES: Final[Mapping[tuple[str, str], str]] = {
 _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_MOST_MESSAGES = 1000
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
 
 
@@ -109,6 +114,20 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         detail = views.detail(id)
         fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
         return Whole(**fields, facts=store.facts(id))
+
+    @get("/sessions/{id:str}/transcript", sync_to_thread=True)
+    def transcript(
+        id: FromPath[str],
+        run: FromQuery[int] = 0,
+        first: FromQuery[int] = 0,
+        most: FromQuery[int] = 100,
+    ) -> list[Message]:
+        if first < 0 or not 1 <= most <= _MOST_MESSAGES:
+            raise ClientException(
+                "No transcript has such a part.",
+                extra={"remedy": f"Ask for 1 to {_MOST_MESSAGES} messages, the first is 0."},
+            )
+        return views.transcript(id, run, first, most)
 
     @get("/agents", sync_to_thread=True)
     def agents() -> list[Ledger]:
@@ -209,7 +228,17 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     reading = Router(
         "/api",
-        route_handlers=[sessions, begin, session, agents, usage, queue, incidents, freezes],
+        route_handlers=[
+            sessions,
+            begin,
+            session,
+            transcript,
+            agents,
+            usage,
+            queue,
+            incidents,
+            freezes,
+        ],
         guards=[access.guard],
         exception_handlers=_HANDLERS,
     )

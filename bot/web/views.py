@@ -12,8 +12,10 @@ from bot.policies import Policies
 from bot.rows import Row, row_of
 from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
 from bot.terminals import Terminal
+from bot.transcripts import NoTranscript
 from bot.web.detail import Detail, detail_of
 from config.settings import Project, Settings
+from runtimes.agents.messages import Message
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -51,6 +53,14 @@ class Views:
             budgets=bars(facts, self.policies.of(session.project), self.store.clock()),
             used=self.store.used("run", id),
         )
+
+    def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
+        """What was said in a run (0: the last), from a message on; 404 where there is none."""
+        self.session(id)
+        try:
+            return self._terminal.transcript(id, run, first, most)
+        except NoTranscript as nothing:
+            raise NotFoundException(f"{nothing}.") from nothing
 
     def all_rows(self, *, live: bool | None = None) -> list[Row]:
         """Every session, newest first; `live`: only those with (or without) something left."""

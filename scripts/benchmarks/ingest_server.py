@@ -31,7 +31,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         health=lambda: Health(scheduler=True),
         settings=Settings(),
         policies=Policies(store, {}, Policy()),
-        terminal=Terminal(attach=lambda _: "", log=lambda _: ""),
+        terminal=Terminal(attach=lambda _: "", log=lambda _: "", transcript=lambda *_: []),
     )
     server = Server(app, "127.0.0.1", port)
     server.start()

@@ -26,6 +26,7 @@ from config.settings import AgentTypeSettings, Project, Settings
 from lifecycle.actions import Action
 from lifecycle.facts import Agent, Issue, Pull
 from lifecycle.status import Activity, Reason, Status
+from runtimes.agents.messages import Message
 
 SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"
@@ -56,6 +57,7 @@ class Site:
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
         self.health = Health(scheduler=True)
         self.log = ""
+        self.transcript: Callable[[str, int, int, int], list[Message]] = lambda *_: []
         self.policies = Policies(self.store, SETTINGS.projects, SETTINGS.policy)
         self.app = build(
             self.inbox,
@@ -66,7 +68,9 @@ class Site:
             settings=SETTINGS,
             policies=self.policies,
             terminal=Terminal(
-                attach=lambda session: f"tmux attach -t ={session}_r1", log=lambda _: self.log
+                attach=lambda session: f"tmux attach -t ={session}_r1",
+                log=lambda _: self.log,
+                transcript=self._said,
             ),
             limits=limits,
         )
@@ -80,6 +84,9 @@ class Site:
         self.http.close()
         self.server.stop()
         self.store.close()
+
+    def _said(self, id: str, run: int, first: int, most: int) -> list[Message]:
+        return self.transcript(id, run, first, most)
 
     def empty(self) -> None:
         """Forget everything."""

@@ -7,10 +7,12 @@ import pytest
 
 from bot.asking import ASKABLE
 from bot.store import Configuration
+from bot.transcripts import NoTranscript
 from bot.web.api import ROUTES
 from lifecycle.actions import Comment
 from lifecycle.facts import Pull
 from lifecycle.status import Status
+from runtimes.agents.messages import Kind, Message
 from tests.web.conftest import Site, bearer, sign_in
 
 HEAD = "a" * 40
@@ -101,6 +103,33 @@ def test_a_sessions_budgets_are_those_of_its_own_repository(site: Site) -> None:
         assert [one["limit"] for one in told if one["name"] == "session"] == [1.5]
     finally:
         site.policies.take(Configuration(repository="acme/widgets"))
+
+
+def test_a_transcript_is_read_in_parts(site: Site) -> None:
+    session = site.session(1)
+    looked_up: list[object] = []
+
+    def transcript(*given: object) -> list[Message]:
+        looked_up.append(given)
+        return [Message(kind=Kind.ANSWER, text="Done.")]
+
+    site.transcript = transcript
+    told = site.seen(f"/api/sessions/{session}/transcript?run=2&first=200&most=50")
+    assert told.json() == [{"kind": "answer", "text": "Done."}]
+    site.seen(f"/api/sessions/{session}/transcript")
+    assert looked_up == [(session, 2, 200, 50), (session, 0, 0, 100)]
+    assert site.seen(f"/api/sessions/{session}/transcript?most=1001").status_code == 400
+    assert site.seen("/api/sessions/nope/transcript").status_code == 404
+
+
+def test_a_run_without_a_transcript_is_not_found(site: Site) -> None:
+    def nothing(*_: object) -> list[Message]:
+        raise NoTranscript("widgets-1 has no run 7")
+
+    session = site.session(1)
+    site.transcript = nothing
+    told = site.seen(f"/api/sessions/{session}/transcript?run=7")
+    assert (told.status_code, told.json()["error"]) == (404, "widgets-1 has no run 7.")
 
 
 def test_a_request_that_is_repeated_is_one_wish(site: Site) -> None:

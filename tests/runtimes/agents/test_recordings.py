@@ -116,3 +116,10 @@ def test_usage_is_counted_once_however_its_files_come_and_whoever_reads_them(
 def test_every_agent_type_has_a_recording_of_every_activity_that_decides(name: str) -> None:
     recorded = {case.parts[-2] for case in CASES if case.parts[-3] == name}
     assert recorded >= NEEDED
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_type_says_in_some_recording_what_it_did(name: str) -> None:
+    moments = (path.read_bytes() for path in RECORDINGS.glob(f"{name}/*/*/moment.json"))
+    told = [msgspec.json.decode(moment, type=Moment).expects.get("summary") for moment in moments]
+    assert any(told)
