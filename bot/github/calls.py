@@ -34,6 +34,8 @@ REDIRECTS = 3
 SAME_METHOD = (307, 308)
 NOT_MODIFIED = 304
 SCOPES = "X-OAuth-Scopes"
+#: The account of the App itself: no owner is called so.
+APP = "app:"
 PAGES = 100
 LOG_BYTES = 256 * 1024
 CORE, GRAPHQL = "core", "graphql"
@@ -191,14 +193,14 @@ class Calls:
     def get_app(self, shape: type[T]) -> T:
         """What GitHub knows of the App we are."""
         call = Call(method="GET", url="app")
-        return _decode(call, self._exchange(call, self.tokens.of_app()), shape)
+        return _decode(call, self._as_app(call, self.tokens.of_app()), shape)
 
     def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
         """Read a list of the App's own; each page names where the next begins."""
         query = {**params, "per_page": "100"}
         for _ in range(PAGES):
             call = Call(method="GET", url=path, params=query)
-            answer = self._exchange(call, self.tokens.of_app())
+            answer = self._as_app(call, self.tokens.of_app())
             yield from _decode(call, answer, list[shape])  # type: ignore[valid-type]
             following = answer.links.get("next")
             if following is None:
@@ -208,7 +210,8 @@ class Calls:
 
     def do_as_app(self, method: str, path: str) -> None:
         """Do something that concerns the App itself."""
-        self._exchange(Call(method=method, url=path), self.tokens.of_app())
+        self._limits.turn(APP, CORE)
+        self._as_app(Call(method=method, url=path), self.tokens.of_app())
 
     def installation(self, repository: str) -> Installation:
         """The App's installation. Raises `NotInstalled` also where it is suspended."""
@@ -235,14 +238,14 @@ class Calls:
         name = {"repositories": [repository.partition("/")[2]]}
         body = {"repository_ids": [place.id]} if place else name
         make = Call(method="POST", url=f"app/installations/{found.id}/access_tokens", body=body)
-        return _decode(make, self._exchange(make, app_token), InstallationToken)
+        return _decode(make, self._as_app(make, app_token), InstallationToken)
 
     def _installation(self, repository: str, app_token: str) -> Installation:
         """Where the App is installed for this repository, if it is to be used there."""
         find = Call(method="GET", url=self._url(repository, "installation"))
         again = self.clock() + REINSTALL
         try:
-            found = _decode(find, self._exchange(find, app_token), Installation)
+            found = _decode(find, self._as_app(find, app_token), Installation)
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -296,6 +299,11 @@ class Calls:
         if SCOPES in answer.headers:
             self.scopes = frozenset(re.findall(r"[\w:]+", answer.headers[SCOPES]))
         return answer
+
+    def _as_app(self, call: Call, token: str) -> httpx.Response:
+        """Ask as the App itself, which has limits of its own."""
+        with self._limits.within(APP, CORE):
+            return self._exchange(call, token)
 
     def _account(self, repository: str) -> str:
         """Whose limits count: an installation's, which is its owner's, or the token's."""

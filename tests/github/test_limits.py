@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -13,9 +14,11 @@ import respx
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
+from bot.github.hook import Attempt
 from bot.github.limits import Limits
 from bot.github.readings import Budget
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
+from tests.world.app_key import PRIVATE
 
 RESET = NOW + timedelta(minutes=9)
 USED_UP = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(RESET.timestamp()))}
@@ -215,3 +218,30 @@ def test_what_is_left_is_what_github_said_last_until_it_begins_anew(
     assert limits.budget("acme") == left
     clock.now = RESET
     assert limits.budget("acme") is None
+
+
+def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_their_distance(
+    respx_mock: respx.MockRouter, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    credentials = Credentials(app_id="7", private_key=PRIVATE)
+    github = GitHub(API, credentials, clock=clock, mutation_seconds=1.0)
+    lost = Attempt(id=1, guid="g", delivered_at=NOW, status_code=502)
+    asked = respx_mock.post(f"{API}/app/hook/deliveries/1/attempts").respond(202)
+    for _ in range(2):
+        github.hook.redeliver(lost)
+    assert (slept, asked.call_count) == ([0, 1], 2)
+    clock.now += timedelta(minutes=1)
+    asked.respond(403, json=SECONDARY, headers={"retry-after": "30"})
+    waits: list[Callable[[], object]] = [
+        lambda: github.hook.redeliver(lost),
+        lambda: list(github.hook.lost(NOW)),
+        lambda: github.read.repository("acme/widgets"),
+        github.read.me,
+    ]
+    for wait in waits:
+        with pytest.raises(Limited):
+            wait()
+    assert (asked.call_count, respx_mock.calls.call_count) == (3, 3)
+    github.close()
