@@ -118,8 +118,7 @@ def test_what_is_older_than_github_keeps_it_is_not_asked_for(house: House) -> No
 
 def test_with_a_token_nothing_is_asked_for(house: House) -> None:
     house.loses()
-    both = Credentials(token="s3cret", app_id=str(house.app.id), private_key=PRIVATE)
-    client = GitHub(f"{house.github.url}api/v3", both)
+    client = GitHub(f"{house.github.url}api/v3", Credentials(token="s3cret"))
     Redeliver(house.store, client, house.clock).ask()
     client.close()
     assert house.github.requests == []
