@@ -13,6 +13,7 @@ from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session, Used
 from bot.words import happened
 from lifecycle.facts import Facts, Frozen
 from lifecycle.pauses import frozen_by
+from lifecycle.status import Reason
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -54,6 +55,7 @@ class Detail(Struct, frozen=True, kw_only=True):
 
     session: Row
     frozen: Frozen | None  #: Who stopped every effect on it, if somebody did.
+    held: str  #: The commit that is not pushed before a person allows it; empty: none.
     budgets: tuple[Bar, ...]  #: Those that have a limit.
     used: tuple[Used, ...]  #: What each of its runs used models for.
     wishes: tuple[Asked, ...]  #: Newest first, likewise below.
@@ -79,6 +81,7 @@ def detail_of(
     return Detail(
         session=row_of(session, queued),
         frozen=frozen_by(facts),
+        held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
         budgets=budgets,
         used=tuple(used),
         wishes=_asked(session, answers(outbox)),

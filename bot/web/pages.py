@@ -1,6 +1,7 @@
 """The page: what every session is, why, what happened to it, and what can be asked of it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
@@ -14,7 +15,7 @@ from litestar.exceptions import HTTPException
 from litestar.middleware.rate_limit import RateLimitConfig
 from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from bot.web.access import COOKIE, Access, remedy_of
@@ -146,6 +147,9 @@ def page_routes(
     )
 
 
+_CODE = re.compile("`([^`]+)`")
+
+
 def _templates() -> Callable[..., str]:
     """What renders a template by its name; everything in it is escaped."""
     environment = Environment(
@@ -170,11 +174,15 @@ def _time(at: datetime) -> Markup:
     return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
 
 
-def _sentence(text: str) -> str:
-    """Evidence as a sentence of its own; names and identifiers keep their first letter."""
+def _sentence(text: str) -> Markup:
+    """Evidence as a sentence of its own; names and identifiers keep their first letter.
+
+    What stands in backticks, for comments on GitHub, is shown as code here too.
+    """
     word = text.partition(" ")[0]
     named = ":" in word[:-1] or any(map(str.isdigit, word))  # Such as a commit.
-    return text if named else text[:1].upper() + text[1:]
+    said = text if named else text[:1].upper() + text[1:]
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(said))))  # noqa: S704 - it was escaped
 
 
 def _counted(count: int, noun: str) -> str:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Facts, Frozen, Issue, Spending
+from lifecycle.facts import Agent, Facts, Frozen, Spending
 from lifecycle.pauses import PAUSES, frozen_by
 from lifecycle.policy import Mode, Policy
 from lifecycle.reasons import advice_on
@@ -91,32 +91,6 @@ def test_nothing_starts_in_an_archived_repository_and_nothing_is_written_there()
 def test_what_has_ended_in_an_archived_repository_gives_back_what_it_holds() -> None:
     merged = published(pulls=(pull(state=PullState.MERGED),), archived=True)
     assert keys(merged) == ["release:r1"]
-
-
-def test_what_waits_for_other_issues_is_queued_wants_no_slot_and_says_so() -> None:
-    issue = Issue(number=12, title="x", blocked_by=("#7", "acme/gears#3"))
-    waiting = replace(facts(run=0, agent=Agent(), issue=issue), done={})
-    found = decision(waiting)
-    assert (found.status, found.reason) == (Status.QUEUED, Reason.ISSUE_BLOCKED)
-    assert found.because == "waits for #7, acme/gears#3"
-    assert (found.holds_slot, decision(replace(waiting, slot=False)).wants_slot) == (False, False)
-    free = replace(waiting, issue=replace(issue, blocked_by=()))
-    assert decision(replace(free, slot=False)).wants_slot
-    assert decision(facts(agent=AT_WORK, issue=issue)).status is Status.WORKING
-
-
-def test_issues_that_wait_for_each_other_are_told_to_people_once() -> None:
-    issue = Issue(number=12, title="x", blocked_by=("#7",), in_circle=True)
-    waiting = replace(facts(run=0, agent=Agent(), issue=issue), done={})
-    found = decision(waiting)
-    assert (found.status, found.reason) == (Status.QUEUED, Reason.ISSUES_IN_CIRCLE)
-    assert found.because == "waits for #7, which waits for this issue in turn"
-    assert not decision(replace(waiting, slot=False)).wants_slot
-    (told,) = [key for key in keys(waiting) if key.startswith("comment:")]
-    assert told.startswith("comment:circle:")
-    assert told not in keys(replace(waiting, done=done(told)))
-    alone = replace(waiting, issue=replace(issue, in_circle=False))
-    assert not [key for key in keys(alone) if key.startswith("comment:")]
 
 
 # -- a person --------------------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 import re
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from bot.store import Observed
 from bot.web.access import COOKIE
 from lifecycle.actions import Comment
-from lifecycle.facts import Pull
+from lifecycle.facts import Pull, Work
 from lifecycle.status import Reason, Status
 from tests.web.conftest import Site, sign_in
 
@@ -71,6 +73,17 @@ def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
     pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text=text)
     assert [(kind, said) for kind, said, _ in asked(visitor)] == [("tell", text)]
     assert "Use &lt;b&gt; &amp;" in page(visitor)
+
+
+def test_a_commit_that_is_held_may_be_allowed_by_a_click(visitor: Site) -> None:
+    name = visitor.session(1, status=Status.NEEDS_INPUT, reason=Reason.PROTECTED_PATHS)
+    assert "allow" not in kinds(page(visitor))
+    seen = Observed(session=name, run=1, work=Work(base="b" * 40, head=HEAD))
+    visitor.store.observe([seen], datetime.now(UTC))
+    form = page(visitor).partition('value="allow"')[0].rpartition("<form")[2]
+    given = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+    visitor.http.post("/sessions/widgets-1/ask", data={**given, "kind": "allow"})
+    assert asked(visitor) == [("allow", HEAD, "page:visitor")]
 
 
 def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(

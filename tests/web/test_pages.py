@@ -60,7 +60,7 @@ def test_an_address_that_would_run_a_script_is_no_link(site: Site) -> None:
 def test_a_session_says_what_people_can_do(site: Site) -> None:
     well = site.session(1)
     asks = site.session(2, status=Status.NEEDS_INPUT, reason=Reason.AGENT_QUESTION)
-    remedy = html.escape(advice_on(Reason.AGENT_QUESTION))
+    remedy = html.escape(advice_on(Reason.AGENT_QUESTION).partition("`, ")[2])
     assert remedy in site.seen(f"/sessions/{asks}").text
     assert 'class="remedy"' not in site.seen(f"/sessions/{well}").text
 
@@ -276,3 +276,11 @@ def test_the_page_of_agents_tells_what_became_of_their_work(
 
 def test_a_page_that_did_not_work_leads_back(site: Site) -> None:
     assert '<nav><a href="/">Sessions</a></nav>' in site.seen("/sessions/nope").text
+
+
+def test_what_stands_in_backticks_is_shown_as_code(site: Site) -> None:
+    because = "held; `/mergewright allow <b>` has it pushed"
+    site.session(1, status=Status.NEEDS_INPUT, because=because, reason=Reason.AGENT_QUESTION)
+    shown = site.seen("/sessions/widgets-1").text
+    assert "Held; <code>/mergewright allow &lt;b&gt;</code> has it pushed" in shown
+    assert "Write <code>/mergewright answer TEXT</code>" in shown
