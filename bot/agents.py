@@ -98,11 +98,12 @@ class Agents:
             text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
         self._archive.put_back(session.id)
         system = self._identities.system_prompt(session.agent_name)
+        tools = self._identities.tools(session.agent_name)
         try:
             endpoint = self._models.endpoint(session, start.run)
         except NoModel as nowhere:
             raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
-        command = program.prepare(files, text, start.resume, system, endpoint)
+        command = program.prepare(files, text, start.resume, system, endpoint, tools)
         launch = Launch(
             name=files.dir.name,
             argv=bootstrapped(project.bootstrap, command.argv),

@@ -36,6 +36,11 @@ class Identities:
         found = self._agents.get(agent)
         return found.system_prompt if found else ""
 
+    def tools(self, agent: str) -> tuple[str, ...]:
+        """The kinds of tools an agent is held to; empty: all."""
+        found = self._agents.get(agent)
+        return found.tools if found else ()
+
     def choose(self, word: str, project: str, requester: str) -> Chosen:
         """The agent for a new session: by name, or of those that run a type who is least busy.
 

@@ -121,6 +121,8 @@ class AgentSettings(Table, frozen=True, kw_only=True):
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
     #: By agent type, the variable with its own model key, in place of the type's.
     model_keys: dict[str, str] = field(default_factory=dict)
+    #: The kinds of tools it is held to; empty: all that its program has.
+    tools: tuple[Literal["read", "edit", "run", "web"], ...] = ()
     #: What it is told before anything else, in every run.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.

@@ -76,6 +76,14 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
         for name, one in found.agent_types.items()
         if one.program not in AGENTS
     ]
+    for name, agent in found.agents.items():
+        for kind in agent.types if agent.tools else ():
+            program = found.agent_types[kind].program
+            if program in AGENTS and not AGENTS[program].tools:
+                wrong.append(
+                    f"{path}: agents.{name}.tools: {program} ([agent-types.{kind}]) cannot be held"
+                    " to some of its tools: take it out of `types`, or leave `tools` out"
+                )
     kind = found.runtime.kind
     if kind not in RUNTIMES:
         wrong.append(f"{path}: runtime.kind = {kind!r}: {nearest(kind, RUNTIMES)}")

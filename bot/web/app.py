@@ -1,6 +1,5 @@
 """The web server's application: the webhook, the health routes, the page."""
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,11 +18,11 @@ from bot.web.api import api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
 from bot.web.pages import page_routes
+from bot.web.serve import log_failure
 from bot.web.views import Views
 from bot.web.webhook import Limits, webhook
 from config.settings import Settings
 
-_log = logging.getLogger(__name__)
 _HEADERS = [
     (
         b"content-security-policy",
@@ -72,7 +71,7 @@ def build(
         ],
         on_startup=[bind],
         before_send=[_protect],
-        after_exception=[_log_failure],
+        after_exception=[log_failure],
         exception_handlers={HTTPException: as_json},
         state=State({"streams": watchers}),
         openapi_config=None,
@@ -86,8 +85,3 @@ async def _protect(message: Message, _: Scope) -> None:
         given = {name for name, _ in message["headers"]}
         missing = (header for header in _HEADERS if header[0] not in given)
         message["headers"] = [*message["headers"], *missing]
-
-
-async def _log_failure(problem: Exception, scope: Scope) -> None:
-    if not isinstance(problem, HTTPException):
-        _log.error("%s failed", scope["path"], exc_info=problem)

@@ -21,7 +21,7 @@ from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope, Send
 
 from bot.models import NoModel
-from bot.web.serve import CannotListen, Server
+from bot.web.serve import CannotListen, Server, log_failure
 from runtimes.agents.base import Endpoint, read_text, write_private
 
 _log = logging.getLogger(__name__)
@@ -89,6 +89,7 @@ def door(behind: Behind) -> Litestar:
         route_handlers=[asgi("/", is_mount=True, copy_scope=False)(proxy.pass_on)],
         on_startup=[proxy.open],
         on_shutdown=[proxy.shut],
+        after_exception=[log_failure],
         state=State({"streams": proxy}),
         openapi_config=None,
         logging_config=None,
@@ -122,16 +123,16 @@ class _Door:
         """One request and its answer, until either side breaks off or the door is closed."""
         asked = _Asked(cast(HTTPScope, scope), receive)  # no websockets here
         answer = _Answer(send)
-        ways = [
-            asyncio.ensure_future(way)
-            for way in (self._ask(asked, answer), asked.hung_up(), self._closing.wait())
-        ]
+        asking = asyncio.ensure_future(self._ask(asked, answer))
+        ends = [asyncio.ensure_future(one) for one in (asked.hung_up(), self._closing.wait())]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((asking, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.wait(ways)
+            for one in (asking, *ends):
+                one.cancel()
+            await asyncio.wait((asking, *ends))
+        if not asking.cancelled():
+            asking.result()  # What nobody expected is raised here.
         if self._closing.is_set() and not answer.begun:
             await answer.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the bot is being started anew")
 

@@ -1,6 +1,7 @@
 """Runs the application: uvicorn in a thread of its own, started and stopped from outside."""
 
 import errno
+import logging
 import socket
 import sys
 import threading
@@ -9,6 +10,10 @@ from typing import Protocol
 
 import uvicorn
 from litestar import Litestar
+from litestar.exceptions import HTTPException
+from litestar.types import Scope
+
+_log = logging.getLogger(__name__)
 
 _START_SECONDS = 30.0
 #: A commit ends in the store's thread, which then waits for the interpreter while this one takes
@@ -72,6 +77,12 @@ class Server:
         if self._thread.is_alive():
             self._thread.join()
         self._socket.close()
+
+
+async def log_failure(problem: Exception, scope: Scope) -> None:
+    """Have what an application did not expect in the log; its answer tells nobody."""
+    if not isinstance(problem, HTTPException):
+        _log.error("%s failed", scope["path"], exc_info=problem)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -66,6 +66,7 @@ class Aider:
     wants_screen = True  #: Only it tells a question from the end of a turn.
     writes_outside = False  #: One file there, and it makes nothing of all it was about to write.
     #: Each has a model that it takes where none is named.
+    tools: Mapping[str, Collection[str]] = {}
     logins: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:
@@ -80,6 +81,7 @@ class Aider:
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Write its message and what it is told, and start it twice; see `Program.prepare`.
 

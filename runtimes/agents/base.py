@@ -147,6 +147,9 @@ class Program(Protocol):
 
     #: The pause this program needs between a paste and Enter.
     submit_seconds: float
+    #: By kind (`read`, `edit`, `run`, `web`), its own names for its tools. Empty: it cannot be
+    #: held to some of them.
+    tools: Mapping[str, Collection[str]]
     #: Its provider's own API, without a version; empty: nobody knows.
     provider: str
     #: The variables with which it signs in by itself, where it is given one of them.
@@ -163,11 +166,13 @@ class Program(Protocol):
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Write the files the program needs (settings, hooks, prompt) and say how to start it.
 
         `resume` is the conversation to go on with, or empty; `system` is what it is told before
-        anything else; `endpoint` is for this run alone. Safe to repeat.
+        anything else; `endpoint` is for this run alone; `tools` are the kinds of tools it is held
+        to, as far as `tools` of the program goes, or empty: all. Safe to repeat.
         """
         ...
 
@@ -337,6 +342,11 @@ def login(kind: AgentType, environ: Mapping[str, str], variables: Collection[str
     """The variable a program is given that it signs in with by itself; empty: none of these."""
     passed = [name for name in kind.pass_env if environ.get(name)]
     return next((name for name in (*passed, *kind.env) if name in variables), "")
+
+
+def named(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> list[str]:
+    """A program's own names for the tools of these kinds."""
+    return [name for kind in kinds for name in tools[kind]]
 
 
 def installed_version(command: Sequence[str], remedy: str) -> str:

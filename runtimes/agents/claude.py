@@ -24,6 +24,7 @@ from runtimes.agents.base import (
     installed_version,
     login,
     missing,
+    named,
     read_text,
     understood,
     write_private,
@@ -40,6 +41,8 @@ _QUIET = {
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
+#: Those with which it talks to people and plans; it always has them.
+_ALWAYS = ("AskUserQuestion", "TodoWrite", "ExitPlanMode")
 _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
 _INSTALL = "npm install -g @anthropic-ai/claude-code"
 
@@ -50,6 +53,12 @@ class Claude:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
     writes_outside = True
+    tools: Mapping[str, Collection[str]] = {
+        "read": ("Read", "Glob", "Grep"),
+        "edit": ("Edit", "Write", "NotebookEdit"),
+        "run": ("Bash",),
+        "web": ("WebFetch", "WebSearch"),
+    }
     provider = ANTHROPIC
     logins: Collection[str] = (
         "ANTHROPIC_API_KEY",
@@ -70,6 +79,7 @@ class Claude:
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Write settings, hooks and the answers to its first questions; see `Program.prepare`.
 
@@ -97,6 +107,7 @@ class Claude:
             *("--permission-mode", _MODES.get(self._kind.permission_mode, "default")),
             *(("--model", self._kind.model) if self._kind.model else ()),
             *(("--append-system-prompt", system) if system else ()),
+            *(("--tools", ",".join((*_ALWAYS, *named(self.tools, tools)))) if tools else ()),
             *self._kind.args,
         ]
         return Command(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)

@@ -53,6 +53,7 @@ class Codex:
     wants_screen = True  #: Only it tells that leave was given, and of dialogs before the prompt.
     writes_outside = True
     provider = OPENAI
+    tools: Mapping[str, Collection[str]] = {}
     logins: Collection[str] = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
     def __init__(self, kind: AgentType) -> None:
@@ -66,6 +67,7 @@ class Codex:
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Write its key, where it has one, and its arguments; see `Program.prepare`.
 

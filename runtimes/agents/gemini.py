@@ -21,6 +21,7 @@ from runtimes.agents.base import (
     installed_version,
     login,
     missing,
+    named,
     read_text,
     write_private,
 )
@@ -38,6 +39,8 @@ _WORDS = {
     "GOOGLE_API_KEY": "vertex-ai",
     "GOOGLE_CLOUD_PROJECT": "vertex-ai",
 }
+#: Those with which it talks to people and plans; it always has them.
+_ALWAYS = ("ask_user", "write_todos", "exit_plan_mode")
 _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 
 
@@ -47,6 +50,12 @@ class Gemini:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given.
     writes_outside = True
+    tools: Mapping[str, Collection[str]] = {
+        "read": ("read_file", "read_many_files", "list_directory", "glob", "grep_search"),
+        "edit": ("write_file", "replace"),
+        "run": ("run_shell_command",),
+        "web": ("web_fetch", "google_web_search"),
+    }
     provider = GOOGLE
     logins: Collection[str] = _WORDS.keys()
 
@@ -61,6 +70,7 @@ class Gemini:
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Write its settings, its hooks and what it is told; see `Program.prepare`.
 
@@ -69,9 +79,10 @@ class Gemini:
         env = environment(self._kind, files)
         env |= endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         write_private(files.prompt, prompt)
-        write_private(
-            its.folder(files) / "settings.json", json.dumps(_settings(files, env), indent=1)
-        )
+        settings = _settings(files, env)
+        if tools:
+            settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, tools)]}
+        write_private(its.folder(files) / "settings.json", json.dumps(settings, indent=1))
         write_private(its.folder(files) / "GEMINI.md", system)
         native = read_text(files.conversation)
         if not native:

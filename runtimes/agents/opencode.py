@@ -25,6 +25,7 @@ from runtimes.agents.base import (
     environment,
     installed_version,
     missing,
+    named,
     read_text,
     understood,
     write_private,
@@ -36,6 +37,8 @@ from runtimes.agents.providers import PROVIDERS
 _INSTALL = "npm install -g opencode-ai"
 _RISKY = ("edit", "bash", "webfetch", "external_directory")
 _MODES = {"auto": {"*": "allow"}, "confirm": dict.fromkeys(_RISKY, "ask")}
+#: What it may in any case: talk to people, plan, write down what the pull request is to say.
+_ALWAYS = ("question", "todowrite", "external_directory")
 _REFUSES = dict.fromkeys(_RISKY, "deny")
 #: Nothing of it changes by itself, and nothing is fetched that it has brought along.
 _QUIET = {
@@ -56,6 +59,12 @@ class OpenCode:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
     writes_outside = True
+    tools: Mapping[str, Collection[str]] = {
+        "read": ("read", "glob", "grep", "list"),
+        "edit": ("edit",),
+        "run": ("bash",),
+        "web": ("webfetch", "websearch"),
+    }
     logins: Collection[str] = (_CONFIG, "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:
@@ -70,6 +79,7 @@ class OpenCode:
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Choose its port and write what it is told; see `Program.prepare`.
 
@@ -83,7 +93,9 @@ class OpenCode:
         native = read_text(files.conversation)
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
-        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, endpoint))
+        env[_CONFIG] = json.dumps(
+            self._settings(files, env.get(_CONFIG, ""), system, endpoint, tools)
+        )
         argv = [*self._program, "--port", str(server.port), *self._kind.args]
         if not native:
             argv.append(f"--prompt={argument(files, prompt)}")
@@ -130,11 +142,19 @@ class OpenCode:
         return problems
 
     def _settings(
-        self, files: RunFiles, given: str, system: str, endpoint: Endpoint
+        self,
+        files: RunFiles,
+        given: str,
+        system: str,
+        endpoint: Endpoint,
+        tools: Collection[str],
     ) -> dict[str, object]:
         settings = understood(given, dict[str, object]) or {}
         own = settings.get("permission")
         mode = _MODES.get(self._kind.permission_mode, _REFUSES)
+        if tools:
+            held = (*_ALWAYS, *named(self.tools, tools))
+            mode = {"*": "deny", **{name: mode.get(name, "allow") for name in held}}
         settings |= {
             "autoupdate": False,
             "share": "disabled",

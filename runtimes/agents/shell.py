@@ -79,6 +79,7 @@ class Shell:
     wants_screen = False
     writes_outside = True
     provider = ""
+    tools: Mapping[str, Collection[str]] = {}
     logins: Collection[str] = ()
 
     def __init__(self, kind: AgentType) -> None:
@@ -91,6 +92,7 @@ class Shell:
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
         """Write the prompt's file and fill the command's names; see `Program.prepare`."""
         write_private(files.prompt, prompt)

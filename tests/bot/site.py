@@ -1,7 +1,7 @@
 """One session with its programs and workspace on a machine, over real git; GitHub is a folder."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def git(place: Path, *args: str) -> str:
     return said.stdout.strip()
 
 
-ADA = AgentSettings(types=("shell",), system_prompt="Be kind.")
+ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 
 
 class Told(Shell):
@@ -42,6 +42,7 @@ class Told(Shell):
 
     system = ""
     endpoint = THEIRS
+    held_to: Collection[str] = ()
 
     def prepare(
         self,
@@ -50,8 +51,9 @@ class Told(Shell):
         resume: str,
         system: str = "",
         endpoint: Endpoint = THEIRS,
+        tools: Collection[str] = (),
     ) -> Command:
-        self.system, self.endpoint = system, endpoint
+        self.system, self.endpoint, self.held_to = system, endpoint, tools
         return super().prepare(files, prompt, resume, system, endpoint)
 
 

@@ -273,6 +273,14 @@ def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
     assert "cannot be reached: ConnectError" in json.dumps(answer.json())
 
 
+def test_a_fault_of_the_door_itself_is_logged(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(agent.models, "_keys", None)
+    assert agent.asks(content=b"{}").status_code == 500
+    assert "NoneType" in caplog.text
+
+
 def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
     agent: Agent, provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -109,3 +109,13 @@ def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
     result = mergewright("agents", "check", "keyed", "--round-trip")
     assert result.code == 1
     assert "did not answer: no credit" in result.out
+
+
+def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
+    mergewright: CommandLine, house: House
+) -> None:
+    text = house.file.read_text().replace("[agents.ada]", "[agents.ada]\ntools = ['read']")
+    house.file.write_text(text)
+    result = mergewright("agents")
+    assert result.code == 2
+    assert "agents.ada.tools: codex ([agent-types.coder]) cannot be held" in result.err
