@@ -108,13 +108,20 @@ class RunFiles(Struct, frozen=True, kw_only=True):
             return datetime.min.replace(tzinfo=UTC)
 
     @property
-    def trusted(self) -> tuple[Path, ...]:
-        """The folders whose trust a program asks for: of a worktree the main repository too."""
+    def git_folders(self) -> tuple[Path, ...]:
+        """What a commit is written to: git's own folder; of a worktree its repository's too."""
         words = read_text(self.workspace / ".git")
         if not words.startswith("gitdir: "):
-            return (self.workspace,)
-        common = Path(words.removeprefix("gitdir: ")).parent.parent
-        return (self.workspace, common.parent if common.name == ".git" else common)
+            return (self.workspace / ".git",)
+        own = Path(words.removeprefix("gitdir: "))
+        return (own, own.parent.parent)
+
+    @property
+    def trusted(self) -> tuple[Path, ...]:
+        """The folders whose trust a program asks for: of a worktree the main repository too."""
+        common = self.git_folders[-1]
+        main = common.parent if common.name == ".git" else common
+        return tuple(dict.fromkeys((self.workspace, main)))
 
 
 class Command(Struct, frozen=True, kw_only=True):

@@ -139,8 +139,8 @@ def _settings(files: RunFiles, system: str, endpoint: Endpoint) -> Iterator[str]
         f'{json.dumps(str(root))}={{trust_level="trusted"}}' for root in files.trusted
     )
     yield f"projects={{{trusted}}}"
-    # Its sandbox protects the repository's own folder, without which nothing is committed.
-    writable = [str(files.workspace / ".git"), str(files.summary.parent)]
+    # Its sandbox protects what git writes to wherever that is, unless it is named itself.
+    writable = [str(folder) for folder in (*files.git_folders, files.summary.parent)]
     yield f"sandbox_workspace_write.writable_roots={json.dumps(writable)}"
     hook = f'[{{hooks=[{{type="command",command={json.dumps(spooling(files))}}}]}}]'
     yield from (f"hooks.{event}={hook}" for event in _HOOKS)

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 #: Far more than anything takes: Gemini waits half a minute after some errors.
 _PATIENCE = 90.0
-_PAUSE = 0.05
+_PAUSE = 0.2
 #: As often, and as patiently, as the bot does it.
 _PASTES, _HEARD_SECONDS = 3, 8.0
 #: How often, and how patiently, a key is pressed: a program may not be listening yet.

@@ -131,9 +131,22 @@ def test_what_its_agent_is_told_before_anything_else_stands_in_its_settings(
 def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
     command = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
     assert own in command.argv
-    roots = settings(command)["sandbox_workspace_write"]["writable_roots"]
-    # Or nothing could be committed, nor the pull request's text be written.
-    assert roots == [str(files.workspace / ".git"), str(files.summary.parent)]
+
+
+def test_in_its_sandbox_it_may_commit_and_write_the_pull_requests_text(
+    files: RunFiles, command: Command
+) -> None:
+    def writable(command: Command) -> list[str]:
+        roots: list[str] = settings(command)["sandbox_workspace_write"]["writable_roots"]
+        return roots
+
+    assert writable(command) == [str(files.workspace / ".git"), str(files.summary.parent)]
+    bare = files.workspace.parent / "repository.git"
+    (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
+    worktrees = Codex(KIND).prepare(files, "x", "")
+    # A file named here is none it can work with, and it protects the worktree's own by itself.
+    own, common = f"{bare}/worktrees/checkout", str(bare)
+    assert writable(worktrees) == [own, common, str(files.summary.parent)]
 
 
 def test_its_key_lies_in_its_own_folder_alone(files: RunFiles) -> None:
