@@ -117,12 +117,13 @@ class Claude:
         return ClaudeReader(files)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """The transcripts of its conversations."""
-        return sorted((its.folder(files) / "projects").glob("*/*.jsonl"), key=its.began)
+        """The transcripts of its conversations, each with those of agents that it began."""
+        talks = its.transcripts(files)
+        return [path for talk in talks for path in (talk, *its.subagents(talk))]
 
     def messages(self, files: RunFiles) -> MessagesOfLines:
-        """What its transcripts say."""
-        return MessagesOfLines(lambda: self.records(files), lambda: claude_messages.messages)
+        """What its own transcripts say."""
+        return MessagesOfLines(lambda: its.transcripts(files), lambda: claude_messages.messages)
 
     def version(self) -> str:
         """What `claude --version` says."""

@@ -69,6 +69,7 @@ class Record(Struct, frozen=True, rename="camel"):
     message: Message | None = None
     is_api_error_message: bool = False
     is_meta: bool = False  #: Whether the program itself put it in.
+    prompt_source: str = ""  #: Of a prompt: `system` where nobody wrote it.
     error: object = ""  #: A word beside an error message, e.g. `rate_limit`.
 
 
@@ -121,6 +122,16 @@ def transcript(files: RunFiles, native: str) -> Path | None:
     """The transcript of a conversation, where there is one."""
     found = (folder(files) / "projects").glob(f"*/{native}.jsonl") if native else ()
     return next(iter(found), None)
+
+
+def transcripts(files: RunFiles) -> list[Path]:
+    """The transcripts of all conversations, the one that began first in front."""
+    return sorted((folder(files) / "projects").glob("*/*.jsonl"), key=began)
+
+
+def subagents(transcript: Path) -> list[Path]:
+    """The transcripts of agents that a conversation began."""
+    return sorted((transcript.with_suffix("") / "subagents").glob("*.jsonl"))
 
 
 def began(transcript: Path) -> datetime:

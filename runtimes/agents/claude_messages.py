@@ -14,13 +14,14 @@ from runtimes.agents.messages import Kind, Message
 _PASTED = re.compile(
     r'\s*<pasted_content id="\d+">\n(.*)\n</pasted_content id="\d+">\s*', re.DOTALL
 )
+_SAID = ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 
 
 def messages(line: str) -> Iterator[Message]:
     """The messages of one line of the transcript."""
     record = understood(line, its.Record)
-    if record is None or record.message is None or record.is_meta:
+    if record is None or record.message is None or record.is_meta or record.type not in _SAID:
         return
     said, content = record.message, record.message.content
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
@@ -31,6 +32,8 @@ def messages(line: str) -> Iterator[Message]:
         elif found := _of_model(block):
             used = its.used(said.usage) if said.usage else None
             found = replace(found, answer=said.id, model=said.model, used=used)
+        if found is not None and found.kind is Kind.PROMPT and record.prompt_source == "system":
+            found = replace(found, kind=Kind.NOTE)
         if found is not None:
             yield replace(found, at=record.timestamp)
 

@@ -1,6 +1,6 @@
 """Reads one run of Claude Code from the files it leaves behind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class ClaudeReader:
         self._spool = Lines(files.spool)
         self._path: Path | None = None
         self._transcript: Lines | None = None
+        self._subagents: dict[Path, Lines] = {}  #: The transcripts of agents that it began.
         self._recorded: datetime | None = None
         #: When the last prompt was submitted, unless its turn is known to be over: that it was idle
         #: before says nothing of this turn.
@@ -158,19 +159,35 @@ class ClaudeReader:
             return
         if self._transcript is None:
             self._transcript = Lines(path)
-        for line in self._transcript.new():
+        lines = self._transcript.new()
+        for record in self._records(lines):
+            if record.message is not None and record.timestamp is not None:
+                self._note(record, record.message, record.timestamp)
+        if lines:  # It says there that it begins an agent.
+            for other in its.subagents(path):
+                self._subagents.setdefault(other, Lines(other))
+        for theirs in self._subagents.values():
+            for record in self._records(theirs.new()):
+                if record.message is not None:
+                    self._spend(record, record.message)
+
+    def _records(self, lines: Iterable[str]) -> Iterator[its.Record]:
+        """Those of this run."""
+        for line in lines:
             record = understood(line, its.Record)
             if record is None or record.timestamp is None or record.timestamp < self._started:
                 continue
-            self._recorded = record.timestamp
-            if record.message is not None:
-                self._note(record, record.message, record.timestamp)
+            self._recorded = max(self._recorded or record.timestamp, record.timestamp)
+            yield record
+
+    def _spend(self, record: its.Record, message: its.Message) -> None:
+        if message.usage is not None and not record.is_api_error_message:
+            self._tally.counts(message.id, message.model, its.used(message.usage))
 
     def _note(self, record: its.Record, message: its.Message, at: datetime) -> None:
         """Which calls run, what was used, and which error ended a turn."""
         content = message.content
-        if message.usage is not None and not record.is_api_error_message:
-            self._tally.counts(message.id, message.model, its.used(message.usage))
+        self._spend(record, message)
         if record.is_api_error_message:
             self._fails(content if isinstance(content, str) else _texts(content), record.error)
         elif record.type == "user" and isinstance(content, str):

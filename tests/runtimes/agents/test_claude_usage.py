@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -49,6 +49,28 @@ def test_tokens_are_counted_once_an_answer_and_only_those_of_this_run(
     transcript(files, command, answer("m3", 8))
     assert reader.read(alive, None, NOW).usage.output == 92
     assert Claude(KIND).reader(files).read(alive, None, NOW).usage.output == 92
+
+
+def test_what_agents_of_its_own_used_is_counted_and_what_they_say_is_not_its_word(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    go = {"type": "user", "message": {"content": "go"}}
+    path = transcript(files, command, go, answer("m1", 1))
+    assert reader.read(alive, None, NOW).usage.output == 1
+    theirs = path.with_suffix("") / "subagents" / "agent-1.jsonl"
+    theirs.parent.mkdir(parents=True)
+    text = [{"type": "text", "text": "API Error"}]
+    failed = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
+    with theirs.open("a") as file:
+        for record in (answer("s1", 40), failed, answer("s1", 41)):
+            at = (NOW + timedelta(days=3650)).isoformat()
+            file.write(json.dumps({"timestamp": at, **record}) + "\n")
+    transcript(files, command, answer("m2", 1))
+    status(files, command, "idle")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.usage.output) == (Activity.READY, 43)
+    assert Claude(KIND).records(files) == [path, theirs]
+    assert [each.text for each in Claude(KIND).messages(files).new()] == ["go"]
 
 
 def test_a_run_costs_what_its_conversation_has_cost_since_it_began(

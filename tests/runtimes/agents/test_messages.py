@@ -162,12 +162,18 @@ def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
         {"type": "user", "message": {"content": long}},
         {"type": "user", "message": {"content": texts}},
         {"type": "user", "message": {"content": "go on"}},
+        {"type": "user", "promptSource": "system", "message": {"content": "<task-notification>"}},
+        {"type": "api-request-blob", "message": {"content": "<system-reminder>"}},
     ]
     lines = [json.dumps({"timestamp": "2026-11-21T01:00:00Z", **record}) for record in records]
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
     found = everything(Claude(AgentType(program="claude")).messages(files))
     told = [(each.kind, each.text[:24]) for each in found]
-    assert told == [(Kind.NOTE, "[Request interrupted by "), (Kind.PROMPT, "go on")]
+    assert told == [
+        (Kind.NOTE, "[Request interrupted by "),
+        (Kind.PROMPT, "go on"),
+        (Kind.NOTE, "<task-notification>"),
+    ]
 
 
 def test_what_is_no_message_is_left_out(files: RunFiles) -> None:
