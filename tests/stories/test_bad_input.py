@@ -45,6 +45,9 @@ def test_what_the_agent_writes_has_no_effect_on_github(world: World) -> None:
     issue.agent.commits({"widgets.txt": "one\n"}, message)
     issue.agent.hands_over(f"# Widgets, {message}\n\nThey are here: {message}\n")
     issue.agent.ends_its_turn(message)
+    issue.agent.hears("would close other issues")
+    words = message.replace("fixes", "about")
+    issue.agent.runs(["git", "commit", "--quiet", "--amend", "-m", words]).ends_its_turn(message)
     pull = issue.pull
     assert pull.pull.closes == [issue.issue]
     assert pull.pull.title.startswith("Widgets, /")
