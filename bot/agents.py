@@ -30,6 +30,8 @@ from runtimes.workspaces.worktree import Worktree
 _HEARD_SECONDS = 8.0
 #: Between two looks for it.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+#: How soon an agent that has as much to do as it may is asked again to take a session over.
+_NO_ROOM = timedelta(seconds=10)
 #: How often a message is pasted before it is given up.
 _PASTES = 3
 
@@ -69,6 +71,8 @@ class Agents:
     def start(self, session: Session, start: do.Start, check: Check) -> Outcome:
         """Make the workspace whole, end what an earlier run left, start the program."""
         if start.agent:
+            if full := self._identities.no_room(session, start.agent):
+                raise Later(full, self._clock() + _NO_ROOM)
             # Before anything of the new one is there: what the old one wrote is read as its own.
             end_programs(self._sites, self._archive, session, start.run - 1)
             session = self._identities.hand_over(session, start.agent)

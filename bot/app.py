@@ -139,7 +139,7 @@ class App:
             journal,
             settings.github.app_slug,
         )
-        identities = Identities(self.store, settings.identities, settings.projects)
+        identities = Identities(self.store, settings.identities, settings.projects, self._caps)
         self.watch_issues = WatchIssues(
             self.store,
             self.github,

@@ -7,6 +7,9 @@ from msgspec.structs import replace
 
 from bot.store import Ledger, Session, Store
 from config.settings import AgentSettings, Project
+from lifecycle.capacity import Caps
+
+_NO_CAPS = Caps(sessions=0)
 
 
 class Chosen(NamedTuple):
@@ -20,9 +23,14 @@ class Identities:
     """Every agent of the configuration."""
 
     def __init__(
-        self, store: Store, agents: Mapping[str, AgentSettings], projects: Mapping[str, Project]
+        self,
+        store: Store,
+        agents: Mapping[str, AgentSettings],
+        projects: Mapping[str, Project],
+        caps: Caps = _NO_CAPS,
     ) -> None:
         self._store = store
+        self._caps = caps
         self._agents = agents
         self._projects = projects
 
@@ -56,6 +64,13 @@ class Identities:
                 return Chosen(last, word)
         busy = self._store.agents_at_work()
         return Chosen(min(able, key=lambda name: (busy.get(name, 0), name)), word)
+
+    def no_room(self, session: Session, word: str) -> str:
+        """Why the agent asked for by this word cannot take a session over now; empty: it can."""
+        if word in (session.agent_name, session.agent_type):
+            return ""
+        chosen = self.choose(word, session.project, session.requester)
+        return self._store.barred(session.id, chosen.agent, chosen.agent_type, self._caps)
 
     def hand_over(self, session: Session, word: str) -> Session:
         """The session with the agent that is asked for by this word, also in the store.

@@ -6,6 +6,8 @@ from datetime import datetime
 from itertools import groupby
 from statistics import median
 
+from msgspec.structs import replace
+
 from bot.store.base import Base
 from bot.store.history import BOT, add_history
 from bot.store.rows import Row, moment
@@ -81,6 +83,18 @@ class Slots(Base):
         if row is not None and row["priority"] != priority:
             self.write(lambda connection: connection.execute(_PRIORITISE, (priority, session)))
             self._announce([session])
+
+    def barred(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
+        """Why the holder of a slot may not go on under this agent now; empty: it may."""
+        with self._read() as connection:
+            holding = [_contender(row) for row in connection.execute(HOLDING)]
+        others = [one for one in holding if one.session != session]
+        taking = [
+            replace(one, agent=agent, agent_type=agent_type)
+            for one in holding
+            if one.session == session
+        ]
+        return hand_out(taking, others, caps, None, self.clock()).waits.get(session, "")
 
     def queue(self, caps: Caps) -> list[Queued]:
         """Those that wait for a slot, who is next first, with an estimate of when."""

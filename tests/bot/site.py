@@ -18,6 +18,7 @@ from bot.sites import Sites
 from bot.store import Recorded, Session
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
 from lifecycle.actions import Prompt, Start
+from lifecycle.capacity import Caps
 from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
 from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
@@ -108,7 +109,7 @@ class Site:
         )
         self.agents = Agents(
             *(room.store, nobody, self.sites, Prompts(), watch, self.archive),
-            Identities(room.store, {"ada": ADA}, projects),
+            Identities(room.store, {"ada": ADA}, projects, Caps(sessions=0, agents={"ada": 1})),
             self.models,
             ("CLAUDE.md",),
             room.clock,

@@ -13,6 +13,7 @@ from bot.outbox import Impossible, Later, Moot
 from bot.redaction import Redaction
 from bot.store import Observed
 from lifecycle.actions import Prompt, Publish, Start, Stop, Tell
+from lifecycle.capacity import Caps
 from lifecycle.facts import Pull
 from lifecycle.status import PullState, Reason
 from runtimes.workspaces.git import GitFailure
@@ -257,6 +258,23 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
     copy = site.layout.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"
+
+
+def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
+    site: Site,
+) -> None:
+    store, now = site.room.store, site.room.clock()
+    store.assign(site.room.session(13), "ada", "shell")
+    store.take_slots(Caps(sessions=0))
+    site.starts()
+    start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
+    site.room.orders(site.id, run=2)
+    with pytest.raises(Later, match="the agent ada is at work in as many sessions") as full:
+        site.agents.start(site.session, start, lambda: None)
+    assert full.value.at
+    assert full.value.at > now
+    assert site.session.agent_name != "ada"
+    assert set(site.runtime.look()) == {site.sites.handle(site.id, 1)}
 
 
 def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:

@@ -164,6 +164,19 @@ def test_what_holds_a_slot_for_a_person_takes_no_place_of_the_others(
     assert [one.slot for one in store.sessions()] == [True, True]
 
 
+def test_a_session_is_handed_to_whom_there_is_room_for(room: Room, store: Store) -> None:
+    for number, agent in enumerate(("ada", "bea"), 1):
+        new = replace(room.new_session(number), agent_name=agent)
+        store.create_session(new)
+    caps = Caps(sessions=2, agents={"ada": 1, "bea": 1}, agent_types={"claude": 2, "codex": 1})
+    store.take_slots(caps)
+    why = "the agent ada is at work in as many sessions as it may, 1"
+    assert store.barred("widgets-2", "ada", "claude", caps) == why
+    assert store.barred("widgets-2", "eve", "codex", caps) == ""
+    assert store.barred("widgets-2", "bea", "claude", caps) == ""
+    assert store.barred("widgets-9", "ada", "claude", caps) == ""
+
+
 def test_a_priority_can_change_while_it_waits(room: Room, store: Store) -> None:
     made(room, 1, 2, 3)
     store.prioritise("widgets-3", 1)
