@@ -115,7 +115,8 @@ def page_token(installed: Installation) -> Finding:
 
 
 def secret_files(installed: Installation) -> Finding:
-    named = [installed.environ.get(f"{variable}_FILE", "") for variable in VARIABLES.values()]
+    variables = (*VARIABLES.values(), *installed.settings.key_variables)
+    named = [installed.environ.get(f"{variable}_FILE", "") for variable in variables]
     beside = [installed.settings.github.private_key_file, SECRETS]
     files = [
         *(Path(name).expanduser() for name in named if name),

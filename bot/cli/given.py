@@ -76,6 +76,13 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
         for name, one in found.agent_types.items()
         if one.program not in AGENTS
     ]
+    for name, one in found.agent_types.items():
+        ways = {*AGENTS[one.program].preambles, "first-message"} if one.program in AGENTS else set()
+        if one.preamble and ways and one.preamble not in ways:
+            wrong.append(
+                f"{path}: agent-types.{name}.preamble = {one.preamble!r}: {one.program} has"
+                f" {' and '.join(sorted(ways))}"
+            )
     for name, agent in found.agents.items():
         for kind in agent.types if agent.tools else ():
             program = found.agent_types[kind].program

@@ -20,6 +20,7 @@ from runtimes.agents.base import (
     RunFiles,
     environment,
     installed_version,
+    introduced,
     login,
     missing,
     read_text,
@@ -66,6 +67,7 @@ class Aider:
     wants_screen = True  #: Only it tells a question from the end of a turn.
     writes_outside = False  #: One file there, and it makes nothing of all it was about to write.
     #: Each has a model that it takes where none is named.
+    preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {}
     logins: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
@@ -88,6 +90,7 @@ class Aider:
         A conversation is what was written down of it: one that is not in the session's home any
         more is begun anew. It gets the name of the run that began it.
         """
+        prompt, system = introduced(self._kind, prompt, system)
         env = {**environment(self._kind, files), **_ENV, **self._credentials(endpoint)}
         write_private(files.prompt, prompt)
         write_private(folder(files) / _MODELS, json.dumps({"sample_spec": {}}))

@@ -36,6 +36,7 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
     env: Mapping[str, str] = {}  #: Set for the program, as they stand.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
+    preamble: str = ""  #: Where the system prompt stands: one of its program's; empty: the first.
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -154,6 +155,8 @@ class Program(Protocol):
 
     #: The pause this program needs between a paste and Enter.
     submit_seconds: float
+    #: Where it can be told its system prompt: `system-prompt` or `instructions-file`.
+    preambles: Collection[str]
     #: By kind (`read`, `edit`, `run`, `web`), its own names for its tools. Empty: it cannot be
     #: held to some of them.
     tools: Mapping[str, Collection[str]]
@@ -349,6 +352,13 @@ def login(kind: AgentType, environ: Mapping[str, str], variables: Collection[str
     """The variable a program is given that it signs in with by itself; empty: none of these."""
     passed = [name for name in kind.pass_env if environ.get(name)]
     return next((name for name in (*passed, *kind.env) if name in variables), "")
+
+
+def introduced(kind: AgentType, prompt: str, system: str) -> tuple[str, str]:
+    """Prompt and system prompt; where the type wants it so, the one begins with the other."""
+    if system and kind.preamble == "first-message":
+        return f"{system}\n\n{prompt}", ""
+    return prompt, system
 
 
 def named(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> list[str]:

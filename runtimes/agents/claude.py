@@ -22,6 +22,7 @@ from runtimes.agents.base import (
     argument,
     environment,
     installed_version,
+    introduced,
     login,
     missing,
     named,
@@ -53,6 +54,7 @@ class Claude:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
     writes_outside = True
+    preambles: Collection[str] = ("system-prompt", "instructions-file")
     tools: Mapping[str, Collection[str]] = {
         "read": ("Read", "Glob", "Grep"),
         "edit": ("Edit", "Write", "NotebookEdit"),
@@ -85,6 +87,7 @@ class Claude:
 
         A conversation that is not in the session's home any more is begun anew.
         """
+        prompt, system = introduced(self._kind, prompt, system)
         env = {**environment(self._kind, files), **_QUIET}
         env |= endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(its.folder(files))
@@ -94,6 +97,9 @@ class Claude:
         write_private(
             its.folder(files) / ".claude.json", json.dumps(_answers(files, env), indent=1)
         )
+
+        in_file = self._kind.preamble == "instructions-file"
+        write_private(its.folder(files) / "CLAUDE.md", system if in_file else "")
 
         native = read_text(files.conversation)
         if not native:
@@ -106,7 +112,7 @@ class Claude:
             *("--name", files.session),
             *("--permission-mode", _MODES.get(self._kind.permission_mode, "default")),
             *(("--model", self._kind.model) if self._kind.model else ()),
-            *(("--append-system-prompt", system) if system else ()),
+            *(("--append-system-prompt", system) if system and not in_file else ()),
             *(("--tools", ",".join((*_ALWAYS, *named(self.tools, tools)))) if tools else ()),
             *self._kind.args,
         ]

@@ -18,6 +18,7 @@ from runtimes.agents.base import (
     argument,
     environment,
     installed_version,
+    introduced,
     login,
     missing,
     read_text,
@@ -53,6 +54,7 @@ class Codex:
     wants_screen = True  #: Only it tells that leave was given, and of dialogs before the prompt.
     writes_outside = True
     provider = OPENAI
+    preambles: Collection[str] = ("system-prompt", "instructions-file")
     tools: Mapping[str, Collection[str]] = {}
     logins: Collection[str] = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
@@ -74,12 +76,15 @@ class Codex:
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
+        prompt, system = introduced(self._kind, prompt, system)
         env = {**environment(self._kind, files), "CODEX_HOME": str(its.folder(files))}
         env |= endpoint.variables(key=_KEY)
         write_private(files.prompt, prompt)
         its.folder(files).mkdir(mode=0o700, parents=True, exist_ok=True)
         if (key := env.get(_KEY)) and not endpoint.url:
             write_private(its.folder(files) / "auth.json", json.dumps({_KEY: key}))
+        in_file = self._kind.preamble == "instructions-file"
+        write_private(its.folder(files) / "AGENTS.md", system if in_file else "")
         if not files.conversation.exists():
             write_private(files.conversation, resume if its.rollout(files, resume) else "")
         native = read_text(files.conversation)
@@ -90,7 +95,7 @@ class Codex:
             "--dangerously-bypass-hook-trust",
             *(
                 word
-                for setting in _settings(files, system, endpoint)
+                for setting in _settings(files, "" if in_file else system, endpoint)
                 for word in ("--config", setting)
             ),
             *_MODES.get(self._kind.permission_mode, _MODES["confirm"]),

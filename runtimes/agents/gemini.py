@@ -19,6 +19,7 @@ from runtimes.agents.base import (
     argument,
     environment,
     installed_version,
+    introduced,
     login,
     missing,
     named,
@@ -50,6 +51,7 @@ class Gemini:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given.
     writes_outside = True
+    preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {
         "read": ("read_file", "read_many_files", "list_directory", "glob", "grep_search"),
         "edit": ("write_file", "replace"),
@@ -76,6 +78,7 @@ class Gemini:
 
         A conversation that is not in the session's home any more is begun anew.
         """
+        prompt, system = introduced(self._kind, prompt, system)
         env = environment(self._kind, files)
         env |= endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         write_private(files.prompt, prompt)

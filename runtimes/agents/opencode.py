@@ -24,6 +24,7 @@ from runtimes.agents.base import (
     argument,
     environment,
     installed_version,
+    introduced,
     missing,
     named,
     read_text,
@@ -59,6 +60,7 @@ class OpenCode:
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
     writes_outside = True
+    preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {
         "read": ("read", "glob", "grep", "list"),
         "edit": ("edit",),
@@ -86,6 +88,7 @@ class OpenCode:
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
+        prompt, system = introduced(self._kind, prompt, system)
         env = {**environment(self._kind, files), **_QUIET}
         write_private(files.prompt, prompt)
         if not files.conversation.exists():

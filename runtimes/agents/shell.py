@@ -49,6 +49,7 @@ from runtimes.agents.base import (
     ended,
     environment,
     holds,
+    introduced,
     understood,
     write_private,
 )
@@ -79,6 +80,7 @@ class Shell:
     wants_screen = False
     writes_outside = True
     provider = ""
+    preambles: Collection[str] = ("system-prompt",)
     tools: Mapping[str, Collection[str]] = {}
     logins: Collection[str] = ()
 
@@ -95,6 +97,7 @@ class Shell:
         tools: Collection[str] = (),
     ) -> Command:
         """Write the prompt's file and fill the command's names; see `Program.prepare`."""
+        prompt, system = introduced(self._kind, prompt, system)
         write_private(files.prompt, prompt)
         names = {
             "{prompt}": str(files.prompt),

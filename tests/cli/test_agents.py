@@ -119,3 +119,15 @@ def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
     result = mergewright("agents")
     assert result.code == 2
     assert "agents.ada.tools: codex ([agent-types.coder]) cannot be held" in result.err
+
+
+def test_a_preamble_that_a_program_has_not_is_refused(
+    mergewright: CommandLine, house: House
+) -> None:
+    text = house.file.read_text()
+    house.file.write_text(
+        text.replace("[agent-types.keyed]", "[agent-types.keyed]\npreamble = 'instructions-file'")
+    )
+    result = mergewright("agents")
+    assert result.code == 2
+    assert "agent-types.keyed.preamble = 'instructions-file': shell has first-message" in result.err

@@ -301,7 +301,7 @@ def test_a_short_secret_is_a_warning(lines: Lines, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_secrets_file_that_others_can_read_is_a_warning(
-    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: Lines, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     file.write_text("p" * 32)
@@ -311,6 +311,13 @@ def test_a_secrets_file_that_others_can_read_is_a_warning(
     assert lines()["secret files"].startswith("warn others can read a secret -> chmod 600")
     file.chmod(0o600)
     assert lines()["secret files"].startswith("ok")
+    house.file.write_text(
+        f'{house.file.read_text()}\n[agent-types.x]\nprogram = "shell"\nkey = "X"\n'
+    )
+    monkeypatch.setenv("X_FILE", str(key := tmp_path / "key"))
+    key.write_text("k" * 32)
+    key.chmod(0o644)
+    assert lines()["secret files"].endswith(f"chmod 600 {key}")
 
 
 def test_what_setup_wrote_is_looked_at_as_well(lines: Lines, house: House) -> None:

@@ -1,0 +1,41 @@
+"""A system prompt reaches its agent in the way that its type says, and in no other."""
+
+from itertools import product
+
+import pytest
+
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, RunFiles
+
+SAID = "Be kind to parsers."
+
+
+def places(files: RunFiles, *told: str) -> set[str]:
+    """Where the words are: in which files, or in the command."""
+    files_there = (path for path in files.dir.parent.rglob("*") if path.is_file())
+    holding = {path.name for path in files_there if SAID in path.read_text()}
+    return holding | ({"command"} if any(SAID in word for word in told) else set())
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *((name, way) for name, program in AGENTS.items() for way in program.preambles),
+        *product(AGENTS, ("first-message",)),
+    ],
+)
+def test_a_system_prompt_stands_where_its_type_says(name: str, way: str, files: RunFiles) -> None:
+    program = AGENTS[name](AgentType(program=name, preamble=way))
+    command = program.prepare(files, "Do it.", "", SAID)
+    found = places(files, *command.argv, *command.env.values())
+    if way == "first-message":
+        assert files.prompt.read_text() == f"{SAID}\n\nDo it."
+        assert found <= {"prompt.md", "command"}
+    elif way == "system-prompt":
+        assert found == {"command"}
+    else:
+        (file,) = found
+        assert file.endswith(".md")
+        assert file != "prompt.md"
+    program.prepare(files, "Do it.", "")
+    assert places(files) <= {"aider-system.md", "opencode-system.md"}  # Of that run alone.
