@@ -10,7 +10,7 @@ from bot.store import Session, Used
 from config.settings import Price
 from lifecycle.text import plain
 
-_COLUMNS = ("INPUT", "OUTPUT", "REASONING", "CACHED", "WRITTEN", "COST", "NO PRICE", "HOURS")
+_COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED", "HOURS")
 
 
 def screen(
@@ -19,8 +19,8 @@ def screen(
     """The rows and their sum; below them what has no price, and of when the prices are."""
     if not rows:
         return Text("Nothing was used yet.")
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column()
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(overflow="fold")
     for _ in _COLUMNS:
         table.add_column(justify="right")
     table.add_row(*(Text(name, "dim") for name in ("", *_COLUMNS)))
