@@ -310,8 +310,9 @@ class AgentStory:
     def heard(self) -> list[dict[str, Any]]:
         """Every prompt and message that reached it, in order."""
         path = self._folder / "heard"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines]
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        # The last one may be being written.
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def hears(self, text: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """Wait until something that holds `text` reaches it."""
