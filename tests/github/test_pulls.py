@@ -176,6 +176,19 @@ def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None
     assert [check.required for check in reported.checks] == [True]
 
 
+def test_what_protection_and_every_ruleset_require_is_waited_for() -> None:
+    protection = Protection(requires_status_checks=True, required_status_check_contexts=("unit",))
+    rules = (
+        Rule(
+            type="REQUIRED_STATUS_CHECKS",
+            parameters=Parameters(required_status_checks=(RequiredCheck(context=name),)),
+        )
+        for name in ("lint", "types")
+    )
+    pull = read(base_ref=base(protection, *rules)).pull
+    assert [check.name for check in pull.checks] == ["lint", "types", "unit"]
+
+
 def test_rules_that_may_not_be_read_expect_nothing() -> None:
     hidden = BaseRef(target=None, branch_protection_rule=None, rules=None)
     pull = read(base_ref=hidden).pull
