@@ -39,9 +39,12 @@ def paths_held(view: View) -> Escalation | None:
 
 def push_refused(view: View) -> Escalation | None:
     """The commits at hand could not be pushed, and are not the agent's to reword any more."""
-    cause, unheard = view.messages_cause, view.past.heard(view.messages_cause) is None
-    over = spent(cause, view.past.told(REWORD), view.policy.ci_repairs)
-    if cause and not over and (unheard or not view.at_rest):
+    cause = view.messages_cause
+    if (
+        cause
+        and not spent(cause, view.past.told(REWORD), view.policy.ci_repairs)
+        and (view.past.heard(cause) is None or not view.at_rest)
+    ):
         return None
     return _given_up(view, f"push:{view.facts.work.head}")
 
