@@ -6,7 +6,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,20 @@ from msgspec.structs import replace
 
 from bot import app as app_module
 from bot.app import App
+from bot.prices import Prices
 from bot.store import StoreFull
 from bot.ticker import Job, Ticker
 from config.load import Secrets
-from config.settings import AgentTypeSettings, GitHub, Project, Runtime, Server, Settings, Timing
+from config.settings import (
+    AgentTypeSettings,
+    GitHub,
+    Price,
+    Project,
+    Runtime,
+    Server,
+    Settings,
+    Timing,
+)
 from tests.world.waiting import PATIENCE, eventually
 
 SECRETS = Secrets(token="the-token", webhook_secret="the-secret")
@@ -62,6 +72,21 @@ def test_github_is_looked_over_and_asked_for_lost_deliveries_in_time(
     app = App(replace(settings, github=replace(settings.github, events=events)), SECRETS)
     app.stop()
     assert (often["reconcile"], often["redeliver"]) == (seconds, 900.0)
+
+
+def test_models_cost_what_the_configuration_says(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables: list[object] = []
+
+    def prices(table: dict[str, Price]) -> Prices:
+        tables.append(table)
+        return Prices(table)
+
+    monkeypatch.setattr(app_module, "Prices", prices)
+    table = {"model": Price(input=1.0, output=2.0, as_of=date(2026, 11, 21))}
+    App(replace(settings, prices=table), SECRETS).stop()
+    assert tables == [table]
 
 
 def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
