@@ -2,13 +2,14 @@
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -50,8 +51,7 @@ class ModelServer:
 
     def __enter__(self) -> Self:
         handler = type("Handler", (_Handler,), {"model": self})
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._http.serve_forever, name="model", daemon=True)
         self._thread.start()
         return self
@@ -90,6 +90,16 @@ class ModelServer:
             cut = what.step.cut and what.key not in self._cut
             self._cut.add(what.key)
             return cut
+
+
+class _Http(ThreadingHTTPServer):
+    """A server that is not upset by programs that are killed while they speak."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
