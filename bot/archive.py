@@ -127,14 +127,16 @@ class Archive:
             ):
                 source.backup(snapshot)
                 snapshot.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
+            with whole.open("rb") as plain, new.open("wb") as out:
+                size = os.fstat(plain.fileno()).st_size
+                for start in range(0, size, _STEP_BYTES):
+                    out.write(self._masked(plain, start, min(start + _STEP_BYTES, size), size))
+            new.rename(copy)
         except sqlite3.Error as error:
             raise OSError(f"{path}: {error}") from error
-        with whole.open("rb") as plain, new.open("wb") as out:
-            size = os.fstat(plain.fileno()).st_size
-            for start in range(0, size, _STEP_BYTES):
-                out.write(self._masked(plain, start, min(start + _STEP_BYTES, size), size))
-        whole.unlink()
-        new.rename(copy)
+        finally:
+            for made in (new, whole):
+                made.unlink(missing_ok=True)
 
     def _copy_more(self, path: Path, copy: Path) -> None:
         copy.touch(mode=0o600)
