@@ -18,6 +18,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.scene import PERSON, REPOSITORY, Scene
 from config.load import Secrets, load_settings
+from lifecycle.policy import Policy
 from scripts.benchmarks.figure import Figure
 
 T = TypeVar("T")
@@ -49,6 +50,8 @@ memory-per-session-mb = 0
 [policy]
 mode = "merge"
 review-debounce-seconds = 1
+[timing]
+reconcile-seconds = 3600
 """
 
 
@@ -106,9 +109,9 @@ class Life:
         return list(self.red.pulls)
 
     def rests(self) -> None:
-        """Wait until nothing has been asked for a while."""
+        """Wait until nothing has been asked for so long that no report is left to be edited."""
         asked, since = self.asked(), time.monotonic()
-        while time.monotonic() < since + 8.0:
+        while time.monotonic() < since + Policy().report_seconds + 5.0:
             time.sleep(0.1)
             if self.asked() != asked:
                 asked, since = self.asked(), time.monotonic()
