@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from bot.demo import agent as scripted_agent
-from bot.demo.audit import left_over, messages, problems
+from bot.demo.audit import left_over, messages, problems, prompts
 from bot.demo.bot_process import BotProcess
 from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
@@ -140,8 +140,8 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
     with contextlib.ExitStack() as stack:
         github = stack.enter_context(GitHubServer(folder / "github"))
         scene = Scene(github, tell, spelled_out=model == SCRIPTED)
-        url = stack.enter_context(ModelServer()).url
-        others = "" if agent == "scripted" else table(agent, model, url)
+        asked = stack.enter_context(ModelServer())
+        others = "" if agent == "scripted" else table(agent, model, asked.url)
         bot = _bot(folder, github.url, scene, agent, others, agent_log)
         stack.callback(_end_everything, bot)
         bot.start()
@@ -164,6 +164,8 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
             summary.problems += problems(scene, issue)
         if agent == "scripted":
             summary.problems += messages(scene, agent_log)
+        elif model == SCRIPTED:
+            summary.problems += prompts(asked)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)
     summary.problems += left_over(bot, SESSION)
     summary.clean = not summary.problems

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from bot.demo.bot_process import BotProcess
 from bot.demo.github.issues import Issue
+from bot.demo.model import ModelServer
+from bot.demo.model.script import steps
 from bot.demo.scene import BOT, Scene
 from bot.layout import Layout
 
@@ -54,6 +56,15 @@ def messages(scene: Scene, agent_log: Path) -> Iterator[str]:
             yield f"the agent was told of {word} {times} times, not once"
     if len(heard) != 2:
         yield f"the agent got {len(heard)} messages, not 2"
+
+
+def prompts(model: ModelServer) -> Iterator[str]:
+    """What reached an agent that asks the scripted model more or less than once."""
+    asked = [heard.asked for heard in model.heard if heard.asked and not heard.asked.aside]
+    turns = asked[-1].turns if asked else ()
+    told = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
+    if len(told) != 3 or len(set(told)) != 3:
+        yield f"the agent was told {len(told)} times what to do, not 3 times"
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:
