@@ -20,7 +20,7 @@ from msgspec import Struct, to_builtins
 
 from bot.demo.model import ModelServer
 from scripts.agents.install import CannotRun, Release, install, releases
-from scripts.agents.network import isolate
+from scripts.agents.network import ask_for_root, isolate
 from scripts.agents.stage import Stage
 from scripts.agents.trial import STEPS, Trial
 
@@ -54,6 +54,7 @@ def main() -> int:
     if options.step:
         steps = steps[: steps.index(options.step) + 1]
     try:
+        ask_for_root()
         programs = {name: install(name, listed[name]) for name in names}
         isolate()
     except CannotRun as reason:

@@ -51,7 +51,7 @@ def install(program: str, release: Release) -> Path:
 def _commands(folder: Path, release: Release) -> list[list[str]]:
     if release.npm:
         package = f"{release.npm}@{release.version}"
-        npm = ["npm", "install", "--global", "--no-audit", "--no-fund", "--silent"]
+        npm = ["npm", "install", "--global", "--no-audit", "--no-fund", "--loglevel=error"]
         return [[*npm, "--prefix", str(folder), package]]
     package = f"{release.python}=={release.version}"
     if shutil.which("uv"):

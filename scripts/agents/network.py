@@ -13,6 +13,12 @@ _SIOCSIFFLAGS = 0x8914
 _UP = 0x1
 
 
+def ask_for_root() -> None:
+    """Raise `CannotRun` for a user who could not `isolate`, before anything is fetched."""
+    if os.geteuid():
+        raise CannotRun("only root may have a network of its own: run it as root")
+
+
 def isolate() -> None:
     """Leave the machine's network for a new one that has the loopback alone.
 
@@ -21,6 +27,6 @@ def isolate() -> None:
     """
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
         reason = os.strerror(ctypes.get_errno())
-        raise CannotRun(f"no network of its own ({reason}): run it as root, outside a sandbox")
+        raise CannotRun(f"no network of its own ({reason}): run it outside a sandbox")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _UP))

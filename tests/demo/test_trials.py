@@ -1,6 +1,7 @@
 """`scripts/test-agents`: what could not be tried, or went wrong, is never taken for a pass."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ def run(
     """Try Codex, which is whatever the steps are."""
     monkeypatch.setattr(trials, "install", lambda name, release: tmp_path / name)
     monkeypatch.setattr(trials, "isolate", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(trials, "Stage", _Stage)
 
     def tried(*words: str, **steps: Callable[[object], None]) -> tuple[int, list[dict[str, Any]]]:
@@ -83,11 +85,22 @@ def test_what_cannot_be_tried_is_no_pass(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nobody_may() -> None:
-        raise CannotRun("run it as root")
+        raise CannotRun("it is a sandbox")
 
     monkeypatch.setattr(trials, "isolate", nobody_may)
     assert run(start=goes_well) == (3, [])
-    assert capsys.readouterr().err == "not tried: run it as root\n"
+    assert capsys.readouterr().err == "not tried: it is a sandbox\n"
+
+
+def test_who_may_not_try_fetches_nothing(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr(trials, "install", lambda name, release: fetched.append(name))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert run(start=goes_well) == (3, [])
+    assert "run it as root" in capsys.readouterr().err
+    assert fetched == []
 
 
 def test_a_program_is_fetched_once_and_one_that_was_not_whole_again(

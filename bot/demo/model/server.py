@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +31,7 @@ APIS: Mapping[str, Api] = {
     ":streamGenerateContent": GEMINI,
 }
 _LIMITED = 429
+_STOP_SECONDS = 0.05  #: So long it may take to stop.
 
 
 class Heard(Struct, frozen=True, kw_only=True):
@@ -52,7 +54,8 @@ class ModelServer:
     def __enter__(self) -> Self:
         handler = type("Handler", (_Handler,), {"model": self})
         self._http = _Http(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._http.serve_forever, name="model", daemon=True)
+        serve = partial(self._http.serve_forever, poll_interval=_STOP_SECONDS)
+        self._thread = threading.Thread(target=serve, name="model", daemon=True)
         self._thread.start()
         return self
 
