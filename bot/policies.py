@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from bot.store import Configuration, Store
 from config.repository import PATH, RepositoryError, still_narrowed
 from config.settings import Project
-from lifecycle.policy import Policy
+from lifecycle.policy import Mode, Policy
 
 log = logging.getLogger(__name__)
 
@@ -15,6 +15,7 @@ class Policies:
     """The policy of each project, as far as its repository's file was read. Any thread may ask."""
 
     def __init__(self, store: Store, projects: Mapping[str, Project], server: Policy) -> None:
+        self._store = store
         self.server = server
         self.repositories = {name: project.repository for name, project in projects.items()}
         self._people = {
@@ -42,6 +43,13 @@ class Policies:
         if login.casefold() in self._people.get(repository.casefold(), ()):
             return True
         return login.endswith("[bot]") and self.lists_bot(repository, login)
+
+    def may_speak(self, repository: str) -> bool:
+        """Whether something may be said there that no session says."""
+        ours = self.repositories.items()
+        scopes = {f"project:{project}" for project, one in ours if one == repository}
+        frozen = any(one.scope in {"", *scopes} for one in self._store.freezes())
+        return self.of_repository(repository).mode is not Mode.OBSERVE and not frozen
 
     def take(self, kept: Configuration) -> bool:
         """Have a repository's file in force; whether its policy is another one now.

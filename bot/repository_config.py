@@ -1,7 +1,6 @@
 """The observer of what repositories say of themselves on their default branch."""
 
 import logging
-from collections.abc import Callable
 
 from bot import words
 from bot.clock import Clock
@@ -24,14 +23,11 @@ class RepositoryConfig:
         github: GitHub,
         policies: Policies,
         clock: Clock,
-        may_speak: Callable[[str], bool],
     ) -> None:
-        """`may_speak`: whether anything may be written to this repository."""
         self._store = store
         self._github = github
         self._policies = policies
         self._clock = clock
-        self._may_speak = may_speak
         self._branches: dict[str, str] = {}  # The default branch of each, once it was read.
         self._kept = {kept.repository: kept for kept in store.configurations()}
 
@@ -82,7 +78,7 @@ class RepositoryConfig:
             text = f"{repository}: {error}"
             if self._store.raise_incident(incident, text, now):
                 log.error("%s", text)
-            if self._may_speak(repository):
+            if self._policies.may_speak(repository):
                 self._tell(repository, seen.head, error)
             return Configuration(repository=repository, blob=seen.blob, good=kept.good)
         self._store.clear_incident(incident, now)

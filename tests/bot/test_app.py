@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot import app as app_module
+from bot import parts as parts_module
 from bot.app import App
 from bot.prices import Prices
 from bot.store import StoreFull
@@ -83,7 +84,7 @@ def test_models_cost_what_the_configuration_says(
         tables.append(table)
         return Prices(table)
 
-    monkeypatch.setattr(app_module, "Prices", prices)
+    monkeypatch.setattr(parts_module, "Prices", prices)
     table = {"model": Price(input=1.0, output=2.0, as_of=date(2026, 11, 21))}
     App(replace(settings, prices=table), SECRETS).stop()
     assert tables == [table]
@@ -97,11 +98,13 @@ def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
     app.start()
     connection, _ = silent.accept()
     with connection:
-        first = app.store.leader()
+        first = app.parts.store.leader()
         assert first is not None
-        eventually(lambda: (app.store.leader() or first)[1] > first[1], "the lease is renewed")
+        eventually(
+            lambda: (app.parts.store.leader() or first)[1] > first[1], "the lease is renewed"
+        )
         assert acts(app)
-        assert not app.leading.lost
+        assert not app.parts.leading.lost
         assert app.stop() is False
 
 
@@ -112,18 +115,18 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app.leading.may_act, "the bot acts")
+    eventually(app.parts.leading.may_act, "the bot acts")
 
     def full(*_: Any) -> None:
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(app.store, "lead", full)
-        eventually(lambda: not app.leading.may_act(), "the lease has run out")
-    eventually(app.leading.may_act, "the bot acts again")
-    assert not app.leading.lost
+        patch.setattr(app.parts.store, "lead", full)
+        eventually(lambda: not app.parts.leading.may_act(), "the lease has run out")
+    eventually(app.parts.leading.may_act, "the bot acts again")
+    assert not app.parts.leading.lost
     app.stop()
-    assert not app.leading.may_act()
+    assert not app.parts.leading.may_act()
 
 
 def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
@@ -132,7 +135,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
-    take_up, failed = app.store.take_up, list[datetime]()
+    take_up, failed = app.parts.store.take_up, list[datetime]()
 
     def full_once(now: datetime) -> None:
         if not failed:
@@ -140,7 +143,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
             raise StoreFull("no space is left")
         take_up(now)
 
-    monkeypatch.setattr(app.store, "take_up", full_once)
+    monkeypatch.setattr(app.parts.store, "take_up", full_once)
     app.start()
     eventually(lambda: acts(app) and app.health().scheduler, "the bot begins")
     assert failed
@@ -157,17 +160,17 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     for lane in second._lanes:
         monkeypatch.setattr(lane, "_work", lambda name=lane.name: looked.append(name))
     first.start()
-    eventually(first.leading.may_act, "the first acts")
+    eventually(first.parts.leading.may_act, "the first acts")
     second.start()
     eventually(lambda: "another bot" in second.health().standing_by, "the second stands by")
     second._delivered()
     second._beat()
     assert looked == []
-    assert first.model_door.url
-    assert not second.model_door.url
+    assert first.parts.model_door.url
+    assert not second.parts.model_door.url
     first.stop()
     eventually(lambda: len(set(looked)) == len(second._lanes), "the second looks at everything")
-    assert second.model_door.url == first.model_door.url
+    assert second.parts.model_door.url == first.parts.model_door.url
     second.stop()
 
 
@@ -177,11 +180,11 @@ def test_a_bot_whose_place_was_taken_ends(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app.leading.may_act, "the bot acts")
-    monkeypatch.setattr(app.store, "lead", lambda *_: None)
+    eventually(app.parts.leading.may_act, "the bot acts")
+    monkeypatch.setattr(app.parts.store, "lead", lambda *_: None)
     app.wait()
-    assert app.leading.lost
-    assert not app.leading.may_act()
+    assert app.parts.leading.lost
+    assert not app.parts.leading.may_act()
     app.stop()
 
 

@@ -23,12 +23,12 @@ def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -
     settings = Settings(server=Server(port=0, data=str(tmp_path / "data")), projects=projects)
     app = App(settings, Secrets(token="t"))
     try:
-        assert app._may_speak(REPOSITORY)
-        assert app.policies.take(SILENT)
-        assert not app._may_speak(REPOSITORY)
-        assert app._may_speak("a/gears")
-        app.store.freeze("project:gears", "ann")
-        assert not app._may_speak("a/gears")
+        assert app.parts.policies.may_speak(REPOSITORY)
+        assert app.parts.policies.take(SILENT)
+        assert not app.parts.policies.may_speak(REPOSITORY)
+        assert app.parts.policies.may_speak("a/gears")
+        app.parts.store.freeze("project:gears", "ann")
+        assert not app.parts.policies.may_speak("a/gears")
     finally:
         app.stop()
 

@@ -55,7 +55,6 @@ class Told:
             self.github,
             self.policies,
             self.room.clock,
-            lambda _: True,
         )
 
     @property

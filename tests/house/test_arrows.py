@@ -60,7 +60,8 @@ INSIDE_BOT = {
     },
     "setup": {"events", "github"},
     "serve": {"app", "log", "redaction", "store", "web"},
-    "app": {
+    "app": {"parts", "retention", "terminals", "ticker", "web"},
+    "parts": {
         "account",
         "act",
         "agents",
@@ -87,8 +88,6 @@ INSIDE_BOT = {
         "retention",
         "sites",
         "store",
-        "terminals",
-        "ticker",
         "watch_access",
         "watch_agents",
         "watch_comments",

@@ -64,8 +64,8 @@ def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
     for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):
         world.time_passes(**much)
         visited = world.clock()
-        world.app.watch_agents.sweep()  # type: ignore[union-attr]
-        world.app.engine.visit_live()  # type: ignore[union-attr]
+        world.app.parts.watch_agents.sweep()  # type: ignore[union-attr]
+        world.app.parts.engine.visit_live()  # type: ignore[union-attr]
         session = issue.session
         assert session is not None
         assert session.status == "review_pending", visited

@@ -78,8 +78,8 @@ def is_obeyed(world: World) -> None:
 
     def asks_nothing() -> bool:
         before = traffic.refused
-        app.watch_access.look()
-        app.repository_config.look()
+        app.parts.watch_access.look()
+        app.parts.repository_config.look()
         return traffic.refused == before
 
     eventually(asks_nothing, "it is known to all who ask")

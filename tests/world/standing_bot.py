@@ -60,7 +60,7 @@ def main() -> None:
         app.start()
         app.wait()
         app.stop()
-    os._exit(int(app.leading.lost))
+    os._exit(int(app.parts.leading.lost))
 
 
 if __name__ == "__main__":

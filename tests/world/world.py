@@ -171,7 +171,7 @@ class World:
     @property
     def store(self) -> Store:
         assert self.app is not None
-        return self.app.store
+        return self.app.parts.store
 
     def close(self) -> None:
         self.bot_stops()
