@@ -7,6 +7,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from bot import words
+from bot.answers import Answers
 from bot.archive import Archive
 from bot.clock import Clock
 from bot.github.client import GitHub
@@ -22,6 +23,7 @@ from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.actions import Prompt
 from lifecycle.facts import Agent, Work
+from lifecycle.messages import ANSWER
 from lifecycle.status import Activity, Probe, Reason
 from runtimes.base import Gone, Launch, Send
 from runtimes.workspaces.worktree import Worktree
@@ -63,6 +65,7 @@ class Agents:
         self._models = models
         self._steering = steering
         self._clock = clock
+        self._answers = Answers(sites, store.session, watch, clock)
 
     def knows(self, word: str) -> bool:
         """Whether an agent, or a type of them, of this name is configured."""
@@ -144,13 +147,18 @@ class Agents:
         The same paste never goes out twice, because the runtime knows its key; one that does not
         show up is pasted under the next key, until it is given up.
         """
+        if tell.prompt.name == ANSWER and (
+            given := self._answers.give(session, tell, tried, check)
+        ):
+            return given
         mark = keys.visible(session.id, tell.key)
         paste = min(tried, _PASTES - 1)
         handle = self._sites.handle(session.id, tell.run)
         if "base" in tell.prompt.values:
             self._sites.mirror(session.project).refresh()
-            self._watch.look(session.id)
-            check()  # It may be asking something by now, and would take this for the answer.
+        self._watch.look(session.id)
+        check()
+        self._refuse_dialog(session, tell)
         program = self._sites.programs[session.agent_type]
         values = self._values(session, tell.prompt.values.get("base", ""))
         send = Send(
@@ -177,6 +185,8 @@ class Agents:
     def told(self, session: Session, tell: do.Tell) -> Outcome | None:
         """Whether a message has reached the agent of its run."""
         mark = keys.visible(session.id, tell.key)
+        if self._answers.was_given(session, tell):
+            return Outcome(result="it was given")
         if session.run == tell.run and self._watch.received(session.id, mark):
             return Outcome(result=f"{mark} was there already")
         return None
@@ -192,6 +202,13 @@ class Agents:
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Outcome(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _refuse_dialog(self, session: Session, tell: do.Tell) -> None:
+        """An agent that asks something by now would take a message for the answer."""
+        now = self._store.session(session.id)
+        asks = now is not None and now.agent.activity is Activity.WAITING_INPUT
+        if asks and tell.prompt.name != ANSWER:
+            raise Moot("it asks something, and would take the message for the answer")
 
     def _refuse_foreign_branch(self, session: Session, workspace: Worktree) -> None:
         """What somebody else put on a branch of this name is not where the work begins."""

@@ -1,7 +1,7 @@
 """What the agent is told: red checks, requests of people, conflicts, reminders."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -13,6 +13,16 @@ from lifecycle.stages import parked
 from lifecycle.status import Reason, Status
 from lifecycle.suggestions import as_patches
 from lifecycle.view import REWORD, View, spent
+
+#: The prompt that answers what the agent asks.
+ANSWER: Final = "answer"
+#: What came of one that is none of the choices it was given, or was for an earlier question.
+REFUSED: Final = "refused"
+_NO_ANSWER: Final = (
+    "The agent was not given that. It is none of the choices of what it asks, or it was said "
+    "before the agent asked it. Say `answer` with a number, with the words of a choice, or with "
+    "`yes`, `always` or `no`."
+)
 
 
 class Answer(NamedTuple):
@@ -35,6 +45,12 @@ class Judged(Struct, frozen=True):
     blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
     answers: tuple[Answer, ...] = ()  #: To wishes that were judged now.
     asked: tuple[Wish, ...] = ()  #: All wishes there are, those without effect too.
+
+    @property
+    def conversation(self) -> int:
+        """Where people are talking: the pull request, or the issue before there is one."""
+        pull = self.view.pull
+        return pull.number if pull else self.view.facts.issue.number
 
     @property
     def said(self) -> bool:
@@ -75,9 +91,27 @@ def pass_on(judged: Judged) -> Iterator[do.Action]:
             if not asked and view.handing_over is None:
                 yield from message(judged, cause, review_prompt(view))
             continue
-        values = {"actor": wish.actor, "text": wish.text, "question": agent.question}
-        prompt = do.Prompt(name="answer" if asked else "tell", values=values)
-        yield from message(judged, cause, prompt)
+        values = {"actor": wish.actor, "text": wish.text}
+        if not asked:
+            yield from message(judged, cause, do.Prompt(name="tell", values=values))
+        elif wish.kind == ANSWER or agent.since is None or wish.at >= agent.since:
+            # Other words from before the question wait until it is answered.
+            values |= {"question": agent.question, "at": wish.at.isoformat()}
+            yield from message(judged, cause, do.Prompt(name=ANSWER, values=values))
+
+
+def refuse(judged: Judged) -> Iterator[do.Action]:
+    """Who gave an answer that was taken for none is told what the agent asks."""
+    facts = judged.view.facts
+    for wish in judged.asked:
+        done = facts.done.get(keys.of_run(f"tell:wish:{wish.key}", facts.run))
+        if done is not None and done.result == REFUSED:
+            yield do.Comment(
+                key=f"comment:refused:{wish.key}",
+                number=judged.conversation,
+                topic="answer",
+                values={"text": f"{_NO_ANSWER}\n\n{facts.agent.question}".strip()},
+            )
 
 
 def review_prompt(view: View) -> do.Prompt:

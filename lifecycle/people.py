@@ -65,16 +65,10 @@ def acknowledge(judged: Judged) -> Iterator[do.Action]:
     for answer in judged.answers:
         yield do.Comment(
             key=answer.key,
-            number=_conversation(judged),
+            number=judged.conversation,
             topic="answer",
             values={"text": answer.text},
         )
-
-
-def _conversation(judged: Judged) -> int:
-    """Where people are talking: the pull request, or the issue before there is one."""
-    pull = judged.view.pull
-    return pull.number if pull else judged.view.facts.issue.number
 
 
 def tell_findings(judged: Judged) -> Iterator[do.Action]:
@@ -86,7 +80,7 @@ def tell_findings(judged: Judged) -> Iterator[do.Action]:
     if told.run == agent.run and agent.since > told.at:
         yield do.Comment(
             key=f"comment:reviewed:{wish.key}",
-            number=_conversation(judged),
+            number=judged.conversation,
             topic="reviewed",
             values={"agent": view.facts.agent_name or view.facts.agent_type, "text": agent.summary},
         )
@@ -97,7 +91,7 @@ def tell_people(judged: Judged) -> Iterator[do.Action]:
     if judged.cause:
         yield do.Comment(
             key=f"comment:{judged.cause}",
-            number=_conversation(judged),
+            number=judged.conversation,
             topic="paused" if judged.status is Status.PAUSED else "attention",
             values=_explained(judged),
         )
@@ -108,7 +102,7 @@ def warn(judged: Judged) -> Iterator[do.Action]:
     for key, because in nearly(judged.view):
         yield do.Comment(
             key=f"comment:warn:{key}",
-            number=_conversation(judged),
+            number=judged.conversation,
             topic="warning",
             values={"session": judged.view.facts.session, "because": because},
         )

@@ -43,6 +43,13 @@ class Send(Struct, frozen=True, kw_only=True):
     submit_seconds: float = 0.0  #: The pause between the paste and Enter.
 
 
+class Press(Struct, frozen=True, kw_only=True):
+    """Keys for a running program's terminal."""
+
+    keys: tuple[str, ...]  #: Letters, digits, and names such as `Enter`.
+    key: str  #: As of a `Send`.
+
+
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -91,6 +98,10 @@ class Runtime(Protocol):
         Returns once Enter went out too, so a next send does not run into this one. Raises `Gone`
         where the program does not run, and `ValueError` where there is nothing to send.
         """
+        ...
+
+    def press(self, handle: Handle, press: Press) -> None:
+        """Press keys at the program's terminal, once for a key. Raises `Gone` as `send` does."""
         ...
 
     def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Exit
 from lifecycle.status import Probe
-from runtimes.base import Gone, Handle, Launch, Options, Seen, Send, printable
+from runtimes.base import Gone, Handle, Launch, Options, Press, Seen, Send, printable
 
 
 class Memory:
@@ -46,11 +46,18 @@ class Memory:
         text = printable(send.text)
         if not text:
             raise ValueError(f"nothing to send to {handle}: the message is empty")
+        self._keep(handle, send.key, text)
+
+    def press(self, handle: Handle, press: Press) -> None:
+        """Keep the keys' names as heard, once for their key."""
+        self._keep(handle, press.key, " ".join(press.keys))
+
+    def _keep(self, handle: Handle, key: str, text: str) -> None:
         with self._lock:
             seen = self._seen.get(handle)
             if seen is None or seen.program is not Probe.ALIVE:
                 raise Gone(f"{handle} does not run any more")
-            self._sent[handle].setdefault(send.key, text)
+            self._sent[handle].setdefault(key, text)
 
     def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
         """What `prints` was told, by program."""

@@ -24,6 +24,7 @@ from runtimes.base import (
     Handle,
     Launch,
     Options,
+    Press,
     RuntimeFailure,
     Seen,
     Send,
@@ -136,8 +137,7 @@ class Tmux:
         text = printable(send.text).encode(errors="replace")
         if not text:
             raise ValueError(f"nothing to send to {handle}: the message is empty")
-        # Of the session too: two of them may be told the same at the same moment.
-        key = hashlib.sha256(f"{handle} {send.key}".encode()).hexdigest()[:16]
+        key = _short(handle, send.key)
         target, buffer, mark = f"={handle}:", f"mergewright_{key}", f"@mergewright_sent_{key}"
         enter = f"send-keys -t {target} Enter"
         if send.submit_seconds:  # The server waits by itself: Enter follows whatever befalls us.
@@ -155,6 +155,22 @@ class Tmux:
                 )
             except _Absent as absent:
                 raise Gone(f"{handle} does not run any more: {absent}") from None
+        if said != ["0"]:
+            raise Gone(f"the program of {handle} has ended")
+
+    def press(self, handle: Handle, press: Press) -> None:
+        """Press keys and mark that they were in one sequence, as `send` does."""
+        target, mark = f"={handle}:", f"@mergewright_sent_{_short(handle, press.key)}"
+        keys = " ".join(shlex.quote(key) for key in press.keys)
+        try:
+            said = self._tmux(
+                *("has-session", "-t", f"={handle}", ";"),
+                *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
+                *("if-shell", "-F", "-t", target, f"#{{?#{{||:#{{pane_dead}},#{{{mark}}}}},0,1}}"),
+                f"set-option -t {target} {mark} 1 ; send-keys -t {target} {keys}",
+            )
+        except _Absent as absent:
+            raise Gone(f"{handle} does not run any more: {absent}") from None
         if said != ["0"]:
             raise Gone(f"the program of {handle} has ended")
 
@@ -252,6 +268,11 @@ class Tmux:
             file.write(text)
             file.flush()
             yield file.name
+
+
+def _short(handle: Handle, key: str) -> str:
+    """A name for a key of the session's: two of them may be told the same at the same moment."""
+    return hashlib.sha256(f"{handle} {key}".encode()).hexdigest()[:16]
 
 
 def _is_absent(said: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents.aider_messages import AiderMessages
-from runtimes.agents.aider_reader import AiderReader, folder, history
+from runtimes.agents.aider_reader import AiderReader, dialog, folder, history
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -29,6 +29,7 @@ from runtimes.agents.base import (
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.hooks import harmless
 from runtimes.agents.providers import PROVIDERS
+from runtimes.agents.questions import Dialog
 
 _INSTALL = "uv tool install aider-chat"
 #: What it may do unasked. It runs no command without a person's yes, whatever it is told; that
@@ -120,6 +121,10 @@ class Aider:
     def reader(self, files: RunFiles) -> AiderReader:
         """A reader of what it counts, of its conversation and its screen."""
         return AiderReader(files)
+
+    def dialog(self, files: RunFiles, screen: str) -> Dialog:
+        """What its screen asks."""
+        return dialog(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Its conversations, and what it counted in this run."""

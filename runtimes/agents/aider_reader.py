@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
-from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
-from runtimes.agents.questions import with_choices
+from runtimes.agents.base import TEXT, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.lines import Lines
+from runtimes.agents.questions import Choice, Dialog, Way, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
@@ -183,6 +184,21 @@ class AiderReader:
             self._error = said
         elif model := _MODEL.match(said):
             self._model = model[1]
+
+
+def dialog(screen: str) -> Dialog:
+    """What its screen asks. It takes the first word of a choice."""
+    asked = _QUESTION.fullmatch(screen.rstrip().rpartition("\n")[2].strip())
+    if asked is None:
+        return Dialog()
+    labels = enumerate(("".join(choice) for choice in _CHOICE.findall(asked[2])), 1)
+    return Dialog(
+        asks=f"{_above(screen.rstrip())}\n{asked[0]}",
+        choices=tuple(
+            Choice(number=number, label=label, way=Way(text=label.split()[0].lower()))
+            for number, label in labels
+        ),
+    )
 
 
 def _above(screen: str) -> str:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent
 from lifecycle.status import Activity, Probe
 from runtimes.agents.messages import Messages
+from runtimes.agents.questions import Dialog
 from runtimes.base import Seen
 
 _T = TypeVar("_T")
@@ -190,6 +191,10 @@ class Program(Protocol):
         """A reader for one run."""
         ...
 
+    def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
+        """What a run asks now, by its screen or its port; None: it hears messages even so."""
+        ...
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The files of a run that tell what was said and done: they grow, and are archived.
 
@@ -238,54 +243,6 @@ def ended(seen: Seen, agent: Agent) -> Agent | None:
         calling=False,
         exit=end,
     )
-
-
-class Lines:
-    """The whole lines of a file that grows, each given once, in order.
-
-    A file that was cut or replaced is read from its beginning. A line longer than `most` bytes is
-    left out. What cannot be read gives nothing.
-    """
-
-    def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
-        self._path = str(path)
-        self._most = most
-        #: When it was last written to, as seen by the last `new`; None: it is not there.
-        self.written: float | None = None
-        self.offset = 0  #: How far it was read.
-        self._inode = 0
-        self._half = b""
-        self._skipping = False
-
-    def new(self) -> list[str]:
-        """The lines that were finished since the last call, without their ends."""
-        try:
-            status = os.lstat(self._path)
-        except OSError:
-            self.written = None
-            return []
-        self.written = status.st_mtime
-        if (status.st_ino, status.st_size) == (self._inode, self.offset):
-            return []
-        with suppress(OSError), opened(self._path) as file:
-            status = os.fstat(file.fileno())
-            if status.st_ino != self._inode or status.st_size < self.offset:
-                self._inode, self.offset = status.st_ino, 0
-                self._half, self._skipping = b"", False
-            file.seek(self.offset)
-            data = file.read(self._most)
-            self.offset += len(data)
-            return list(self._whole(data))
-        return []
-
-    def _whole(self, data: bytes) -> Iterator[str]:
-        *lines, self._half = (self._half + data).split(b"\n")
-        for line in lines:
-            if not self._skipping:
-                yield line.decode(errors="replace")
-            self._skipping = False
-        if len(self._half) > self._most:
-            self._half, self._skipping = b"", True
 
 
 def holds(path: Path, key: str) -> bool:

@@ -34,6 +34,7 @@ from runtimes.agents.claude_reader import ClaudeReader
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.hooks import harmless, spooling
 from runtimes.agents.providers import ANTHROPIC
+from runtimes.agents.questions import Dialog
 
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
 _QUIET = {
@@ -121,6 +122,10 @@ class Claude:
     def reader(self, files: RunFiles) -> ClaudeReader:
         """A reader of the run's status file, transcript, hooks and status line."""
         return ClaudeReader(files)
+
+    def dialog(self, files: RunFiles, screen: str) -> Dialog:
+        """What its screen asks."""
+        return its.dialog(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The transcripts of its conversations, each with those of agents that it began."""

@@ -6,6 +6,7 @@ payloads to the run's spool, and a status line, whose first and last input are k
 folder. Activity comes from the first, words and tokens from the next two, costs from the last.
 """
 
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -16,8 +17,13 @@ from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles, opened, read_text, understood
+from runtimes.agents.questions import Dialog, on_screen
 
 _Count = Annotated[int, Meta(ge=0)]
+_CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
+_RULE = re.compile(r"─{20,}")
+#: The choice of its questions that is none of them.
+_OWN_WORDS = "Type something."
 _FIRST_LINES = 20  #: At the latest the first prompt tells its time.
 
 
@@ -148,3 +154,14 @@ def lives(status: Status) -> bool:
     """Whether the file is of a living process, and not left by one whose pid was given away."""
     words = read_text(Path(f"/proc/{status.pid}/stat"))
     return words.rpartition(")")[2].split()[19:20] == [status.proc_start]
+
+
+def dialog(screen: str) -> Dialog:
+    """What its screen asks: the choices below the last rule, one of them marked."""
+    found = list(_CHOICE.finditer(screen))
+    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
+    found = found[first:]
+    if not any(one[1] for one in found) or "Esc to cancel" not in screen[found[-1].end() :]:
+        return Dialog()
+    above = _RULE.split(screen[: found[0].start()])[-1].strip()
+    return on_screen(above, (one[3] for one in found), _OWN_WORDS)

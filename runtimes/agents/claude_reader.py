@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from runtimes.agents import claude_files as its
-from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.base import TEXT, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
-from runtimes.agents.questions import permission, questions
+from runtimes.agents.lines import Lines
+from runtimes.agents.questions import permission, questions, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.agents.whole import Whole
 from runtimes.base import Seen
@@ -25,6 +26,9 @@ _FULL = 99.0
 #: Its words among its errors: for a usage limit, and for a key or a login that is not accepted.
 _LIMITED = "rate_limit"
 _UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_hold")
+
+#: Of a permission, in short: its screen has more words for them.
+_CHOICES = ("Yes", "Always", "No")
 
 
 class ClaudeReader:
@@ -234,4 +238,4 @@ def _question(hook: its.Payload) -> str:
     if hook.tool_name == "ExitPlanMode":
         return f"It asks to go on with this plan: {given.get('plan', '')}".rstrip(": ")
     asked = questions(given.get("questions")) if hook.tool_name == "AskUserQuestion" else ""
-    return asked or permission(hook.tool_name, given)
+    return asked or with_choices(permission(hook.tool_name, given), _CHOICES)

@@ -29,6 +29,7 @@ from runtimes.agents.codex_reader import CodexReader
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.hooks import spooling
 from runtimes.agents.providers import OPENAI
+from runtimes.agents.questions import Dialog, on_screen
 
 _INSTALL = "npm install -g @openai/codex"
 _MODES = {
@@ -109,6 +110,11 @@ class Codex:
     def reader(self, files: RunFiles) -> CodexReader:
         """A reader of the run's hooks, rollout and screen."""
         return CodexReader(files)
+
+    def dialog(self, files: RunFiles, screen: str) -> Dialog:
+        """What its screen asks."""
+        above, choices = its.dialog(screen)
+        return on_screen(above, choices) if choices else Dialog()
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The rollouts of its conversations."""

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import codex_files as its
-from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.base import TEXT, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
+from runtimes.agents.lines import Lines
 from runtimes.agents.questions import permission, questions, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
@@ -86,7 +87,8 @@ class CodexReader:
                 evidence = "its screen asks for leave no more"
                 return replace(self._turn, evidence=evidence, calling=True)
             source = "its hook PermissionRequest was called" if ask.leave else f"it called {_ASKS}"
-            return self._waiting(with_choices(ask.question, choices), ask.at, source)
+            question = with_choices(ask.question, choices if ask.leave else ())
+            return self._waiting(question, ask.at, source)
         if shown:
             question = with_choices(shown, choices)
             since = self._last.since if self._last.question == question else now

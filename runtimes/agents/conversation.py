@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from runtimes.agents.base import Lines
+from runtimes.agents.lines import Lines
 from runtimes.agents.messages import Message
 
 #: Makes messages of one line of a file, given every line of it in order.

@@ -31,6 +31,7 @@ from runtimes.agents.gemini_messages import GeminiMessages
 from runtimes.agents.gemini_reader import GeminiReader
 from runtimes.agents.hooks import spooling
 from runtimes.agents.providers import GOOGLE
+from runtimes.agents.questions import Dialog, on_screen
 
 _INSTALL = "npm install -g @google/gemini-cli"
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
@@ -104,6 +105,11 @@ class Gemini:
     def reader(self, files: RunFiles) -> GeminiReader:
         """A reader of the run's hooks, transcript and screen."""
         return GeminiReader(files)
+
+    def dialog(self, files: RunFiles, screen: str) -> Dialog:
+        """What its screen asks."""
+        above, choices = its.dialog(screen)
+        return on_screen(above, choices, its.OWN_WORDS) if choices else Dialog()
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The transcripts of its conversations."""

@@ -4,6 +4,7 @@ It appends to a transcript (`tmp/*/chats/session-*-ID.jsonl`, of which a resumed
 have two).
 """
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,9 @@ from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles
 
 _Count = Annotated[int, Meta(ge=0)]
+_CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
+#: The choice of its questions that is none of them.
+OWN_WORDS = "Enter a custom value"
 _Time = Annotated[datetime, Meta(tz=True)]
 
 
@@ -74,3 +78,17 @@ def folder(files: RunFiles) -> Path:
 def transcripts(files: RunFiles, native: str) -> list[Path]:
     """The transcripts of a conversation: they carry the beginning of its name."""
     return sorted((folder(files) / "tmp").glob(f"*/chats/session-*-{native[:8]}.jsonl"))
+
+
+def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
+    """What a dialog that is open says above its choices, and these; empty where none is open.
+
+    Its choices are the last that begin with 1, one of them marked.
+    """
+    found = list(_CHOICE.finditer(screen))
+    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
+    found = found[first:]
+    if not any(one[1] for one in found):
+        return "", ()
+    above = screen[: found[0].start()].rpartition("\n╭")[2]
+    return above.strip("─╮│ \n"), tuple(one[3] for one in found)

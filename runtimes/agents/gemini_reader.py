@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import gemini_files as its
-from runtimes.agents.base import TEXT, Lines, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.base import TEXT, RunFiles, ended, holds, read_text, understood
 from runtimes.agents.hooks import Hook
+from runtimes.agents.lines import Lines
 from runtimes.agents.questions import permission, questions, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
@@ -27,7 +28,6 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _SETTLE = timedelta(seconds=3)
 _ASKS = "ask_user"
 _CANCELLED = "Request cancelled."
-_CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. (.+?)[│ ]*$", re.MULTILINE)
 _UNAUTHORISED = re.compile(r"\b40[13]\b|api.key|unauthenticated", re.IGNORECASE)
 
 
@@ -61,6 +61,9 @@ class GeminiReader:
         self._asked: datetime | None = None
         self._asked_use = ""
         self._question = ""
+        self._leave = (
+            False  #: Whether it asks for leave, and names its choices on the screen alone.
+        )
         self._touched: datetime | None = None
         self._tally = Tally()
 
@@ -107,7 +110,7 @@ class GeminiReader:
             evidence="its hook BeforeAgent was called",
             calling=bool(self._uses),
         )
-        choices = _choices(screen or "")
+        _, choices = its.dialog(screen or "")
         if self._asked is None:
             return agent
         if screen and not choices and now - self._asked > _SETTLE:
@@ -117,7 +120,7 @@ class GeminiReader:
             activity=Activity.WAITING_INPUT,
             since=self._asked,
             evidence="its hook Notification was called",
-            question=with_choices(self._question, choices)[:TEXT],
+            question=with_choices(self._question, choices if self._leave else ())[:TEXT],
             calling=False,
         )
 
@@ -151,6 +154,7 @@ class GeminiReader:
                 self._asked = hook.timestamp
                 self._asked_use = self._uses[-1] if self._uses else ""
                 self._question = _question(self._given)
+                self._leave = self._given is None or self._given.tool_name != _ASKS
 
     def _read_transcripts(self, anew: bool) -> None:
         if anew or not self._transcripts:
@@ -179,12 +183,3 @@ def _question(hook: _Payload | None) -> str:
     given = hook.tool_input if hook is not None and isinstance(hook.tool_input, dict) else {}
     asked = questions(given.get("questions")) if hook and hook.tool_name == _ASKS else ""
     return asked or permission(hook.tool_name if hook else "a tool", given)
-
-
-def _choices(screen: str) -> tuple[str, ...]:
-    """The choices of a dialog that is open: the last that begin with 1, one of them marked."""
-    found = list(_CHOICE.finditer(screen))
-    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
-    if not any(one[1] for one in found[first:]):
-        return ()
-    return tuple(one[3] for one in found[first:])

@@ -32,8 +32,9 @@ from runtimes.agents.base import (
     write_private,
 )
 from runtimes.agents.opencode_messages import OpenCodeMessages
-from runtimes.agents.opencode_reader import OpenCodeReader
+from runtimes.agents.opencode_reader import OpenCodeReader, dialog
 from runtimes.agents.providers import PROVIDERS
+from runtimes.agents.questions import Dialog
 
 _INSTALL = "npm install -g opencode-ai"
 _RISKY = ("edit", "bash", "webfetch", "external_directory")
@@ -111,6 +112,10 @@ class OpenCode:
     def reader(self, files: RunFiles) -> OpenCodeReader:
         """A reader of the run's database and port."""
         return OpenCodeReader(files)
+
+    def dialog(self, files: RunFiles, screen: str) -> Dialog:
+        """What its port asks."""
+        return dialog(files)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Its database."""

@@ -10,11 +10,11 @@ import os
 import sqlite3
 import stat
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,7 +22,6 @@ from msgspec import Meta, Struct
 from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles, read_text, understood
 
-_T = TypeVar("_T")
 _Count = Annotated[int, Meta(ge=0)]
 _Millis = Annotated[float, Meta(ge=0, le=4e12)]
 _ANSWER_SECONDS = 1.0  #: It answers in milliseconds, but for the first time.
@@ -114,6 +113,7 @@ class Part(Struct, frozen=True):
 class Leave(Struct, frozen=True):
     """Leave it asks for."""
 
+    id: str = ""
     permission: str = ""
     patterns: tuple[str, ...] = ()
     metadata: dict[str, object] = {}
@@ -122,6 +122,7 @@ class Leave(Struct, frozen=True):
 class Question(Struct, frozen=True):
     """What it asks people."""
 
+    id: str = ""
     questions: object = None
 
 
@@ -210,18 +211,41 @@ def knows(files: RunFiles, conversation: str) -> bool:
 
 def answers(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:
     """What the program answers to `GET` of each path; None where one of them failed."""
+    try:
+        with _port(files) as ask:
+            return [
+                msgspec.json.decode(ask("GET", path), type=kind) for path, kind in kinds.items()
+            ]
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def post(files: RunFiles, path: str, body: Mapping[str, object]) -> None:
+    """Ask the program for something. Raises `OSError` where it does not do it."""
+    with _port(files) as ask:
+        ask("POST", path, msgspec.json.encode(body))
+
+
+@contextmanager
+def _port(files: RunFiles) -> Iterator[Callable[..., bytes]]:
+    """What asks the program, by method, path and body; it and this raise `OSError`."""
     where = understood(read_text(server(files)), Server)
     if where is None:
-        return None
+        raise OSError(f"{server(files)} does not say where the program answers")
     word = b64encode(f"opencode:{where.password}".encode()).decode()
+    headers = {"Authorization": f"Basic {word}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=_ANSWER_SECONDS)
+
+    def ask(method: str, path: str, body: bytes | None = None) -> bytes:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        said = answer.read(_ANSWER_BYTES)
+        if answer.status != http.HTTPStatus.OK:
+            raise OSError(f"its port answered {answer.status} to {method} {path}")
+        return said
+
     with closing(connection):
         try:
-            return [_answer(connection, path, kind, word) for path, kind in kinds.items()]
-        except (OSError, http.client.HTTPException, msgspec.DecodeError):
-            return None
-
-
-def _answer(connection: http.client.HTTPConnection, path: str, kind: type[_T], word: str) -> _T:
-    connection.request("GET", path, headers={"Authorization": f"Basic {word}"})
-    return msgspec.json.decode(connection.getresponse().read(_ANSWER_BYTES), type=kind)
+            yield ask
+        except http.client.HTTPException as error:
+            raise OSError(f"its port does not answer: {error!r}") from error

@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -11,7 +12,16 @@ from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import opencode_files as its
 from runtimes.agents.base import TEXT, RunFiles, ended, read_text, understood
-from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.agents.questions import (
+    Choice,
+    Dialog,
+    Way,
+    asks_in,
+    labels,
+    permission,
+    questions,
+    with_choices,
+)
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
@@ -20,9 +30,13 @@ _TRIES = 3
 _ASKED = {
     "/permission": list[its.Leave],
     "/question": list[its.Question],
+}
+_STATE = {
+    **_ASKED,
     "/session/status": dict[str, its.Status],
 }
-_CHOICES = ("Allow once", "Allow always", "Reject")
+#: What may be said to its asking for leave, each with its own word for it.
+_CHOICES = {"Allow once": "once", "Allow always": "always", "Reject": "reject"}
 #: Its port is asked at every look so long after something was written, and otherwise this often:
 #: to ask a thousand of them takes seconds.
 _LATELY, _AGAIN = timedelta(seconds=15), timedelta(seconds=30)
@@ -172,7 +186,7 @@ class OpenCodeReader:
 
     def _asked(self, agent: Agent) -> Agent:
         """What it waits for while it answers. A port that does not answer changes nothing."""
-        answers = its.answers(self._files, _ASKED)
+        answers = its.answers(self._files, _STATE)
         if answers is None:
             asked = [_put(tool.state.input) for tool in self._questions]
             return self._still(agent) or self._waiting(agent, asked)
@@ -222,3 +236,44 @@ def _leave(leave: its.Leave) -> str:
 
 def _put(given: Mapping[str, object]) -> str:
     return questions(given.get("questions")) or "It asks something."
+
+
+def dialog(files: RunFiles) -> Dialog:
+    """What its port asks, the first thing first. A port that does not answer asks nothing."""
+    leaves, asks = its.answers(files, _ASKED) or ((), ())
+    if leaves:
+        path = f"/permission/{leaves[0].id}/reply"
+        given = {label: {"reply": word} for label, word in _CHOICES.items()}
+        return Dialog(asks=leaves[0].id, choices=_offered(files, path, given))
+    return _asked(files, asks[0]) if asks else Dialog()
+
+
+def _asked(files: RunFiles, ask: its.Question) -> Dialog:
+    path, each = f"/question/{ask.id}/reply", asks_in(ask.questions)
+    only = labels(each[0]) if len(each) == 1 else ()
+    return Dialog(
+        asks=ask.id,
+        choices=_offered(files, path, {label: {"answers": [[label]]} for label in only}),
+        words=lambda text: _way(files, path, {"answers": _lines(text, len(each))}),
+    )
+
+
+def _offered(
+    files: RunFiles, path: str, given: Mapping[str, Mapping[str, object]]
+) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(number=number, label=label, way=_way(files, path, body))
+        for number, (label, body) in enumerate(given.items(), 1)
+    )
+
+
+def _way(files: RunFiles, path: str, body: Mapping[str, object]) -> Way:
+    return Way(request=partial(its.post, files, path, body))
+
+
+def _lines(text: str, questions: int) -> list[list[str]]:
+    """Words for each question, in its line where there are several; the last take none."""
+    if questions == 1:
+        return [[text]]
+    given = [line.strip() for line in text.splitlines() if line.strip()]
+    return [given[place : place + 1] for place in range(questions)]

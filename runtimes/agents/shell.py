@@ -44,7 +44,6 @@ from runtimes.agents.base import (
     AgentType,
     Command,
     Endpoint,
-    Lines,
     RunFiles,
     ended,
     environment,
@@ -54,6 +53,7 @@ from runtimes.agents.base import (
     write_private,
 )
 from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.lines import Lines
 from runtimes.agents.messages import Kind, Message
 from runtimes.base import Seen
 
@@ -120,6 +120,9 @@ class Shell:
     def reader(self, files: RunFiles) -> "ShellReader":
         """A reader of the run's output."""
         return ShellReader(files)
+
+    def dialog(self, files: RunFiles, screen: str) -> None:
+        """Nothing: what it asks is answered with a message."""
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """All it printed."""

@@ -18,7 +18,8 @@ from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles
-from runtimes.base import Launch, Options, Send
+from runtimes.agents.questions import Dialog
+from runtimes.base import Launch, Options, Press, Send
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
@@ -120,6 +121,29 @@ class Stage:
                     return
                 time.sleep(_PAUSE)
         raise Failed(f"it never got the message {key}; {self.look()}\n{self.screen()}")
+
+    def answer(self, text: str) -> None:
+        """Answer what it asks as its own file says, and see that it asks it no more."""
+        dialog = self.wait(self._dialog, "no dialog was open")
+        way = dialog.way(text)
+        if way is None:
+            raise Failed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
+        if way.request is not None:
+            way.request()
+        if way.keys:
+            self._runtime.press(self.handle, Press(keys=way.keys, key=f"{text}:keys"))
+        if way.text:
+            pause = self._program.submit_seconds
+            time.sleep(pause if way.keys else 0)
+            self._runtime.send(self.handle, Send(text=way.text, key=text, submit_seconds=pause))
+        self.wait(
+            lambda: (self._dialog() or Dialog()).asks != dialog.asks, "it asks the same still"
+        )
+
+    def _dialog(self) -> Dialog | None:
+        """What it asks in a dialog that is open."""
+        dialog = self._program.dialog(self.files, self.screen())
+        return dialog if dialog and dialog.asks else None
 
     def press(self, key: str, done: Callable[[Agent], bool]) -> None:
         """Press a key at its terminal until this is so, as a person does who looks at it."""

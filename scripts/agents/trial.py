@@ -90,8 +90,8 @@ def ask(trial: Trial) -> None:
 
 
 def answer(trial: Trial) -> None:
-    """Allowed by a person at the terminal, it goes on."""
-    trial.stage.press("Enter", lambda agent: agent.activity is not Activity.WAITING_INPUT)
+    """Allowed by a person who says so in a comment, it goes on."""
+    trial.stage.answer("yes")
     trial.says("It was allowed.")
     trial.holds("asked.txt", "asked\n")
 

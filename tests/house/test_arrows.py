@@ -129,6 +129,7 @@ INSIDE_BOT = {
     "landing": {"github", "outbox", "people", "publishing", "sites", "store", "words"},
     "publishing": {"github", "outbox", "prompts", "redaction", "sites", "store", "words"},
     "agents": {
+        "answers",
         "archive",
         "github",
         "identities",
@@ -141,6 +142,7 @@ INSIDE_BOT = {
         "watch_agents",
         "words",
     },
+    "answers": {"outbox", "sites", "store", "watch_agents"},
     "reconcile": {"github", "looks", "store", "watch_issues"},
     "watch_issues": {
         *("github", "identities", "labels", "looks", "people", "reopened", "retries", "store"),

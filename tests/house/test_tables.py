@@ -31,7 +31,7 @@ TABLES = {
     "AGENTS": Table(
         AGENTS,
         ROOT / "runtimes/agents",
-        {"base", "conversation", "hooks", "messages", "opencode_say", "providers"}
+        {"base", "conversation", "hooks", "lines", "messages", "opencode_say", "providers"}
         | {"questions", "tally", "whole"}
         | {"claude_files", "codex_files", "gemini_files", "opencode_files"}
         | {f"{name}_reader" for name in AGENTS if name != "shell"}

@@ -275,7 +275,8 @@ def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_
     life.person_wishes("answer", "Yes.").reads(Status.WORKING)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
     assert start.prompt.name == "answer"
-    assert start.prompt.values == {"actor": "alice", "text": "Yes.", "question": "May I?"}
+    given = start.prompt.values
+    assert (given["actor"], given["text"], given["question"]) == ("alice", "Yes.", "May I?")
 
 
 def for_long(who: Agent) -> Facts:

@@ -50,6 +50,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
         *("start", "acknowledge", "hand_over", "begin_again", "restart"),
         *(
             "pass_on",
+            "refuse",
             "resume",
             "publish",
             "reword",

@@ -1,6 +1,7 @@
 """Whatever a person asks for, in whatever status: it works, or they are told why it does not."""
 
 import itertools
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from bot.asking import ASKABLE
 from bot.commands import COMMANDS
 from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Agent, Ended, Facts, Failure, Issue, Spending
+from lifecycle.facts import Agent, Done, Ended, Facts, Failure, Issue, Spending
+from lifecycle.messages import REFUSED
 from lifecycle.policy import Mode, Policy
 from lifecycle.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
 from lifecycle.wishes import WISHES
@@ -221,7 +223,7 @@ def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
     (tell,) = [a for _, a in life.out if isinstance(a, do.Tell)]
     assert tell.key == "tell:wish:comment:1:r1"
     assert tell.prompt.name == "tell"
-    assert tell.prompt.values == {"actor": "alice", "text": "Use tabs.", "question": ""}
+    assert tell.prompt.values == {"actor": "alice", "text": "Use tabs."}
     life.agent_works().agent_rests().waits(60)
     assert life.heard() == ["start", "tell"]
 
@@ -232,6 +234,26 @@ def test_a_persons_own_words_go_to_an_agent_that_asks_as_an_answer(kind: str) ->
     (tell,) = [a for a in asking(kind, given).actions if isinstance(a, do.Tell)]
     assert tell.prompt.name == "answer"
     assert tell.prompt.values["question"] == "May I?"
+
+
+def test_other_words_from_before_a_question_wait_until_it_is_answered() -> None:
+    given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, since=NOW))
+    early = wish("tell", text="Use tabs.", at=NOW - timedelta(seconds=60))
+    found = decision(replace(given, wishes=(early,)))
+    assert not [a for a in found.actions if isinstance(a, do.Tell)]
+
+
+def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
+    agent = replace(IN[S.NEEDS_INPUT].agent, question="May I? (Yes / No)")
+    given = replace(IN[S.NEEDS_INPUT], agent=agent, wishes=(wish("answer", text="green"),))
+    key = "tell:wish:comment:answer"
+    assert [a.key for a in decision(given).actions if isinstance(a, do.Tell)] == [f"{key}:r1"]
+    for result, told in (("it was given", []), (REFUSED, ["comment:refused:comment:answer"])):
+        found = replace(given, done={**given.done, f"{key}:r1": Done(at=NOW, result=result)})
+        said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
+        refused = [a for a in said if a.key.startswith("comment:refused:")]
+        assert [a.key for a in refused] == told
+        assert all("May I? (Yes / No)" in a.values["text"] for a in refused)
 
 
 def test_an_answer_to_an_agent_that_asks_nothing_is_told_to_it() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.base import Lines, holds, opened, write_private
+from runtimes.agents.base import holds, opened, write_private
+from runtimes.agents.lines import Lines
 
 
 @pytest.fixture

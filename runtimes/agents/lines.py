@@ -1,0 +1,56 @@
+"""Files that programs append to: read line by line, each once."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from runtimes.agents.base import opened
+
+
+class Lines:
+    """The whole lines of a file that grows, each given once, in order.
+
+    A file that was cut or replaced is read from its beginning. A line longer than `most` bytes is
+    left out. What cannot be read gives nothing.
+    """
+
+    def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
+        self._path = str(path)
+        self._most = most
+        #: When it was last written to, as seen by the last `new`; None: it is not there.
+        self.written: float | None = None
+        self.offset = 0  #: How far it was read.
+        self._inode = 0
+        self._half = b""
+        self._skipping = False
+
+    def new(self) -> list[str]:
+        """The lines that were finished since the last call, without their ends."""
+        try:
+            status = os.lstat(self._path)
+        except OSError:
+            self.written = None
+            return []
+        self.written = status.st_mtime
+        if (status.st_ino, status.st_size) == (self._inode, self.offset):
+            return []
+        with suppress(OSError), opened(self._path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_ino != self._inode or status.st_size < self.offset:
+                self._inode, self.offset = status.st_ino, 0
+                self._half, self._skipping = b"", False
+            file.seek(self.offset)
+            data = file.read(self._most)
+            self.offset += len(data)
+            return list(self._whole(data))
+        return []
+
+    def _whole(self, data: bytes) -> Iterator[str]:
+        *lines, self._half = (self._half + data).split(b"\n")
+        for line in lines:
+            if not self._skipping:
+                yield line.decode(errors="replace")
+            self._skipping = False
+        if len(self._half) > self._most:
+            self._half, self._skipping = b"", True

@@ -1,0 +1,147 @@
+"""Giving a person's answer to an agent that asks in a dialog."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bot.outbox import Later, Moot
+from bot.store import Observed
+from lifecycle.actions import Prompt, Tell
+from lifecycle.messages import REFUSED
+from lifecycle.status import Activity
+from runtimes.agents.base import RunFiles
+from runtimes.agents.questions import Dialog, on_screen
+from runtimes.base import Handle
+from tests.bot.site import Site
+
+CHOICES = ("Yes", "No", "Something else")
+
+
+@pytest.fixture
+def asks(site: Site, monkeypatch: pytest.MonkeyPatch) -> "Asks":
+    return Asks(site, monkeypatch)
+
+
+class Asks:
+    """An agent whose screen holds what it asks; nothing on it is nothing asked."""
+
+    def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.site = site
+        site.starts()
+        self.handle: Handle = site.sites.handle(site.id, 1)
+        self.meanwhile: Callable[[], None] = lambda: None
+        monkeypatch.setattr(site.program, "dialog", self._dialog, raising=False)
+        monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
+        monkeypatch.setattr("bot.answers.time.sleep", lambda _: site.room.clock.passes(3))
+        self.shown = "May I?"
+        self.is_seen(Activity.WAITING_INPUT)
+
+    def is_seen(self, activity: Activity) -> None:
+        since = self.site.room.clock()
+        agent = replace(self.site.session.agent, activity=activity, since=since)
+        self.site.room.store.observe([Observed(session=self.site.id, run=1, agent=agent)], since)
+
+    def is_answered(self, text: str, tried: int = 0, seconds_ago: float = 0) -> str:
+        site, tell = self.site, self.tell(text, seconds_ago)
+        return site.agents.tell(site.session, tell, tried, lambda: None).result
+
+    def tell(self, text: str, seconds_ago: float = 0) -> Tell:
+        at = self.site.room.clock() - timedelta(seconds=seconds_ago)
+        values = {"actor": "ada", "text": text, "question": "May I?", "at": at.isoformat()}
+        return Tell(key="tell:wish:1:r1", run=1, prompt=Prompt(name="answer", values=values))
+
+    @property
+    def heard(self) -> list[str]:
+        return self.site.runtime.heard(self.handle)
+
+    def _dialog(self, files: RunFiles, screen: str) -> Dialog:
+        return on_screen(self.shown, CHOICES, CHOICES[-1]) if self.shown else Dialog()
+
+    def _pressed(self, press: Any) -> Any:
+        def pressed(*given: Any) -> None:
+            press(*given)
+            self.meanwhile()
+
+        return pressed
+
+    def goes_on(self) -> None:
+        self.shown = ""
+
+
+def test_a_choice_is_pressed_and_words_of_ones_own_are_typed(asks: Asks) -> None:
+    asks.meanwhile = asks.goes_on
+    assert asks.is_answered("no") == "it was given"
+    assert asks.heard == ["2"]
+    asks.shown = "Which?"
+    asks.site.room.clock.passes(1)
+    tell = replace(asks.tell("The blue one"), key="tell:wish:2:r1")
+    asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
+    assert asks.heard == ["2", "3", "The blue one"]
+
+
+def test_what_was_said_before_it_asked_is_no_answer_to_it(asks: Asks) -> None:
+    assert asks.is_answered("yes", seconds_ago=60) == REFUSED
+    assert asks.heard == []
+
+
+def test_what_is_none_of_the_choices_is_refused(
+    asks: Asks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asks.site.program, "dialog", lambda *_: on_screen("May I?", ("Yes", "No")))
+    assert asks.is_answered("perhaps") == REFUSED
+    assert asks.heard == []
+
+
+def test_an_answer_that_changes_nothing_is_given_again_to_the_same_dialog_alone(
+    asks: Asks,
+) -> None:
+    with pytest.raises(Later, match="asks the same still"):
+        asks.is_answered("yes")
+    assert asks.heard == ["1"]
+    with pytest.raises(Later):
+        asks.is_answered("yes", tried=1)
+    assert asks.heard == ["1", "1"]
+    asks.shown = "May I do something else?"
+    assert asks.is_answered("yes", tried=2) == "it was given"
+    assert asks.heard == ["1", "1"]
+
+
+def test_an_answer_that_a_crash_left_unmarked_is_known_to_have_been_given(asks: Asks) -> None:
+    site, tell = asks.site, asks.tell("yes")
+    assert site.agents.told(site.session, tell) is None
+
+    def crashes() -> None:
+        raise KeyboardInterrupt
+
+    asks.meanwhile = crashes
+    with pytest.raises(KeyboardInterrupt):
+        asks.is_answered("yes")
+    assert site.agents.told(site.session, tell) is None, "it asks the same still"
+    asks.goes_on()
+    told = site.agents.told(site.session, tell)
+    assert told is not None
+    assert asks.heard == ["1"]
+
+
+def test_an_answer_to_what_it_asks_no_more_is_taken_back(asks: Asks) -> None:
+    asks.is_seen(Activity.ACTIVE)
+    with pytest.raises(Moot):
+        asks.is_answered("yes")
+    assert asks.heard == []
+
+
+def test_a_dialog_that_is_not_understood_is_left_to_people(asks: Asks) -> None:
+    asks.goes_on()
+    with pytest.raises(Later, match="at its terminal"):
+        asks.is_answered("yes")
+    assert asks.heard == []
+
+
+def test_a_message_is_not_pasted_into_a_dialog(asks: Asks) -> None:
+    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    with pytest.raises(Moot, match="would take the message for the answer"):
+        asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
+    assert asks.heard == []

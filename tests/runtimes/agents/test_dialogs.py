@@ -1,0 +1,135 @@
+"""How answers are given: to what programs really asked, by its number, its words, or in short."""
+
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.questions import Dialog, Way
+from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.test_recordings import RECORDINGS
+
+LEAVE = [("1", "1"), ("2.", "2"), ("yes", "1"), ("Yes!", "1"), ("always", "2"), ("green", None)]
+
+
+def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
+    screen = (RECORDINGS / agent / case / "screen.txt").read_text()
+    found = AGENTS[agent](AgentType(program=agent)).dialog(files, screen)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("agent", "case", "answer", "way"),
+    [
+        *(
+            (agent, f"waiting_input/{case}", said, Way(keys=(key,)) if key else None)
+            for agent, case in (
+                ("claude", "permission"),
+                ("codex", "permission"),
+                ("gemini", "permission_seen"),
+            )
+            for said, key in LEAVE
+        ),
+        ("claude", "waiting_input/permission", "no", Way(keys=("4",))),
+        ("claude", "waiting_input/permission", "Yes, always", Way(keys=("2",))),
+        ("claude", "waiting_input/permission", "5", None),
+        ("codex", "waiting_input/permission", "no", Way(keys=("3",))),
+        ("codex", "waiting_input/permission", "Yes, proceed (y)", Way(keys=("1",))),
+        ("codex", "waiting_input/trust", "yes", Way(keys=("1",))),
+        ("gemini", "waiting_input/permission_seen", "No", Way(keys=("3",))),
+        ("gemini", "waiting_input/permission_seen", "Allow for this session", Way(keys=("2",))),
+        ("claude", "waiting_input/question", "blue", Way(keys=("2",))),
+        ("claude", "waiting_input/question", "-x; any", Way(keys=("3",), text="-x; any")),
+        ("gemini", "waiting_input/question", "Red", Way(keys=("1",))),
+        ("gemini", "waiting_input/question", "Green", Way(keys=("3",), text="Green")),
+        ("aider", "waiting_input/new_file", "yes", Way(text="yes")),
+        ("aider", "waiting_input/new_file", "2", Way(text="no")),
+        ("aider", "waiting_input/new_file", "perhaps", None),
+        ("aider", "waiting_input/command", "don't ask again", Way(text="don't")),
+        ("aider", "waiting_input/command", "always", Way(text="don't")),
+    ],
+)
+def test_an_answer_is_given_as_the_dialog_takes_it(
+    files: RunFiles, agent: str, case: str, answer: str, way: Way | None
+) -> None:
+    assert dialog(agent, case, files).way(answer) == way
+
+
+@pytest.mark.parametrize(
+    ("agent", "case"),
+    [
+        ("codex", "active/leave_given"),
+        ("aider", "ready/turn_over"),
+        ("aider", "active/command_runs"),
+    ],
+)
+def test_where_no_dialog_is_open_none_is_seen(files: RunFiles, agent: str, case: str) -> None:
+    assert dialog(agent, case, files) == Dialog()
+
+
+def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
+    program = AGENTS["claude"](AgentType(program="claude"))
+    asked = (RECORDINGS / "claude/waiting_input/permission/screen.txt").read_text()
+    over = asked.replace("Esc to cancel", "")
+    assert program.dialog(files, over) == Dialog()
+    assert program.dialog(files, "❯ 1. Yes\n  2. No\n") == Dialog()
+
+
+def test_a_dialog_about_something_else_is_another_one(files: RunFiles) -> None:
+    for agent, what in (("claude", "asked.txt"), ("codex", "/home/dev/zz"), ("gemini", "made.txt")):
+        case = "permission_seen" if agent == "gemini" else "permission"
+        screen = (RECORDINGS / agent / "waiting_input" / case / "screen.txt").read_text()
+        program = AGENTS[agent](AgentType(program=agent))
+        one, other = program.dialog(files, screen), program.dialog(files, screen.replace(what, "x"))
+        assert one is not None
+        assert other is not None
+        assert one.asks != other.asks
+        assert what in one.asks
+
+
+@pytest.fixture
+def port() -> dict[str, Any]:
+    return {"/permission": [], "/question": []}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "said"),
+    [
+        ({"/permission": [{"id": "per_1"}]}, "always", {"reply": "always"}),
+        ({"/permission": [{"id": "per_1"}]}, "1", {"reply": "once"}),
+        ({"/permission": [{"id": "per_1"}]}, "no", {"reply": "reject"}),
+        ({"/question": ["Which?"]}, "blue", {"answers": [["Blue"]]}),
+        ({"/question": ["Which?"]}, "Green", {"answers": [["Green"]]}),
+        ({"/question": ["Which?", "How many?"]}, "Blue\n\n3", {"answers": [["Blue"], ["3"]]}),
+        ({"/question": ["Which?", "How many?"]}, "Blue", {"answers": [["Blue"], []]}),
+    ],
+)
+def test_opencode_is_answered_at_its_port(
+    files: RunFiles, port: dict[str, Any], asked: dict[str, Any], answer: str, said: object
+) -> None:
+    options = [{"label": "Red"}, {"label": "Blue"}]
+    questions = [{"question": each, "options": options} for each in asked.get("/question", ())]
+    port |= asked if not questions else {"/question": [{"id": "que_1", "questions": questions}]}
+    with answering(port, "secret") as number:
+        server = Path(files.dir / "opencode-server.json")
+        server.parent.mkdir(parents=True, exist_ok=True)
+        server.write_text(f'{{"port": {number}, "password": "secret"}}')
+        found = AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
+        assert found is not None
+        way = found.way(answer)
+        assert way is not None
+        assert way.request is not None
+        way.request()
+        heard: SimpleQueue[tuple[str, object]] = port["said"]
+        kind = "permission/per_1" if "/permission" in asked else "question/que_1"
+        assert heard.get(timeout=5) == (f"/{kind}/reply", said)
+    server.unlink()
+    assert AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "") == Dialog()
+
+
+def test_a_command_of_ones_own_hears_answers_as_messages(files: RunFiles) -> None:
+    assert AGENTS["shell"](AgentType(program="shell")).dialog(files, "") is None

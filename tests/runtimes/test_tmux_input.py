@@ -1,0 +1,92 @@
+"""What is typed into terminals: exactly what was meant, once, and whole."""
+
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lifecycle.status import Probe
+from runtimes.base import Gone, Handle, Press, RuntimeFailure, Send
+from tests.runtimes.stages import TmuxStage, processes, until
+
+#: Reads its terminal raw and with bracketed paste, as agents do, up to the Enter after a paste.
+RAW = """
+import os, sys, tty
+tty.setraw(0)
+os.write(1, b"\\x1b[?2004hready")
+heard = b""
+while not heard.endswith(b"\\x1b[201~\\r"):
+    heard += os.read(0, 65536)
+open("raw", "wb").write(heard)
+"""
+
+
+@pytest.mark.parametrize("submit_seconds", [0.0, 0.05])
+def test_hostile_text_arrives_exactly_and_in_one_paste(
+    tmux: TmuxStage, submit_seconds: float
+) -> None:
+    handle = tmux.run("app-1", sys.executable, "-c", RAW)
+    until(lambda: "ready" in tmux.output("app-1"), "the program")
+    text = (
+        "-dash\t`id` $(id) #{pane_id} #(id) 'q' \"q\" \\ äöü 🎉 ~ %d;\nEnter C-c ;\n"
+        + "x" * 160_000
+    )
+    tmux.runtime.send(handle, Send(text=text, key="a/b 'c'", submit_seconds=submit_seconds))
+    until((tmux.dir("app-1") / "raw").exists, "the paste")
+    until(lambda: tmux.seen(handle).exit, "its end")
+    heard = (tmux.dir("app-1") / "raw").read_bytes()
+    assert heard == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
+
+
+def test_keys_are_pressed_once_for_their_key_and_by_their_names(tmux: TmuxStage) -> None:
+    handle = tmux.start("app-1")
+    for key, name in (("a", "y"), ("a", "n"), ("b", "Enter")):
+        tmux.runtime.press(handle, Press(keys=(name,), key=key))
+    until(lambda: tmux.heard(handle) == "y\n", "the line")
+    tmux.exits(handle, 0)
+    until(lambda: tmux.seen(handle).program is Probe.DEAD, "its end")
+    with pytest.raises(Gone, match="app-1"):
+        tmux.runtime.press(handle, Press(keys=("y",), key="c"))
+
+
+def test_those_told_at_once_under_one_key_each_hear_their_own(tmux: TmuxStage) -> None:
+    handles = [tmux.start(f"app-{number}") for number in range(4)]
+
+    def tell(handle: Handle) -> None:
+        for key in "abc":
+            tmux.runtime.send(handle, Send(text=f"{key} for {handle}", key=key))
+
+    with ThreadPoolExecutor(len(handles)) as people:
+        list(people.map(tell, handles))
+    for handle in handles:
+        own = "".join(f"{key} for {handle}\n" for key in "abc")
+        until(lambda handle=handle, own=own: tmux.heard(handle) == own, "all")  # type: ignore[misc]
+
+
+def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:
+    handle = tmux.start("app-1")
+    send = Send(text="hello", key="a", submit_seconds=0.5)
+    failed: list[RuntimeFailure] = []
+
+    def deliver() -> None:
+        try:
+            tmux.runtime.send(handle, send)
+        except RuntimeFailure as failure:
+            failed.append(failure)
+
+    sender = threading.Thread(target=deliver)
+    sender.start()
+    until(lambda: "hello" in tmux.runtime.screens([handle])[handle], "the paste")
+    socket = os.fsencode(tmux.data / "tmux.sock")
+    for pid in processes("cmdline", socket, b"load-buffer"):
+        os.kill(pid, signal.SIGKILL)
+    sender.join()
+    assert failed
+    tmux.runtime.send(handle, send)
+    until(lambda: tmux.heard(handle), "the Enter")
+    tmux.runtime.send(handle, Send(text="more", key="b"))
+    until(lambda: "more\n" in tmux.heard(handle), "the second message")
+    assert tmux.heard(handle) == "hello\nmore\n"
