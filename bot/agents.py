@@ -14,7 +14,7 @@ from bot.github.client import GitHub
 from bot.identities import Identities
 from bot.models import Models, NoModel
 from bot.outbox import Check, Impossible, Later, Moot, Outcome
-from bot.prompts import Prompts
+from bot.prompts import Prompts, one_line, plain
 from bot.releases import end_programs, release
 from bot.sites import Sites
 from bot.store import Observed, Session, Store
@@ -25,7 +25,8 @@ from lifecycle.actions import Prompt
 from lifecycle.facts import Agent, Work
 from lifecycle.messages import ANSWER
 from lifecycle.status import Activity, Probe, Reason
-from runtimes.base import Gone, Launch, Send
+from runtimes.agents.base import Program
+from runtimes.base import Gone, Handle, Launch, Send
 from runtimes.workspaces.worktree import Worktree
 
 #: How long a message may take to show up where the agent reads it, before it is tried again.
@@ -34,6 +35,7 @@ _HEARD_SECONDS = 8.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 #: How soon an agent that has as much to do as it may is asked again to take a session over.
 _NO_ROOM = timedelta(seconds=10)
+_SCREEN_LINES = 8  #: So many of a screen are shown to people.
 #: How often a message is pasted before it is given up.
 _PASTES = 3
 
@@ -160,6 +162,7 @@ class Agents:
         check()
         self._refuse_dialog(session, tell)
         program = self._sites.programs[session.agent_type]
+        self._refuse_typed(handle, program)
         values = self._values(session, tell.prompt.values.get("base", ""))
         send = Send(
             text=self._prompts.render(tell.prompt, values, mark),
@@ -177,7 +180,10 @@ class Agents:
             if self._store.to_be_ended(session.id):
                 raise Moot("its program is to be ended, and must not wait for the message")
             if self._clock() > wait_until:
-                raise Later(f"the message {mark} did not show up in what the agent reads")
+                raise Later(
+                    f"the message {mark} did not show up in what the agent reads; its screen ends"
+                    f" with: {self._last_lines(handle)}"
+                )
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         return Outcome(result=mark)
@@ -209,6 +215,21 @@ class Agents:
         asks = now is not None and now.agent.activity is Activity.WAITING_INPUT
         if asks and tell.prompt.name != ANSWER:
             raise Moot("it asks something, and would take the message for the answer")
+
+    def _refuse_typed(self, handle: Handle, program: Program) -> None:
+        """What somebody types at the terminal is not sent together with a message of ours."""
+        if typed := program.typed(self._screen(handle)):
+            raise Later(
+                "words stand in the agent's input box that were not sent; send them or take them"
+                f" away at its terminal: {one_line(plain(typed))}"
+            )
+
+    def _screen(self, handle: Handle) -> str:
+        return self._sites.runtime.screens([handle]).get(handle, "")
+
+    def _last_lines(self, handle: Handle) -> str:
+        lines = (" ".join(line.split()) for line in plain(self._screen(handle)).splitlines())
+        return " | ".join([line for line in lines if line][-_SCREEN_LINES:])
 
     def _refuse_foreign_branch(self, session: Session, workspace: Worktree) -> None:
         """What somebody else put on a branch of this name is not where the work begins."""

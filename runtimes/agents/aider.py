@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents.aider_messages import AiderMessages
-from runtimes.agents.aider_reader import AiderReader, dialog, folder, history
+from runtimes.agents.aider_reader import AiderReader, dialog, folder, history, typed
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -125,6 +125,10 @@ class Aider:
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """What its screen asks."""
         return dialog(screen)
+
+    def typed(self, screen: str) -> str:
+        """What its screen shows in the box."""
+        return typed(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Its conversations, and what it counted in this run."""

@@ -201,6 +201,12 @@ def dialog(screen: str) -> Dialog:
     )
 
 
+def typed(screen: str) -> str:
+    """The words in the box for the next message, on its last line."""
+    shown = screen.rstrip().rpartition("\n")[2].strip()
+    return shown.partition("> ")[2] if _FILLED.match(shown) else ""
+
+
 def _above(screen: str) -> str:
     """What the last line of the screen is about: the lines above it, down from an empty one."""
     return screen.rpartition("\n\n")[2].rpartition("\n")[0]

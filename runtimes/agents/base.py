@@ -195,6 +195,10 @@ class Program(Protocol):
         """What a run asks now, by its screen or its port; None: it hears messages even so."""
         ...
 
+    def typed(self, screen: str) -> str:
+        """The words in its input box that nobody has sent; empty: none, or nobody can tell."""
+        ...
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The files of a run that tell what was said and done: they grow, and are archived.
 

@@ -127,6 +127,10 @@ class Claude:
         """What its screen asks."""
         return its.dialog(screen)
 
+    def typed(self, screen: str) -> str:
+        """What its screen shows in the box."""
+        return its.typed(screen)
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The transcripts of its conversations, each with those of agents that it began."""
         talks = its.transcripts(files)

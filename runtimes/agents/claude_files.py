@@ -22,6 +22,9 @@ from runtimes.agents.questions import Dialog, on_screen
 _Count = Annotated[int, Meta(ge=0)]
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
 _RULE = re.compile(r"─{20,}")
+#: The box for the next message, between two rules.
+_BOX = re.compile(r"─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}")
+_PROPOSES = 'Try "'  #: So begins what it shows in an empty box.
 #: The choice of its questions that is none of them.
 _OWN_WORDS = "Type something."
 _FIRST_LINES = 20  #: At the latest the first prompt tells its time.
@@ -165,3 +168,10 @@ def dialog(screen: str) -> Dialog:
         return Dialog()
     above = _RULE.split(screen[: found[0].start()])[-1].strip()
     return on_screen(above, (one[3] for one in found), _OWN_WORDS)
+
+
+def typed(screen: str) -> str:
+    """The words in the box for the next message."""
+    boxes = _BOX.findall(screen)
+    words = boxes[-1].strip() if boxes else ""
+    return "" if words.startswith(_PROPOSES) else words

@@ -116,6 +116,10 @@ class Codex:
         above, choices = its.dialog(screen)
         return on_screen(above, choices) if choices else Dialog()
 
+    def typed(self, screen: str) -> str:
+        """What its screen shows in the box."""
+        return its.typed(screen)
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The rollouts of its conversations."""
         return sorted((its.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))

@@ -19,6 +19,8 @@ _Count = Annotated[int, Meta(ge=0)]
 #: The last line of every dialog.
 _FOOT = re.compile(r"Press enter to |enter \w+ · esc ")
 _CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
+_BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
+_EMPTY = "Ask Codex to do anything"  #: What it shows in an empty box.
 
 
 class Payload(Struct, frozen=True):
@@ -151,3 +153,10 @@ def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
         return lines[-1], ()
     above = "\n".join(lines[:first]).strip().split("\n\n")[-1].replace("\n", " ")
     return above, tuple(one[2] for one in found[first:] if one)
+
+
+def typed(screen: str) -> str:
+    """The first words in the box for the next message: the last of those that look like one."""
+    boxes = _BOX.findall(screen)
+    words = boxes[-1].strip() if boxes else ""
+    return "" if words == _EMPTY else words

@@ -111,6 +111,10 @@ class Gemini:
         above, choices = its.dialog(screen)
         return on_screen(above, choices, its.OWN_WORDS) if choices else Dialog()
 
+    def typed(self, screen: str) -> str:
+        """What its screen shows in the box."""
+        return its.typed(screen)
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """The transcripts of its conversations."""
         found = (its.folder(files) / "tmp").glob("*/chats/*.jsonl")

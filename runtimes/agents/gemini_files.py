@@ -16,6 +16,8 @@ from runtimes.agents.base import RunFiles
 
 _Count = Annotated[int, Meta(ge=0)]
 _CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
+_BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
+_EMPTY = "Type your message or @path/to/file"  #: What it shows in an empty box.
 #: The choice of its questions that is none of them.
 OWN_WORDS = "Enter a custom value"
 _Time = Annotated[datetime, Meta(tz=True)]
@@ -92,3 +94,10 @@ def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     above = screen[: found[0].start()].rpartition("\n╭")[2]
     return above.strip("─╮│ \n"), tuple(one[3] for one in found)
+
+
+def typed(screen: str) -> str:
+    """The first words in the box for the next message: the last of those that look like one."""
+    boxes = _BOX.findall(screen)
+    words = boxes[-1].strip() if boxes else ""
+    return "" if words == _EMPTY else words

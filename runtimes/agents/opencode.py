@@ -117,6 +117,10 @@ class OpenCode:
         """What its port asks."""
         return dialog(files)
 
+    def typed(self, screen: str) -> str:
+        """Nothing: its box is told from its words by colours alone."""
+        return ""
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Its database."""
         return (its.database(files),)

@@ -124,6 +124,10 @@ class Shell:
     def dialog(self, files: RunFiles, screen: str) -> None:
         """Nothing: what it asks is answered with a message."""
 
+    def typed(self, screen: str) -> str:
+        """Nothing: it has no box."""
+        return ""
+
     def records(self, files: RunFiles) -> Sequence[Path]:
         """All it printed."""
         return (files.output,)

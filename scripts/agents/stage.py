@@ -110,6 +110,8 @@ class Stage:
 
     def tell(self, text: str, key: str) -> None:
         """Send a message that carries this key, until it has arrived."""
+        if typed := self._program.typed(self.screen()):
+            raise Failed(f"its box is empty, and {typed!r} is read in it\n{self.screen()}")
         for paste in range(_PASTES):
             send = Send(
                 text=text, key=f"{key}#{paste}", submit_seconds=self._program.submit_seconds

@@ -242,6 +242,23 @@ def test_a_message_that_nobody_reads_is_tried_again(site: Site) -> None:
         site.agents.tell(site.session, tell, 0, lambda: None)
 
 
+def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.starts()
+    handle = site.sites.handle(site.id, 1)
+    site.runtime.prints(handle, "one\n\n  two  words\n")
+    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    monkeypatch.setattr(site.program, "typed", lambda screen: f"typed below {screen[:3]}")
+    with pytest.raises(Later, match=r"were not sent.*: typed below one"):
+        site.agents.tell(site.session, tell, 0, lambda: None)
+    assert site.runtime.heard(handle) == []
+    monkeypatch.setattr(site.program, "typed", lambda screen: "")
+    site.deaf.meanwhile = lambda: site.room.clock.passes(5)
+    with pytest.raises(Later, match=r"ends with: one \| two words"):
+        site.agents.tell(site.session, tell, 0, lambda: None)
+
+
 def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     site: Site,
 ) -> None:

@@ -1,0 +1,37 @@
+"""Words in an input box that nobody has sent: no message may be mixed with them."""
+
+from pathlib import Path
+
+import pytest
+
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType
+
+RULE = "─" * 40
+CLAUDE = f"❯ earlier\n\n● Done.\n\n{RULE} s-1 ─\n❯{{}}\n{RULE}\n  ⏸ manual mode on\n"
+CODEX = "› earlier\n\n• Done.\n\n› {}\n\n  gpt default · /work\n"
+GEMINI = f" > earlier\n\n✦ Done.\n{RULE}\n > {{}}\n\n workspace (/directory)\n"
+AIDER = "diff> earlier\n\nDone.\n\ndiff>{}\n"
+
+
+@pytest.mark.parametrize(
+    ("agent", "screen", "empty"),
+    [
+        ("claude", CLAUDE, ["\u00a0", "", '\u00a0Try "fix the tests"']),
+        ("codex", CODEX, ["Ask Codex to do anything"]),
+        ("gemini", GEMINI, ["  Type your message or @path/to/file"]),
+        ("aider", AIDER, ["", " "]),
+    ],
+)
+def test_words_in_the_box_are_told_from_an_empty_one(
+    agent: str, screen: str, empty: list[str]
+) -> None:
+    program = AGENTS[agent](AgentType(program=agent))
+    assert [program.typed(screen.format(each)) for each in empty] == [""] * len(empty)
+    assert program.typed(screen.format(" let me see")) == "let me see"
+    assert program.typed("starting ...") == ""
+
+
+@pytest.mark.parametrize("agent", ["opencode", "shell"])
+def test_where_nobody_can_tell_nothing_is_typed(agent: str, tmp_path: Path) -> None:
+    assert AGENTS[agent](AgentType(program=agent)).typed("> let me see") == ""
