@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def run(
     monkeypatch.setattr(trials, "isolate", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(trials, "Stage", _Stage)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def tried(*words: str, **steps: Callable[[object], None]) -> tuple[int, list[dict[str, Any]]]:
         monkeypatch.setattr(trials, "STEPS", steps)
