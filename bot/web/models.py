@@ -28,9 +28,10 @@ _log = logging.getLogger(__name__)
 
 _HOST = "127.0.0.1"
 _VERSION = r"/v1(?:beta|alpha)?"
-#: What may be asked, by method. Files and answers that others have left there are not among it.
+#: What may be asked, by method. Files and answers that others have left there are not among it,
+#: nor is what leads to them from there: `..`.
 _OPEN: Mapping[str, re.Pattern[str]] = {
-    "GET": re.compile(rf"{_VERSION}/models(?:/[\w.:-]+)*"),
+    "GET": re.compile(rf"{_VERSION}/models(?:/\w[\w.:-]*)*"),
     "POST": re.compile(
         r"/v1/(?:messages(?:/count_tokens)?|responses(?:/compact)?|(?:chat/)?completions)"
         rf"|{_VERSION}/models/[\w.-]+:(?:generateContent|streamGenerateContent|countTokens)"
