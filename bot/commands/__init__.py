@@ -64,8 +64,7 @@ def parse(text: str, slug: str = "") -> tuple[Parsed, ...]:
     What cannot be carried out as it is written becomes a `help` whose text says why: a command is
     never guessed. `slug`: the App's name, which is heard besides the bot's own.
     """
-    given = help_text(slug)
-    return tuple(_parsed(said, given) for said in said_to_the_bot(text, slug)[:_MOST])
+    return tuple(_parsed(said, slug) for said in said_to_the_bot(text, slug)[:_MOST])
 
 
 def usage(command: Command) -> str:
@@ -80,22 +79,22 @@ def help_text(slug: str = "") -> str:
     return "\n".join((f"What can be said, at the start of a line{called}:", "", *lines))
 
 
-def _parsed(said: Said, help_: str) -> Parsed:
+def _parsed(said: Said, slug: str) -> Parsed:
     word = next(iter(said.line.split()), "")
     name = word.lower()
     if not name and said.mention:
         return Parsed(name=START.name)  # Who is called and asked for nothing is to come.
     if name in ("", HELP.name):
-        return Parsed(name=HELP.name, text=help_)
+        return Parsed(name=HELP.name, text=help_text(slug))
     command = COMMANDS.get(name)
     if command is None:
-        return Parsed(name=HELP.name, text=f"{_unknown(name)}\n\n{help_}")
+        return Parsed(name=HELP.name, text=f"{_unknown(name)}\n\n{help_text(slug)}")
     given = said.paragraph if command.whole else said.line
     try:
         return Parsed(name=name, text=command.read(given[len(word) :].strip()))
     except Unfit as problem:
         wrong = f"`{name}` {problem}, so nothing was done. It is written `{usage(command)}`."
-        return Parsed(name=HELP.name, text=f"{wrong}\n\n{help_}")
+        return Parsed(name=HELP.name, text=f"{wrong}\n\n{help_text(slug)}")
 
 
 def _unknown(name: str) -> str:
