@@ -44,17 +44,18 @@ class WatchComments:
                 log.warning("%s: what was written is not listed: %s", repository, failure)
                 continue
             if found:
-                # Else the same is asked again, which costs nothing while nothing is written.
+                # Else the same is asked again, which costs nothing while nothing changes.
                 self._since[repository] = begun - _OVERLAP
 
     def _take_in(self, repository: str, since: datetime) -> int:
-        """Keep what was written since then; how many comments and issues were found."""
+        """Keep what was written since then; how much has changed, whatever it was."""
         comments = self._github.read.comments_since(repository, since)
         issues = self._github.read.issues_since(repository, since)
         # An edit is no command: what was changed since it was written is left out.
         written = [one for one in comments if one.updated_at == one.created_at]
         deliveries = [self._comment(repository, one) for one in written]
-        deliveries += [self._issue(repository, one) for one in issues]
+        opened = [one for one in issues if one.created_at >= since and one.pull_request is None]
+        deliveries += [self._issue(repository, one) for one in opened]
         self._inbox.accept(deliveries).result()
         return len(comments) + len(issues)
 

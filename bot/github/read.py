@@ -272,10 +272,9 @@ class Reads:
         return list(self._calls.pages(repo, "issues/comments", NewComment, _changed_since(since)))
 
     def issues_since(self, repo: str, since: datetime) -> list[NewIssue]:
-        """Every issue of a repository that was opened since then; pull requests are none."""
+        """Every issue and pull request of a repository that has changed since then, likewise."""
         params = {**_changed_since(since), "state": "all"}
-        listed = self._calls.pages(repo, "issues", NewIssue, params)
-        return [one for one in listed if one.pull_request is None and one.created_at >= since]
+        return list(self._calls.pages(repo, "issues", NewIssue, params))
 
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
         """The numbers of all pull requests, open or not, from this branch of this repository.

@@ -11,6 +11,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.github.read import NewIssue
 from bot.inbox import Inbox
 from bot.store import Accepted, Store, StoreFull
 from bot.watch_comments import WatchComments
@@ -124,6 +125,24 @@ def test_looking_where_nobody_writes_costs_nothing(house: House) -> None:
     comment = house.issue.comment("/mergewright stop", by="alice")
     comment.created_at = comment.updated_at = house.clock()
     assert (house.hears(), house.used()) == (1, before + 1)
+
+
+def test_what_changed_is_not_listed_for_ever(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, listed = list[datetime](), house.client.read.issues_since
+
+    def spy(repo: str, since: datetime) -> list[NewIssue]:
+        asked.append(since)
+        return listed(repo, since)
+
+    monkeypatch.setattr(house.client.read, "issues_since", spy)
+    house.hears()
+    house.issue.label("bug", by="alice")
+    for minutes in range(5):
+        house.later = timedelta(minutes=minutes)
+        house.hears()
+    assert house.issue.updated_at < asked[-1]
 
 
 def test_what_could_not_be_kept_is_listed_whole_again(
