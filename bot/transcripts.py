@@ -55,7 +55,8 @@ class Transcript:
         return message.at is None or self._begun <= message.at < self._over
 
     def _harmless(self, message: Message) -> Message:
-        return self._redact(replace(message, text=plain(message.text)))
+        words = {name: plain(getattr(message, name)) for name in ("text", "tool", "model")}
+        return self._redact(replace(message, **words))
 
 
 class Transcripts:

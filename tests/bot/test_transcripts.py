@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,12 +16,14 @@ from bot.transcripts import NoTranscript, Transcripts
 from lifecycle.actions import Prompt, Start
 from runtimes.agents.base import AgentType
 from runtimes.agents.claude import Claude
+from runtimes.agents.messages import Message
 from runtimes.agents.opencode import OpenCode
 from tests.bot.conftest import Room
 from tests.bot.site import Site
 
 SECRET = "s3cret-of-the-agent"
 REDACT = Redaction([SECRET])
+HOSTILE = "\x1b]52;c;aGk=\x07\x1b[31m\u202e"
 
 
 class Talk:
@@ -44,7 +47,10 @@ class Talk:
         room.clock.passes(60)
 
     def says(self, text: str, at: datetime) -> None:
-        said = {"type": "user", "timestamp": at.isoformat(), "message": {"content": text}}
+        self.records("user", {"content": text}, at)
+
+    def records(self, by: str, message: Mapping[str, object], at: datetime) -> None:
+        said = {"type": by, "timestamp": at.isoformat(), "message": message}
         with self.file.open("a") as file:
             file.write(json.dumps(said) + "\n")
 
@@ -56,10 +62,13 @@ class Talk:
         shutil.rmtree(self.home)
 
     def told(self, run: int, first: int = 0, most: int = 99) -> list[str]:
+        return [message.text for message in self.messages(run, first, most)]
+
+    def messages(self, run: int, first: int = 0, most: int = 99) -> list[Message]:
         store, layout = self.site.room.store, self.site.layout
         transcripts = Transcripts(store, layout, self.sites.programs, REDACT)
         with transcripts.of(self.site.session, run) as found:
-            return [message.text for message in found.page(first, most)]
+            return found.page(first, most)
 
 
 @pytest.fixture
@@ -83,6 +92,15 @@ def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(talk: Tal
 def test_secrets_and_control_characters_are_not_told(talk: Talk) -> None:
     talk.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
     assert talk.told(1) == ["the key is [secret]!"]
+
+
+def test_what_an_agent_calls_its_tools_and_model_does_nothing_to_a_terminal(talk: Talk) -> None:
+    talk.runs(1)
+    call = {"type": "tool_use", "id": "c1", "name": f"Ba{HOSTILE}sh", "input": {}}
+    message = {"id": "m1", "model": f"mo{HOSTILE}del", "content": [call]}
+    talk.records("assistant", message, talk.site.room.clock())
+    (told,) = talk.messages(1)
+    assert (told.tool, told.model) == ("Bash", "model")
 
 
 def test_what_is_at_home_no_more_is_read_from_the_archive(talk: Talk) -> None:
