@@ -161,7 +161,7 @@ class Parts:
             self.store,
             self.github,
             self.sites,
-            Prompts(),
+            Prompts(settings.prompts),
             self.watch_agents,
             self.archive,
             identities,

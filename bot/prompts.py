@@ -2,10 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
+from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, TemplateError
+from jinja2 import Environment, StrictUndefined, Template, TemplateError
+from jinja2.meta import find_undeclared_variables
 
 from lifecycle.actions import Prompt
 from lifecycle.names import UNSPOKEN
@@ -40,6 +42,29 @@ _SHAPELESS = re.compile(
 _UNSEEN = ("Cc", "Cf", "Cs")
 _TICKS = re.compile(r"`{3,}")
 _LONGEST_FENCE = 8
+#: What every message may use, and what those may beside it that are told to a session.
+_ANY = ("mark", "fence", "items")
+_SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
+_BEGINS = (*_SESSION, "summary", "template")
+#: Every prompt there is, with the names it may use.
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "address_review": (*_SESSION, "head", "pull"),
+    "answer": (*_SESSION, "actor", "text", "question"),
+    "check": _ANY,
+    "fix_ci": (*_SESSION, "head", "pull", "red_on_base"),
+    "held": (*_ANY, "files"),
+    "merge_branch": (*_SESSION, "head", "pull"),
+    "resolve_conflict": (*_SESSION, "base", "pull"),
+    "resume": _BEGINS,
+    "review": (*_SESSION, "base", "pull"),
+    "reword": (*_SESSION, "why"),
+    "start": _BEGINS,
+    "take_over": _BEGINS,
+    "tell": (*_SESSION, "actor", "text"),
+    "uncommitted": _SESSION,
+}
+#: What each item of those has that list some.
+_ITEMS = {"address_review": ("where", "diff", "text"), "fix_ci": ("name", "url", "log", "notes")}
 #: Of one text, and of all items of a message together, so many characters are told.
 _MOST = 20_000
 _LEAST_OF_ITEM = 500
@@ -51,32 +76,49 @@ class PromptFailure(Exception):
 
 
 class Prompts:
-    """Every prompt, read and compiled once. Raises `PromptFailure` for a broken file."""
+    """Every prompt, read, compiled and tried once. Raises `PromptFailure` for a broken file.
 
-    def __init__(self) -> None:
-        environment = Environment(
+    Files of `folder` take the place of those of the same name.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._environment = Environment(
             undefined=StrictUndefined,
             autoescape=False,  # noqa: S701 - plain text for a terminal, never HTML
             keep_trailing_newline=False,
         )
-        environment.filters["line"] = one_line
-        self._templates = {}
-        for file in (resources.files("config") / "prompts").iterdir():
-            if file.name.endswith(".md"):
-                try:
-                    template = environment.from_string(file.read_text(encoding="utf-8"))
-                except TemplateError as error:
-                    raise PromptFailure(f"config/prompts/{file.name}: {error}") from error
-                self._templates[file.name.removesuffix(".md")] = template
+        self._environment.filters["line"] = one_line
+        ours = resources.files("config") / "prompts"
+        self._templates = {
+            name: self._compiled(name, (ours / f"{name}.md").read_text("utf-8"), "config/prompts")
+            for name in NAMES
+        }
+        if folder is not None:
+            self._templates |= {
+                name: self._compiled(name, text, str(folder)) for name, text in _read(folder)
+            }
+
+    def _compiled(self, name: str, text: str, folder: str) -> Template:
+        """A template that was tried: what it is given at its time is what it asks for."""
+        try:
+            unknown = find_undeclared_variables(self._environment.parse(text)) - set(NAMES[name])
+            if unknown:
+                raise PromptFailure(
+                    f"{folder}/{name}.md: nothing is known of {', '.join(sorted(unknown))};"
+                    f" it may use {', '.join(NAMES[name])}"
+                )
+            template = self._environment.from_string(text)
+            tried = dict.fromkeys(NAMES[name], "x")
+            template.render({**tried, "items": [dict.fromkeys(_ITEMS.get(name, ()), "x")]})
+        except TemplateError as error:
+            raise PromptFailure(f"{folder}/{name}.md: {error}") from error
+        return template
 
     def render(self, prompt: Prompt, values: Mapping[str, str], mark: str) -> str:
         """One message, with everything people and programs wrote made harmless and fenced.
 
         `mark` is the short visible key by which the message is found again where it arrived.
         """
-        if prompt.name not in self._templates:
-            known = ", ".join(sorted(self._templates))
-            raise PromptFailure(f"config/prompts/{prompt.name}.md is missing; there are: {known}")
         given = {n: fit(_seen(n, text)) for n, text in {**values, **prompt.values}.items()}
         share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
         items = [{n: fit(_seen(n, text), share) for n, text in one.items()} for one in prompt.items]
@@ -84,7 +126,21 @@ class Prompts:
         try:
             return self._templates[prompt.name].render(given, items=items, mark=mark, fence=fence)
         except TemplateError as error:
-            raise PromptFailure(f"config/prompts/{prompt.name}.md: {error}") from error
+            raise PromptFailure(f"the prompt {prompt.name}: {error}") from error
+
+
+def _read(folder: Path) -> Iterator[tuple[str, str]]:
+    """The prompts in a folder, by their names."""
+    try:
+        for path in sorted(folder.iterdir()):
+            if path.suffix == ".md" and path.stem != "README":
+                if path.stem not in NAMES:
+                    raise PromptFailure(
+                        f"{path}: there is no such prompt; there are: {', '.join(NAMES)}"
+                    )
+                yield path.stem, path.read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise PromptFailure(f"{folder}: its prompts cannot be read: {error}") from error
 
 
 def plain(text: str) -> str:

@@ -6,6 +6,7 @@ import signal
 
 from bot import log as logs
 from bot.app import App
+from bot.prompts import PromptFailure
 from bot.redaction import Redaction
 from bot.store import StoreFailure
 from bot.web.serve import CannotListen
@@ -16,7 +17,7 @@ from runtimes.base import RuntimeFailure
 log = logging.getLogger(__name__)
 
 #: What stands in the way of a start and a person can clear: each says what, where and the remedy.
-CANNOT_START = (CannotListen, OSError, RuntimeFailure, StoreFailure)
+CANNOT_START = (CannotListen, OSError, PromptFailure, RuntimeFailure, StoreFailure)
 
 
 def serve(settings: Settings, secrets: Secrets) -> None:

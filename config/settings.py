@@ -31,6 +31,7 @@ class Server(Table, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Port = 8080  #: 0: any free one.
     data: str = "~/.local/share/mergewright"
+    prompts: str = ""  #: A folder with prompts of one's own, in place of those of the same name.
     public_url: str = ""  #: How people reach the page; empty: `http://host:port/`.
 
 
@@ -227,6 +228,11 @@ class Settings(Table, frozen=True, kw_only=True):
     def data(self) -> Path:
         """The folder for everything Mergewright keeps, absolute."""
         return Path(self.server.data).expanduser().absolute()
+
+    @property
+    def prompts(self) -> Path | None:
+        """The folder with prompts of one's own, absolute; None: there is none."""
+        return Path(self.server.prompts).expanduser().absolute() if self.server.prompts else None
 
     @property
     def polls(self) -> bool:

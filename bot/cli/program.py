@@ -254,8 +254,13 @@ def logs(
 def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
     """Say everything that is wrong with a configuration file."""
     from bot.cli import given
+    from bot.prompts import PromptFailure, Prompts
 
     settings = given.settings(file)
+    try:
+        Prompts(settings.prompts)
+    except PromptFailure as failure:
+        raise Refused(f"{file}: server.prompts: {failure}") from failure
     projects = ", ".join(settings.projects) or "none yet"
     print(f"{file} is fine. Projects: {projects}.")
 

@@ -67,7 +67,7 @@ def _ask(installed: Installation, case: Case, place: Path, until: float) -> Agen
     runtime = RUNTIMES[installed.settings.runtime.kind](
         Options(data=place / "runtime", path=installed.environ.get("PATH", ""))
     )
-    prompt = Prompts().render(Prompt(name="check"), {}, "")
+    prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
     with _door(endpoint_of(installed, case), place) as endpoint:
         command = program.prepare(files, prompt, "", "", endpoint)
         launch = Launch(

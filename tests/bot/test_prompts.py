@@ -1,8 +1,11 @@
 """What an agent is given to read: all that people see, nothing that they do not, in bounds."""
 
+from importlib import resources
+from pathlib import Path
+
 import pytest
 
-from bot.prompts import Prompts, fit, plain
+from bot.prompts import NAMES, PromptFailure, Prompts, fit, plain
 from lifecycle.actions import Prompt
 
 VALUES = {
@@ -206,3 +209,42 @@ def test_why_commits_were_not_pushed_is_told_in_one_line() -> None:
     prompt = Prompt(name="reword", values={"why": "the message of\n``` a1 closes"})
     told = Prompts().render(prompt, {}, "mw-1")
     assert told.startswith("[mw-1] Your newest commits were not pushed: the message of ``` a1")
+
+
+def test_every_prompt_has_its_file_and_every_file_its_row() -> None:
+    files = (resources.files("config") / "prompts").iterdir()
+    assert {file.name for file in files} == {f"{name}.md" for name in NAMES}
+
+
+def test_a_prompt_of_ones_own_takes_the_place_of_one(tmp_path: Path) -> None:
+    (tmp_path / "tell.md").write_text("[{{ mark }}] {{ actor }}: {{ text }}")
+    (tmp_path / "README.md").write_text("{{ ours }}")
+    (tmp_path / "notes.txt").write_text("{{ ours }}")
+    prompts = Prompts(tmp_path)
+    tell = Prompt(name="tell", values={"actor": "ada", "text": "Go."})
+    assert prompts.render(tell, {}, "mw-1") == "[mw-1] ada: Go."
+    assert "mw-2" in prompts.render(Prompt(name="uncommitted"), {}, "mw-2")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("tell", "{{ actor }} {{ pull }}", "tell.md: nothing is known of pull; it may use mark"),
+        ("tell", "{% if text %}{{ hed }}{% endif %}", "nothing is known of hed"),
+        ("tell", "{% if text %}", "tell.md: "),
+        ("tell", "{{ text | shout }}", "shout"),
+        ("fix_ci", "{% for one in items %}{{ one.lgo }}{% endfor %}", "lgo"),
+        ("fix_all", "", "there is no such prompt; there are: address_review"),
+    ],
+)
+def test_a_prompt_that_asks_for_what_nobody_knows_is_refused(
+    tmp_path: Path, name: str, text: str, why: str
+) -> None:
+    (tmp_path / f"{name}.md").write_text(text)
+    with pytest.raises(PromptFailure, match=why):
+        Prompts(tmp_path)
+
+
+def test_a_folder_of_prompts_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PromptFailure, match="nowhere: its prompts cannot be read"):
+        Prompts(tmp_path / "nowhere")

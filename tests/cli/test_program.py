@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,16 @@ def test_every_mistake_of_a_configuration_is_printed(
     assert result.code == 2
     assert "server.prt: unknown key; did you mean 'port'?" in result.err
     assert "limits.sessions = 0: expected int >= 1" in result.err
+
+
+def test_prompts_of_ones_own_are_tried_with_the_configuration(
+    mergewright: CommandLine, house: House, tmp_path: Path
+) -> None:
+    (tmp_path / "tell.md").write_text("{{ actor }}: {{ words }}")
+    house.file.write_text(f'[server]\nprompts = "{tmp_path}"\n')
+    result = mergewright("config", "check", str(house.file))
+    assert result.code == 2
+    assert f"server.prompts: {tmp_path}/tell.md: nothing is known of words" in result.err
 
 
 def test_names_of_programs_and_runtimes_are_held_against_what_there_is(

@@ -15,7 +15,8 @@ PROJECT = '[agent-types.shell]\nprogram = "shell"\n[projects.w]\nagent = "shell"
 #: A text, and the one line it is answered with.
 ANSWERS = {
     "[server]\nhots = 'x'": (
-        "server.hots: unknown key; did you mean 'host'? known: data, host, port, public-url"
+        "server.hots: unknown key; did you mean 'host'? "
+        "known: data, host, port, prompts, public-url"
     ),
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github, limits,"

@@ -59,7 +59,7 @@ INSIDE_BOT = {
         "words",
     },
     "setup": {"events", "github"},
-    "serve": {"app", "log", "redaction", "store", "web"},
+    "serve": {"app", "log", "prompts", "redaction", "store", "web"},
     "app": {"parts", "retention", "terminals", "ticker", "web"},
     "parts": {
         "account",
