@@ -127,10 +127,9 @@ def test_looking_where_nobody_writes_costs_nothing(house: House) -> None:
     assert (house.hears(), house.used()) == (1, before + 1)
 
 
-def test_what_changed_is_not_listed_for_ever(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked, listed = list[datetime](), house.client.read.issues_since
+def test_what_changed_is_not_listed_for_ever(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[datetime] = []
+    listed = house.client.read.issues_since
 
     def spy(repo: str, since: datetime) -> list[NewIssue]:
         asked.append(since)
