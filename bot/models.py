@@ -16,7 +16,7 @@ from config.settings import Settings
 from lifecycle.status import Activity, Reason
 from runtimes.agents.base import Endpoint, Program, read_text, write_private
 
-_PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]+)\.[\w-]+")
+_PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
 
 
 class NoModel(Exception):

@@ -34,7 +34,7 @@ _OPEN: Mapping[str, re.Pattern[str]] = {
     "GET": re.compile(rf"{_VERSION}/models(?:/\w[\w.:-]*)*"),
     "POST": re.compile(
         r"/v1/(?:messages(?:/count_tokens)?|responses(?:/compact)?|(?:chat/)?completions)"
-        rf"|{_VERSION}/models/[\w.-]+:(?:generateContent|streamGenerateContent|countTokens)"
+        rf"|{_VERSION}/models/\w[\w.-]*:(?:generateContent|streamGenerateContent|countTokens)"
     ),
 }
 #: Where a pass is shown, and then the key. Google's may stand in the query too.
@@ -185,17 +185,15 @@ class _Asked:
     def of(self, endpoint: Endpoint) -> httpx.Request:
         """The same question to an endpoint, with its key."""
         query = urlencode([(name, value) for name, value in self._query if name != "key"])
-        headers = [
-            (name, value)
-            for name, value in self._headers
-            if name not in _DROPPED and name not in _SHOWN
-        ]
+        posted = self._method == "POST"
+        dropped = {*_DROPPED, *_SHOWN, *(() if posted else (b"content-length",))}
+        headers = [(name, value) for name, value in self._headers if name not in dropped]
         bearer = "Bearer " if self._where == b"authorization" else ""
         return httpx.Request(
             self._method,
             f"{endpoint.url}{self.path}{'?' if query else ''}{query}",
             headers=[*headers, (self._where, f"{bearer}{endpoint.key}".encode())],
-            content=self._body() if self._method == "POST" else None,
+            content=self._body() if posted else None,
             extensions={"timeout": _PATIENCE.as_dict()},
         )
 

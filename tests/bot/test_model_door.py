@@ -164,7 +164,12 @@ def test_the_key_stands_where_the_pass_was_shown_and_all_else_as_it_was(
 
 
 def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider) -> None:
-    for headers in ({}, {"x-api-key": agent.key[:-1]}, {"authorization": f"Basic {agent.key}"}):
+    for headers in (
+        {},
+        {"x-api-key": agent.key[:-1]},
+        {"authorization": f"Basic {agent.key}"},
+        {"x-api-key": f"widgets-12_r{'9' * 5000}.pass"},
+    ):
         answer = agent.asks(headers=headers, content=b"{}")
         assert answer.status_code == 401
         assert answer.json()["error"]["message"] == "this is no session's pass"
@@ -198,10 +203,12 @@ def test_only_a_models_own_paths_are_open(
 
 
 def test_models_are_listed(agent: Agent, provider: Provider) -> None:
-    assert agent.asks("/v1/models?limit=2", "GET").status_code == 200
-    path, said, _ = provider.asked.get(timeout=SECONDS)
+    assert agent.asks("/v1/models?limit=2", "GET", content=b"{}").status_code == 200
+    path, said, body = provider.asked.get(timeout=SECONDS)
     assert path == "/gate/v1/models?limit=2"
     assert "transfer-encoding" not in said
+    assert "content-length" not in said
+    assert not body
 
 
 def test_what_a_model_says_is_heard_before_it_has_said_all(
