@@ -225,9 +225,9 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         ("github.git-url", settings.github.git_url),
         ("server.public-url", settings.server.public_url),
     ):
-        if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        if url and not _is_address(url):
             yield f"{where} = {_short(url)}: expected an address such as https://example.com/"
-    if not settings.github.git_base:
+    if _is_address(settings.github.api_url) and not settings.github.git_base:
         yield "github.git-url: missing, and cannot be worked out from api-url"
     yield from _app_contradictions(settings)
     if len(os.fsencode(settings.data)) > _DATA_BYTES:
@@ -245,6 +245,21 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
     yield from _key_contradictions(settings)
+
+
+def _is_address(url: str) -> bool:
+    """Whether requests can go there, and a path be put behind it."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.port != 0
+    except ValueError:  # A port that is no number or too high, a bracket that stands alone.
+        return False
+    return (
+        usable
+        and parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and not re.search(r"[?#\s]", url)
+    )
 
 
 def _key_contradictions(settings: Settings) -> Iterator[str]:

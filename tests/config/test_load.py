@@ -73,6 +73,9 @@ ANSWERS = {
     "[github]\napi-url = 'ghe.example.com'\ngit-url = 'https://x/'": (
         "github.api-url = 'ghe.example.com': expected an address such as https://example.com/"
     ),
+    "[github]\napi-url = 'https://[::1'": (
+        "github.api-url = 'https://[::1': expected an address such as https://example.com/"
+    ),
     "[github]\napi-url = 'https://example.com/github/'": (
         "github.git-url: missing, and cannot be worked out from api-url"
     ),

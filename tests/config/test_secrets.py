@@ -113,6 +113,9 @@ def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_
         ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would give the model's provider"),
         ("endpoint = 'http://models/v1/'", "x.endpoint = 'http://models/v1/': expected it without"),
         ("endpoint = 'models'", "x.endpoint = 'models': expected an address"),
+        ("endpoint = 'http://[::1/'", "x.endpoint = 'http://[::1/': expected an address"),
+        ("endpoint = 'http://m:99999/'", "x.endpoint = 'http://m:99999/': expected an address"),
+        ("endpoint = 'http://m/?a=1'", "x.endpoint = 'http://m/?a=1': expected an address"),
     ],
 )
 def test_a_type_whose_key_or_endpoint_cannot_be_meant_is_refused(
