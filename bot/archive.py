@@ -23,6 +23,7 @@ from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Live, Session
 from runtimes.agents.base import opened
+from runtimes.agents.databases import reading
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +123,7 @@ class Archive:
             made.touch(mode=0o600)
         try:
             with (
-                closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
+                reading(path) as source,
                 closing(sqlite3.connect(whole)) as snapshot,
             ):
                 source.backup(snapshot)

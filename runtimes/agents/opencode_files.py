@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles, read_text, understood
+from runtimes.agents.databases import reading
 
 _Count = Annotated[int, Meta(ge=0)]
 _Millis = Annotated[float, Meta(ge=0, le=4e12)]
@@ -28,7 +29,6 @@ _ANSWER_SECONDS = 1.0  #: It answers in milliseconds, but for the first time.
 _ANSWER_BYTES = 1024 * 1024
 #: A tool in one of these has not returned.
 RUNNING = ("pending", "running")
-_STEPS = 50_000_000  #: A look at an honest database takes far fewer.
 
 
 class Server(Struct, frozen=True):
@@ -185,25 +185,13 @@ def changed(names: tuple[str, str]) -> tuple[object, ...]:
     return tuple(found)
 
 
-@contextmanager
-def reading(files: RunFiles) -> Iterator[sqlite3.Connection]:
-    """The database, read only. Agents may have written it: a look that takes long is broken off.
-
-    Raises `sqlite3.Error`.
-    """
-    uri = f"{database(files).as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
-        connection.set_progress_handler(lambda: 1, _STEPS)
-        yield connection
-
-
 def knows(files: RunFiles, conversation: str) -> bool:
     """Whether a conversation is at home."""
     if not conversation or not changed(written(files)):
         return False
     try:
-        with reading(files) as database:
-            row = database.execute("select 1 from session where id = ?", (conversation,))
+        with reading(database(files)) as kept:
+            row = kept.execute("select 1 from session where id = ?", (conversation,))
             return row.fetchone() is not None
     except sqlite3.Error:
         return False

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from runtimes.agents import opencode_files as its
 from runtimes.agents.base import RunFiles, understood
 from runtimes.agents.conversation import shown
+from runtimes.agents.databases import reading
 from runtimes.agents.messages import Kind, Message
 
 #: So many parts are read at once.
@@ -45,7 +46,7 @@ class OpenCodeMessages:
         found: list[Message] = []
         while changed and changed != self._changed and not found:
             try:
-                with its.reading(self._files) as database:
+                with reading(its.database(self._files)) as database:
                     rows = database.execute(_SAID, (*self._told, _MOST)).fetchall()
             except sqlite3.Error:
                 break

@@ -12,6 +12,7 @@ from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import opencode_files as its
 from runtimes.agents.base import TEXT, RunFiles, ended, read_text, understood
+from runtimes.agents.databases import reading
 from runtimes.agents.questions import (
     Choice,
     Dialog,
@@ -103,7 +104,7 @@ class OpenCodeReader:
         """Whether the key is in the conversation."""
         self._read_database()
         try:
-            with its.reading(self._files) as database:
+            with reading(its.database(self._files)) as database:
                 return database.execute(_HOLDS, (self._native, key)).fetchone() is not None
         except sqlite3.Error:
             return False
@@ -113,7 +114,7 @@ class OpenCodeReader:
         if not changed or changed == self._changed:
             return
         try:
-            with its.reading(self._files) as database:
+            with reading(its.database(self._files)) as database:
                 self._read_messages(database)
         except sqlite3.Error:
             return

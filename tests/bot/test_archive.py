@@ -254,6 +254,19 @@ def test_of_a_database_the_last_state_is_kept_while_it_is_written(
     assert kept.copy.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_pipe_beside_a_database_does_not_hold_the_archive_up(
+    kept: Kept, database: Database
+) -> None:
+    database.says("one")
+    database.connection.execute("PRAGMA journal_mode = DELETE")
+    os.mkfifo(kept.log.with_name("output.log-journal"))
+    with pytest.raises(OSError, match="output.log-journal is no regular file"):
+        kept.looks()
+    kept.log.with_name("output.log-journal").unlink()
+    kept.looks()
+    assert database.archived() == ["one"]
+
+
 def test_what_a_database_has_not_merged_yet_is_news_of_it(kept: Kept, database: Database) -> None:
     archive = Archive(kept.site.sites, REDACT)
     database.says("one")
