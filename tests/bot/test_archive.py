@@ -260,7 +260,7 @@ def test_a_pipe_beside_a_database_does_not_hold_the_archive_up(
     database.says("one")
     database.connection.execute("PRAGMA journal_mode = DELETE")
     os.mkfifo(kept.log.with_name("output.log-journal"))
-    with pytest.raises(OSError, match="output.log-journal is no regular file"):
+    with pytest.raises(OSError, match=r"output\.log-journal is no regular file"):
         kept.looks()
     kept.log.with_name("output.log-journal").unlink()
     kept.looks()
