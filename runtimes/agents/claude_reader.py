@@ -103,7 +103,7 @@ class ClaudeReader:
 
     def _judged(self, agent: Agent, status: its.Status, now: datetime) -> Agent:
         since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
-        agent = replace(
+        said = replace(
             agent,
             since=since,
             evidence=f"its status file says {status.status} {status.waiting_for}".rstrip(),
@@ -117,21 +117,21 @@ class ClaudeReader:
             case "busy":
                 seen = max(since, self._recorded or since)
                 calling = bool(self._calls)
-                return replace(agent, activity=Activity.ACTIVE, seen=seen, calling=calling)
+                return replace(said, activity=Activity.ACTIVE, seen=seen, calling=calling)
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
-                return replace(agent, activity=Activity.WAITING_INPUT, question=question)
+                return replace(said, activity=Activity.WAITING_INPUT, question=question)
             case "idle" if self._prompted and since >= self._prompted and now - since >= _SETTLE:
                 if not self._error:
-                    return replace(agent, activity=Activity.READY)
+                    return replace(said, activity=Activity.READY)
                 return replace(
-                    agent,
+                    said,
                     activity=Activity.BLOCKED,
                     error=self._error,
                     limit_until=self._limit() if self._word == _LIMITED else None,
                     unauthorised=self._word in _UNAUTHORISED,
                 )
-        return self._last
+        return agent
 
     def _read_hooks(self) -> None:
         for line in self._spool.new():

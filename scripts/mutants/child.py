@@ -28,7 +28,7 @@ EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
 
 def judge(mutant: Mutant, known: list[bytes]) -> str:
     """What becomes of a mutant; `known`: what the core answers without it."""
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGALRM, too_long)
     signal.alarm(LIMIT_SECONDS)
     install(mutant.table, mutant.of)
     if mutant.change == "swap" and _alike(mutant.table, known):
@@ -36,13 +36,13 @@ def judge(mutant: Mutant, known: list[bytes]) -> str:
     likely = [TESTS / name for name in mutant.table.tests]
     slow = [TESTS / name for name in SLOW]
     others = sorted({*TESTS.glob("test_*.py")} - {*likely, *slow})
-    return SURVIVED if all(_pass(paths) for paths in (likely, others, slow)) else KILLED
+    return SURVIVED if all(passes(paths) for paths in (likely, others, slow)) else KILLED
 
 
 def sound(table: Table) -> bool:
     """Whether the tests pass in such a process while nothing is wrong."""
     install(table, lambda rows: rows)
-    return _pass([TESTS])
+    return passes([TESTS])
 
 
 def answers(table: Table) -> Iterator[bytes]:
@@ -97,7 +97,7 @@ def _alike(table: Table, known: list[bytes]) -> bool:
         return False
 
 
-def _pass(paths: Sequence[Path]) -> bool:
+def passes(paths: Sequence[Path | str]) -> bool:
     """Whether all tests pass; what they say about the mutant is nobody's concern."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
@@ -107,5 +107,5 @@ def _pass(paths: Sequence[Path]) -> bool:
     return ended == pytest.ExitCode.OK
 
 
-def _too_long(signum: int, frame: FrameType | None) -> Any:
+def too_long(signum: int, frame: FrameType | None) -> Any:
     raise TimeoutError(f"the tests took longer than {LIMIT_SECONDS} seconds")

@@ -8,6 +8,9 @@ import pytest
 
 from lifecycle.signals import Signals, Stage
 from lifecycle.status import Status
+from runtimes.agents import AGENTS
+from scripts.mutants.mistakes import mistakes
+from scripts.mutants.readers import SOURCES
 from scripts.mutants.tables import TABLES, Rowed, Rows, Table, mutants_of
 from tests.house.source import ROOT, modules
 
@@ -72,3 +75,40 @@ def test_each_row_is_dropped_swapped_negated_and_changed() -> None:
     assert swap[:2] == (rows[1], rows[0])
     assert negate[0].when(running) is not rows[0].when(running)
     assert changes[0][0].status is not Status.CLEANUP
+
+
+SOURCE = """
+ROWS = ("a", "b")
+PATTERN = re.compile(r"one|\\bt(wo|hree)")
+
+def read(self, word):
+    self.read = 1
+    match word:
+        case "c" if self.sure:
+            return Agent(error=word)
+    return 2 if word and self.read else word in ("d", "e")
+"""
+
+
+def test_every_reader_loses_its_conditions_branches_rows_and_steps() -> None:
+    assert {source.agent for source in SOURCES} == {*AGENTS}
+    told = [mistake.says.partition(": ")[2] for mistake in mistakes(ast.parse(SOURCE))]
+    assert sorted(told) == sorted(
+        [
+            *("ROWS without 'a'", "ROWS without 'b'"),
+            *(f"no {each} in one|\\bt(wo|hree)" for each in ("one", "wo", "hree")),
+            *("not self.read = 1", "no case 'c'", "no guard self.sure", "no error in Agent"),
+            *("never word and self.read", "always word and self.read"),
+            *(f"without {each} in word and self.read" for each in ("word", "self.read")),
+            *("no 'd' for word", "no 'e' for word"),
+        ]
+    )
+
+
+def test_each_mistake_changes_the_source_it_was_found_in() -> None:
+    right = ast.dump(ast.parse(SOURCE))
+    for place in range(len(list(mistakes(ast.parse(SOURCE))))):
+        tree = ast.parse(SOURCE)
+        mistake = list(mistakes(tree))[place]
+        mistake.make()
+        assert ast.dump(tree) != right, mistake.says

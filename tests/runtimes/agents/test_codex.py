@@ -201,6 +201,9 @@ def test_a_message_counts_as_received_where_only_the_conversation_has_it(
     hook(files, command, "SessionStart")
     assert reader.read(alive, None, NOW).native_id == ID
     assert reader.received("mw-1")
+    assert not reader.received("mw-2")
+    hook(files, command, "SessionStart", session_id="another")  # Of a thread beside its own.
+    assert reader.read(alive, None, NOW).native_id == ID
 
 
 def test_a_late_hook_of_an_earlier_run_is_dropped(
@@ -239,6 +242,8 @@ def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
     later = now + timedelta(seconds=5)
     assert reader.read(alive, "$ make", now).activity is Activity.WAITING_INPUT
     assert reader.read(alive, "", later).activity is Activity.WAITING_INPUT  # A look that failed.
+    dialog = "make\n\n› 1. Yes\n  2. No\n\nPress enter to confirm"
+    assert reader.read(alive, dialog, later).activity is Activity.WAITING_INPUT
     agent = reader.read(alive, "$ make", later)
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
 
@@ -248,8 +253,9 @@ def test_a_question_is_put_whatever_the_screen_shows(
 ) -> None:
     hook(files, command, "SessionStart")
     rollout(files, started(), call("c1", name="request_user_input", arguments="odd"))
-    agent = reader.read(alive, "something", NOW + timedelta(hours=1))
-    assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "It asks something.")
+    for screen in ("something", "Which?\n\n› 1. Red\n\nenter to submit · esc to interrupt"):
+        agent = reader.read(alive, screen, NOW + timedelta(hours=1))
+        assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "It asks something.")
 
 
 def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, alive: Seen) -> None:
@@ -269,7 +275,7 @@ def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
     rollout(files, started(), call("c1"))
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
-    rollout(files, returned("c1"))
+    rollout(files, returned("c1"), {"type": "web_search_call"}, {"type": "_call_", "call_id": "c"})
     assert not reader.read(alive, None, NOW).calling
     rollout(files, call("c2"), {"type": "turn_aborted", "turn_id": "t1"}, started("t2"))
     assert not reader.read(alive, None, NOW).calling
@@ -304,10 +310,13 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
     limits = {"primary": full, "secondary": free}
-    rollout(files, limited(limits), complete(error=error))
+    rollout(files, limited(limits), limited(None), complete(error=error))
     agent = reader.read(alive, None, NOW)
     assert agent.limit_until == datetime.fromtimestamp(1795258800, UTC)
     assert agent.error == "You've hit your usage limit."
+    limits["secondary"] = {"used_percent": 100.0}
+    rollout(files, limited(limits), complete(error=error))
+    assert reader.read(alive, None, NOW).limit_until == agent.limit_until
     limits["secondary"] = {**free, "used_percent": 99.2}
     many = {"response_too_many_failed_attempts": {"http_status_code": 429}}
     rollout(files, limited(limits), complete(error={"codex_error_info": many}))
@@ -326,6 +335,7 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
     [
         ("unauthorized", True),
         ({"http_connection_failed": {"http_status_code": 401}}, True),
+        ({"http_connection_failed": {"http_status_code": 403}}, True),
         ({"http_connection_failed": {"http_status_code": 500}}, False),
         ("internal_server_error", False),
         ({"odd": []}, False),
@@ -353,8 +363,16 @@ def test_lines_that_are_half_or_broken_change_nothing(
     hook(files, command, "SessionStart")
     path = rollout(files, started())
     with path.open("a") as file:
-        file.write('null\n[\n{"timestamp": "x"}\n{"payload": ' + "[" * 5000 + '\n{"timestamp":')
-    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+        file.write('null\n[\n{"timestamp": "x"}\n{"payload": ' + "[" * 5000 + "\n")
+        for kind in ("event_msg", "turn_context", SPENT, "response_item"):
+            odd = {"timestamp": datetime.now(UTC).isoformat(), "type": kind, "payload": []}
+            file.write(json.dumps(odd) + "\n")
+        other = {"timestamp": datetime.now(UTC).isoformat(), "type": "world_state"}
+        file.write(json.dumps({**other, "payload": call("c1")}) + '\n{"timestamp":')
+    with files.spool.open("a") as file:
+        file.write("odd\n")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.calling) == (Activity.ACTIVE, False)
 
 
 def test_its_end_outweighs_what_its_files_say(

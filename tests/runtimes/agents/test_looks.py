@@ -1,6 +1,7 @@
 """A look at an agent of which nothing is new costs next to nothing, and overlooks nothing."""
 
 import os
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,13 +11,14 @@ import pytest
 from msgspec import Struct
 
 from lifecycle.status import Activity
+from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.gemini import Gemini
 from runtimes.agents.opencode import OpenCode
 from runtimes.agents.whole import Whole
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
-from tests.runtimes.agents.test_recordings import RECORDINGS, lay
+from tests.runtimes.agents.test_recordings import CASES, RECORDINGS, lay
 
 
 class Said(Struct):
@@ -54,6 +56,34 @@ def test_what_was_just_written_may_change_within_one_step_of_the_clock(tmp_path:
     path.write_text('{"status": "idle"}')
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert whole.read() == Said("idle")
+
+
+#: What a look may cause, as the interpreter tells whoever audits it.
+COSTLY = {"open", "os.scandir", "os.listdir", "sqlite3.connect", "socket.connect"}
+STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec", "os.system"}
+
+
+@pytest.fixture(scope="module")
+def happened() -> list[str]:
+    """What costs time and has happened, from now on: a hook for this cannot be taken back."""
+    noted: list[str] = []
+    sys.addaudithook(lambda event, _: noted.append(event) if event in COSTLY | STARTS else None)
+    return noted
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case.parts[-3:]))
+def test_of_an_agent_of_which_nothing_is_new_nothing_is_opened_searched_or_started(
+    case: Path, files: RunFiles, alive: Seen, happened: list[str]
+) -> None:
+    moment = lay(case, files, 1)
+    reader = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3])).reader(files)
+    happened.clear()
+    reader.read(alive, None, moment.now)
+    assert happened or case.name == "trust"  # Where nothing is written yet.
+    assert not STARTS.intersection(happened)
+    happened.clear()
+    reader.read(alive, None, moment.now + timedelta(seconds=16))
+    assert happened == []
 
 
 @pytest.fixture

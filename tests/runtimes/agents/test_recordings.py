@@ -1,7 +1,8 @@
 """What programs really wrote, in folders named by the answer: `NAME/ACTIVITY/CASE`.
 
 A case holds the files of a run (`run/`) and of its home (`home/`) as they stood at one instant, and
-`moment.json`: when they were written, when they are looked at, and what else the answer holds;
+`moment.json`: when they were written, when they are looked at, and all else the answer holds, where
+it may be silent of the usage alone;
 `screen.txt` is what the terminal showed, where somebody looked, and `port.json` what the program
 answered on its port, @PORT@. A file `NAME.sql` stands for the database NAME.
 `@PID@` and `@START@` in them stand for a process that lives.
@@ -17,6 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Reader, RunFiles
@@ -26,6 +28,7 @@ from tests.runtimes.agents.apis import answering
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/*/moment.json"))
 COUNTED = [case for case in CASES if b'"usage"' in (case / "moment.json").read_bytes()]
+LINES = (".jsonl", ".md", ".log")
 NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED}
 
 
@@ -33,6 +36,19 @@ class Moment(msgspec.Struct, forbid_unknown_fields=True):
     written: datetime
     now: datetime
     expects: dict[str, object]
+
+
+#: Fields of an answer that do not stand in `expects`, or need not.
+APART = ("activity", "run", "runtime", "program", "usage")
+
+
+def told(agent: Agent) -> dict[str, object]:
+    """An answer as `expects` has it."""
+    nothing = Agent()
+    fields = [each for each in agent.__struct_fields__ if each not in APART]
+    said = {each: getattr(agent, each) for each in fields}
+    said = {each: value for each, value in said.items() if value != getattr(nothing, each)}
+    return {each: v.isoformat() if isinstance(v, datetime) else v for each, v in said.items()}
 
 
 @pytest.fixture
@@ -73,11 +89,34 @@ def test_a_recorded_moment_is_read_as_its_folder_says(
     screen = (case / "screen.txt").read_text() if (case / "screen.txt").exists() else None
     agent = program.reader(files).read(alive, screen, moment.now)
     assert agent.activity == case.parts[-2], agent.evidence
-    assert agent.run == files.run
-    read = msgspec.to_builtins(agent, builtin_types=(datetime,))
-    for field, value in moment.expects.items():
-        found = read[field].isoformat() if isinstance(read[field], datetime) else read[field]
-        assert found == value, field
+    assert (agent.run, agent.runtime, agent.program) == (files.run, alive.runtime, alive.program)
+    used = moment.expects.pop("usage", None)
+    assert told(agent) == moment.expects
+    assert used is None or msgspec.to_builtins(agent.usage) == used
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case.parts[-3:]))
+def test_who_looks_at_every_line_learns_the_same_as_who_looks_once(
+    case: Path, files: RunFiles, port: int, alive: Seen
+) -> None:
+    moment = lay(case, files, port)
+    program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
+    screen = (case / "screen.txt").read_text() if (case / "screen.txt").exists() else None
+    once = program.reader(files).read(alive, screen, moment.now)
+    grow = dict.fromkeys((*program.records(files), files.spool))
+    whole = {path: path.read_text() for path in grow if path.suffix in LINES and path.exists()}
+    for path in whole:
+        path.unlink()
+    always = program.reader(files)
+    always.read(alive, None, moment.now)
+    told_last = case.parts[-3] == "aider"  # What it counts; hooks of others tell of things first.
+    for path in sorted(whole, key=lambda path: (path == files.spool) is told_last):
+        for line in whole[path].splitlines(keepends=True):
+            with path.open("a") as file:
+                file.write(line)
+            os.utime(path, (moment.written.timestamp(),) * 2)
+            always.read(alive, None, moment.now)
+    assert always.read(alive, screen, moment.now) == once
 
 
 @pytest.mark.parametrize("case", COUNTED, ids=lambda case: "-".join(case.parts[-3:]))

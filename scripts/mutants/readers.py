@@ -1,0 +1,131 @@
+"""Removes one rule at a time from the agents' readers and demands that a test notices it."""
+
+import argparse
+import ast
+import importlib.util
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+from scripts.mutants.child import KILLED, ROOT, SURVIVED, passes, too_long
+from scripts.mutants.mistakes import Mistake, mistakes
+
+AGENTS = Path("runtimes/agents")
+TESTS = Path("tests/runtimes/agents")
+LIMIT_SECONDS = 60
+
+
+class Source(NamedTuple):
+    """One module with rules, and what notices mistakes in it."""
+
+    module: str
+    agent: str
+    tests: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands."""
+        return ROOT / AGENTS / f"{self.module}.py"
+
+    def tree(self) -> ast.Module:
+        """Its source, as it is."""
+        return ast.parse(self.path.read_text(encoding="utf-8"))
+
+
+SOURCES = (
+    Source("claude_reader", "claude", ("test_claude.py", "test_claude_usage.py")),
+    Source("claude_files", "claude", ("test_claude.py", "test_claude_usage.py")),
+    Source("codex_reader", "codex", ("test_codex.py",)),
+    Source("codex_files", "codex", ("test_codex.py",)),
+    Source("gemini_reader", "gemini", ("test_gemini.py",)),
+    Source("gemini_files", "gemini", ("test_gemini.py",)),
+    Source("opencode_reader", "opencode", ("test_opencode.py",)),
+    Source("opencode_files", "opencode", ("test_opencode.py",)),
+    Source("aider_reader", "aider", ("test_aider.py",)),
+    Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_preambles.py")),
+)
+
+
+def main() -> None:
+    """Judge every mistake; exit with 1 where one survived."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # They take half of a mutant's time.
+    parser = argparse.ArgumentParser(prog="scripts/mutate-readers", description=__doc__)
+    names = sorted({source.agent for source in SOURCES})
+    parser.add_argument("--only", metavar="AGENT", choices=names, help=f"one of {names}")
+    only = parser.parse_args().only
+    counted = survived = 0
+    for source in SOURCES:
+        if only in (None, source.agent):
+            for mistake, became in judged(source):
+                counted += 1
+                survived += became == SURVIVED
+                if became == SURVIVED:
+                    print(f"{became}: {source.module}:{mistake.says}", flush=True)
+    print(f"{counted} mutants, {survived} survived")
+    sys.exit(1 if survived else 0)
+
+
+def judged(source: Source) -> Iterator[tuple[Mistake, str]]:
+    """What becomes of each mistake in a module, in their order."""
+    made = list(mistakes(source.tree()))
+    processes = multiprocessing.get_context("fork")
+    with processes.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
+        if pool.apply(judge, (source, None)) == KILLED:
+            sys.exit(f"the tests of {source.agent} fail already: run scripts/test {TESTS}")
+        became = pool.imap(_judge, [(source, place) for place in range(len(made))])
+        yield from zip(made, became, strict=True)
+
+
+def judge(source: Source, place: int | None) -> str:
+    """What becomes of one mistake, in a process of its own that is thrown away afterwards."""
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(LIMIT_SECONDS)
+    tree = source.tree()
+    if place is not None:
+        list(mistakes(tree))[place].make()
+    try:
+        sys.meta_path.insert(0, _Mistaken(source, compile(tree, source.path, "exec")))
+    except (SyntaxError, ValueError):
+        return KILLED
+    paths = [ROOT / TESTS / name for name in ("test_recordings.py", "test_looks.py", *source.tests)]
+    with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
+        options = ["-k", source.agent, "--basetemp", f"{own}/tests"]
+        return SURVIVED if passes([*paths, *options]) else KILLED
+
+
+class _Mistaken(MetaPathFinder, InspectLoader):
+    """Imports one module with a mistake in it."""
+
+    def __init__(self, source: Source, code: CodeType) -> None:
+        self._name = f"runtimes.agents.{source.module}"
+        self._path = source.path
+        self._code = code
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_loader(name, self, origin=str(self._path))
+
+    def get_source(self, name: str) -> str:
+        return self._path.read_text(encoding="utf-8")
+
+    def get_code(self, name: str) -> CodeType:
+        return self._code
+
+
+def _judge(given: tuple[Source, int]) -> str:
+    return judge(*given)
+
+
+if __name__ == "__main__":
+    main()
