@@ -21,6 +21,7 @@ from runtimes.agents.base import (
     environment,
     installed_version,
     introduced,
+    keyless,
     login,
     missing,
     read_text,
@@ -143,13 +144,8 @@ class Aider:
         return installed_version(self._program, _INSTALL)
 
     def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
-        """What stands in the way: it is not installed, no model is chosen, or not where it is.
-
-        Which key it needs depends on the model's provider, of which there are too many to know.
-        """
-        problems = []
-        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
-            problems.append(absent)
+        """What stands in the way: it is not installed, no model is chosen, or not where it is."""
+        problems = missing(self._program, _INSTALL, environ.get("PATH"))
         if endpoint.url and self._provider not in _VERSIONS:
             problems.append(
                 "its endpoint can be that of a model of OpenAI's or Anthropic's API alone: set"
@@ -162,12 +158,7 @@ class Aider:
             )
         elif not self._chooses and not login(self._kind, environ, self.logins):
             problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')
-        if endpoint == THEIRS and not self._kind.pass_env and not self._kind.env:
-            problems.append(
-                "it has no credentials: set the key of its model's provider for the server, e.g."
-                " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
-            )
-        return problems
+        return [*problems, *keyless(self._kind, endpoint)]
 
     @property
     def _chooses(self) -> bool:

@@ -302,11 +302,24 @@ def argument(files: RunFiles, prompt: str) -> str:
     return f"Read {files.prompt} from beginning to end and do what it says."
 
 
-def missing(command: Sequence[str], remedy: str, path: str | None = None) -> str:
+def missing(command: Sequence[str], remedy: str, path: str | None = None) -> list[str]:
     """That a program is not installed, with the remedy; empty where it is."""
     if shutil.which(command[0], path=path):
-        return ""
-    return f"{command[0]} is not installed: {remedy}"
+        return []
+    return [f"{command[0]} is not installed: {remedy}"]
+
+
+def keyless(kind: AgentType, endpoint: Endpoint) -> list[str]:
+    """That a program is given nothing to sign in with, with the remedy; empty where it is.
+
+    For one whose model may be any provider's: there are too many to know which key it needs.
+    """
+    if endpoint != THEIRS or kind.pass_env or kind.env:
+        return []
+    return [
+        "it has no credentials: set the key of its model's provider for the server, e.g."
+        " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
+    ]
 
 
 def login(kind: AgentType, environ: Mapping[str, str], variables: Collection[str]) -> str:
@@ -333,7 +346,7 @@ def installed_version(command: Sequence[str], remedy: str) -> str:
     Raises `FileNotFoundError` where there is none.
     """
     if absent := missing(command, remedy):
-        raise FileNotFoundError(absent)
+        raise FileNotFoundError(*absent)
     run = subprocess.run(
         [*command, "--version"], capture_output=True, text=True, timeout=20, check=False
     )

@@ -146,9 +146,7 @@ class Claude:
 
     def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, cannot sign in, or refuses this user."""
-        problems = []
-        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
-            problems.append(absent)
+        problems = missing(self._program, _INSTALL, environ.get("PATH"))
         if endpoint == THEIRS and not login(self._kind, environ, self.logins):
             problems.append(
                 "it has no credentials: set ANTHROPIC_API_KEY for the server and name it in `key`"

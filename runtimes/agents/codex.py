@@ -134,9 +134,7 @@ class Codex:
 
     def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, or cannot sign in."""
-        problems = []
-        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
-            problems.append(absent)
+        problems = missing(self._program, _INSTALL, environ.get("PATH"))
         own_provider = any("model_provider" in word for word in self._kind.args)
         signs_in = login(self._kind, environ, self.logins)
         if endpoint == THEIRS and not signs_in and not own_provider:

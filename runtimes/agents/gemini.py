@@ -130,9 +130,7 @@ class Gemini:
 
     def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way: it is not installed, or cannot sign in."""
-        problems = []
-        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
-            problems.append(absent)
+        problems = missing(self._program, _INSTALL, environ.get("PATH"))
         if endpoint == THEIRS and not login(self._kind, environ, self.logins):
             problems.append(
                 "it has no credentials: set GEMINI_API_KEY for the server and name it in `key` of"

@@ -25,6 +25,7 @@ from runtimes.agents.base import (
     environment,
     installed_version,
     introduced,
+    keyless,
     missing,
     named,
     read_text,
@@ -134,18 +135,9 @@ class OpenCode:
         return installed_version(self._program, _INSTALL)
 
     def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
-        """What stands in the way: it is not installed, or no model is chosen.
-
-        Which key it needs depends on the model's provider, of which there are too many to know.
-        """
-        problems = []
-        if absent := missing(self._program, _INSTALL, environ.get("PATH")):
-            problems.append(absent)
-        if endpoint == THEIRS and not self._kind.pass_env and not self._kind.env:
-            problems.append(
-                "it has no credentials: set the key of its model's provider for the server, e.g."
-                " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
-            )
+        """What stands in the way: it is not installed, has no key, or no model is chosen."""
+        problems = missing(self._program, _INSTALL, environ.get("PATH"))
+        problems += keyless(self._kind, endpoint)
         if endpoint != THEIRS and "/" not in self._kind.model:
             problems.append(
                 "nothing says whose its endpoint and key are: set `model` of the agent type to"
