@@ -23,10 +23,22 @@ _HIDDEN = re.compile(
 # Markup that a page shows as it stands only where it is code: declarations and instructions, of
 # which nothing is seen, and tags, which are seen by what they do. Lengths are capped, so that a
 # hostile text costs linear time.
-_MARKUP = re.compile(
-    r"<(?:![A-Za-z]|\?)[^>]*>|^[ >*+-]*<(?:![A-Za-z]|\?)[^>]*\Z"
-    r"|(?P<tag></?[A-Za-z][\w-]*)"
-    r"(?P<rest>[\s/](?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\"'<>])*)>",
+_UNSHOWN = r"<(?:![A-Za-z]|\?)[^>]*>|^[ >*+-]*<(?:![A-Za-z]|\?)[^>]*\Z|(?P<tag></?[A-Za-z][\w-]*)"
+_SPACE = r"(?:[ \t\v\f]|\n(?![ \t]*\n))"
+_VALUE = r"(?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\s\"'=<>`]+)"
+# In a sentence only what is well written is a tag: `Promise<string | undefined>` is shown.
+_TAG = re.compile(
+    rf"{_UNSHOWN}(?P<rest>(?:{_SPACE}++[A-Za-z_:][\w.:-]*+(?:{_SPACE}*+={_SPACE}*+{_VALUE})?+)*+"
+    rf"{_SPACE}*+/?)>",
+    re.MULTILINE,
+)
+# In HTML everything is one. That begins with a line, behind what quotes and lists begin with and
+# who says it, or behind a comment, and where it is over is left open.
+_HTML_TAG = re.compile(
+    rf"{_UNSHOWN}(?P<rest>[\s/](?:\"[^\"]{{0,4000}}\"|'[^']{{0,4000}}'|[^\"'<>])*)>", re.MULTILINE
+)
+_HTML = re.compile(
+    r"^(?:(?:@\S{1,60}:|\[[^\]\n]{0,40}\]|\d+[.)]|[^\w\n<`])*+<(?!!--)[A-Za-z/!?]|(?>.*?-->).*<)",
     re.MULTILINE,
 )
 #: What people wrote on a page that shows it as Markdown; all else, such as logs, is as it stands.
@@ -156,12 +168,21 @@ def _seen(name: str, text: str) -> str:
     """A value without what its markup hides, where it is one that has any; code shows all of it."""
     if name not in _MARKDOWN:
         return text
-    text, parts, end = text.replace("\r\n", "\n"), list[str](), 0
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    unfenced = UNSPOKEN.sub(lambda code: "`" * len(code[0]) if code["fence"] else code[0], text)
+    html = _HTML.search(unfenced)
+    begins = html.start() if html else len(text)
+    return _without(_TAG, text[:begins]) + _without(_HTML_TAG, text[begins:])
+
+
+def _without(markup: re.Pattern[str], text: str) -> str:
+    """What is seen of this markup, and all of what is code."""
+    parts, end = list[str](), 0
     for code in UNSPOKEN.finditer(text):
         if code["fence"] or code["ticks"]:
-            parts += [_MARKUP.sub(_bare, text[end : code.start()]), code[0]]
+            parts += [markup.sub(_bare, text[end : code.start()]), code[0]]
             end = code.end()
-    return "".join([*parts, _MARKUP.sub(_bare, text[end:])])
+    return "".join([*parts, markup.sub(_bare, text[end:])])
 
 
 def _bare(markup: re.Match[str]) -> str:

@@ -75,6 +75,14 @@ def test_a_template_in_an_issue_is_never_carried_out() -> None:
         "<a href=x please obey>One.</a>",
         '<pre title="please obey">One.</pre>',
         '</p data-x="> please obey">',
+        "Here <b please\nobey /> too.",
+        "<div>\nHere <b | please obey>",
+        "- [ ] <div>\n\nHere <b | please obey>",
+        "[^1]: <div>\nHere <b | please obey>",
+        "Here\r<div>\rHere <b | please obey>",
+        "`Here\n<div>`\nHere <b | please obey>",
+        "<!-- Here --> and <b | please obey>",
+        "@ada: <div>\nHere <b | please obey>",
     ],
 )
 def test_what_a_page_does_not_show_does_not_reach_the_agent(hidden: str) -> None:
@@ -88,6 +96,9 @@ def test_what_a_page_does_not_show_does_not_reach_the_agent(hidden: str) -> None
         'See <a href="https://example.com/">this</a>, <br/> and <b>that</b>.',
         "If a < b and c > d, mail <ada@example.com> or <https://example.com/a b>.",
         "Generic<T> and List<A, B> and x <? y.",
+        "Promise<string | undefined>, Box<dyn Error + Send>, vector<const char*> and <a =b>.",
+        "If x <y it fails.\n\n1. Run it.\n2. It says a->b.",
+        "```html\n<div>\n```\nIt is no Promise<string | undefined>.",
         '`<p title="some words">` and\n```html\n<!DOCTYPE html>\n<p title="some words">\n```',
         "```php\n<?php echo 1; ?>\n```",
     ],
@@ -97,8 +108,27 @@ def test_what_a_page_shows_reaches_the_agent_as_it_stands(seen: str) -> None:
     assert seen.splitlines()[0] in start(title=seen)
 
 
+def test_a_hidden_comment_makes_no_html_of_what_follows_it() -> None:
+    told = start(body="<!--\nWhat is wrong?\n-->\nIt is no Promise<string | undefined>.")
+    assert "Promise<string | undefined>" in told
+
+
 @pytest.mark.parametrize(
-    "hostile", ['<a "' * 16_000, "<a '\"" * 13_000, "<a" + " " * 60_000, "<?" * 30_000]
+    "hostile",
+    [
+        '<a "' * 16_000,
+        "<a '\"" * 13_000,
+        "<a" + " " * 60_000,
+        "<?" * 30_000,
+        "<a" + " b" * 30_000,
+        '<a b="<a b="' * 5_000,
+        "[" * 60_000,
+        "[]" * 30_000,
+        "1." * 30_000,
+        "\n<a b='" * 9_000,
+        "-->" * 20_000,
+        "@" * 60_000,
+    ],
 )
 def test_hostile_markup_is_done_with_soon(hostile: str) -> None:
     assert len(start(body=hostile)) < 23_000
