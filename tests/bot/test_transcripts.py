@@ -18,6 +18,7 @@ from runtimes.agents.base import AgentType
 from runtimes.agents.claude import Claude
 from runtimes.agents.messages import Message
 from runtimes.agents.opencode import OpenCode
+from runtimes.agents.shell import Shell
 from tests.bot.conftest import Room
 from tests.bot.site import Site
 
@@ -81,6 +82,23 @@ def test_each_run_has_what_was_said_in_it(talk: Talk) -> None:
     talk.runs(2, "three")
     assert talk.told(1) == ["one", "two"]
     assert talk.told(2) == ["three"]
+
+
+def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(talk: Talk) -> None:
+    talk.runs(1, "one")
+    talk.file = talk.file.with_name("later.jsonl")
+    talk.runs(2, "two")
+    assert talk.told(1) == ["one"]
+    assert talk.told(2) == ["two"]
+
+
+def test_what_a_program_says_without_a_time_is_of_its_run(talk: Talk) -> None:
+    talk.sites.programs = {"shell": Shell(AgentType(program="shell"))}
+    talk.runs(1)
+    output = talk.site.layout.run(talk.site.id, 1) / "output.log"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text("one\ntwo\n")
+    assert talk.told(1) == ["one", "two"]
 
 
 def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(talk: Talk) -> None:
