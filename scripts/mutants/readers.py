@@ -95,9 +95,12 @@ def judge(source: Source, place: int | None) -> str:
         sys.meta_path.insert(0, _Mistaken(source, compile(tree, source.path, "exec")))
     except (SyntaxError, ValueError):
         return KILLED
-    paths = [ROOT / TESTS / name for name in ("test_recordings.py", "test_looks.py", *source.tests)]
+    paths = [
+        ROOT / TESTS / name
+        for name in ("test_recordings.py", "test_looks.py", "test_dialogs.py", *source.tests)
+    ]
     with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
-        options = ["-k", source.agent, "--basetemp", f"{own}/tests"]
+        options = ["-k", f"{source.agent} or dialog", "--basetemp", f"{own}/tests"]
         return SURVIVED if passes([*paths, *options]) else KILLED
 
 

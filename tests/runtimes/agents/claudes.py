@@ -34,7 +34,7 @@ def status(
 
 
 def hook(
-    files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: str
+    files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: object
 ) -> subprocess.CompletedProcess[str]:
     """A hook is called, by the command line that was prepared."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())

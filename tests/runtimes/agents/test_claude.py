@@ -127,6 +127,7 @@ def test_a_message_counts_as_received_where_only_the_conversation_has_it(
 ) -> None:
     transcript(files, command, {"type": "user", "message": {"content": "do mw-1"}})
     assert reader.received("mw-1")
+    assert not reader.received("mw-2")
 
 
 def test_a_status_file_of_a_process_that_is_gone_says_nothing(
@@ -146,6 +147,22 @@ def test_a_status_file_of_another_conversation_says_nothing(
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
+def test_its_status_file_may_become_that_of_another_conversation_or_move(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    path = status(files, command, "busy")
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    status(files, command, "waiting", sessionId="another")
+    path.rename(path.with_name("1.json"))
+    status(files, command, "waiting", sessionId="another")
+    for _ in range(2):
+        assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    status(files, command, "waiting").rename(path.with_name("2.json"))
+    assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
+    status(files, command, "busy").rename(path.with_name("2.json"))
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
 @pytest.mark.parametrize(
     "content", ["", "[", "null", '{"more":' + "[" * 5000, '{"pid":"x"}', "\x00"]
 )
@@ -156,6 +173,23 @@ def test_a_broken_status_file_changes_nothing(
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     path.write_text(content)
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+
+
+def test_a_dialog_that_no_hook_told_of_is_named_as_it_names_it(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    status(files, command, "waiting", waitingFor="dialog open")
+    assert reader.read(alive, None, NOW).question == "It waits: dialog open."
+
+
+def test_progress_is_the_latest_of_what_it_wrote(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    earlier, latest = (NOW + timedelta(seconds=each) for each in (10, 20))
+    for at in (latest, earlier):
+        transcript(files, command, {"type": "system", "timestamp": at.isoformat()})
+    status(files, command, "busy")
+    assert reader.read(alive, None, NOW).seen == latest
 
 
 def test_a_time_out_of_this_world_changes_nothing(
@@ -171,6 +205,8 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit", run=1)
+    with files.spool.open("a") as file:
+        file.write("odd\n")
     status(files, command, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
@@ -187,6 +223,8 @@ def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
     agent = reader.read(alive, None, NOW + timedelta(seconds=1))
     assert agent.activity is Activity.BLOCKED
     assert agent.error == "server_error"
+    hook(files, command, "StopFailure", error="server_error", last_assistant_message="It broke.")
+    assert reader.read(alive, None, NOW + timedelta(seconds=1)).error == "It broke."
 
 
 def test_that_it_was_idle_before_its_prompt_does_not_end_its_turn(
@@ -211,10 +249,56 @@ def test_a_turn_that_took_no_second_has_ended(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
+def test_an_error_is_over_with_the_next_prompt_or_a_turn_that_ends_well(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    ago = (NOW - datetime.now(UTC)).total_seconds()
+    for event, after in (("UserPromptSubmit", 60), ("Stop", 0)):
+        hook(files, command, "UserPromptSubmit")
+        hook(files, command, "StopFailure", error="server_error")
+        status(files, command, "idle", ago=ago)
+        assert reader.read(alive, None, NOW).error == "server_error", "it took no second"
+        hook(files, command, event)
+        status(files, command, "idle", ago=ago - after)
+        assert reader.read(alive, None, NOW).activity is Activity.READY
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "question"),
+    [
+        ("ExitPlanMode", {"plan": "Do it."}, "It asks to go on with this plan: Do it."),
+        ("ExitPlanMode", {}, "It asks to go on with this plan"),
+        (
+            "Poll",
+            {"questions": [{"question": "?"}]},
+            "It asks for permission to use Poll (Yes / Always / No)",
+        ),
+        ("AskUserQuestion", {"questions": [{"question": "Which?"}]}, "Which?"),
+    ],
+)
+def test_what_it_asks_is_told_in_words(
+    files: RunFiles,
+    command: Command,
+    reader: Reader,
+    alive: Seen,
+    tool: str,
+    given: object,
+    question: str,
+) -> None:
+    call = {"type": "tool_use", "id": "t1"}
+    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
+    status(files, command, "busy")
+    assert reader.read(alive, None, NOW).calling
+    hook(files, command, "PermissionRequest", tool_name=tool, tool_input=given)
+    status(files, command, "waiting")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.question, agent.calling) == (question, False)
+
+
 def test_an_error_is_over_with_the_next_prompt(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
-    text = [{"type": "text", "text": "You've hit your limit · resets 3pm"}]
+    text = [{"type": "odd"}, {"type": "text", "text": "You've hit your limit · resets 3pm"}]
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
     transcript(files, command, {"type": "user", "message": {"content": "go"}}, error)
     status(files, command, "idle")
@@ -249,6 +333,14 @@ def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
     result = {"type": "tool_result", "tool_use_id": "t1"}
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
     assert not reader.read(alive, None, later).calling
+    calls = [{"content": [{"type": "tool_use", "id": id}]} for id in ("t2", "t3")]
+    transcript(files, command, *({"type": "assistant", "message": each} for each in calls))
+    result["tool_use_id"] = "t3"
+    transcript(files, command, {"type": "user", "message": {"content": [result]}})
+    progress = {"type": "tool_progress", "tool_use_id": "t2"}
+    transcript(files, command, {"type": "user", "message": {"content": [progress]}})
+    transcript(files, command, {"type": "assistant", "message": {"content": "Meanwhile."}})
+    assert reader.read(alive, None, later).calling, "one of them has not returned"
 
 
 def test_a_call_that_was_interrupted_is_none_of_the_next_turn(

@@ -2,8 +2,8 @@
 
 import json
 import subprocess
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -24,7 +24,7 @@ def reader(files: RunFiles, command: Command) -> Reader:
     return Claude(KIND).reader(files)
 
 
-def answer(id: str, output: int) -> Mapping[str, object]:
+def answer(id: str, output: int) -> dict[str, Any]:
     used = {"input_tokens": 1200, "output_tokens": output, "cache_read_input_tokens": 800}
     used["cache_creation_input_tokens"] = 100
     return {"type": "assistant", "message": {"id": id, "content": [], "usage": used}}
@@ -61,8 +61,9 @@ def test_what_agents_of_its_own_used_is_counted_and_what_they_say_is_not_its_wor
     theirs.parent.mkdir(parents=True)
     text = [{"type": "text", "text": "API Error"}]
     failed = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
+    odd = {"type": "system"}
     with theirs.open("a") as file:
-        for record in (answer("s1", 40), failed, answer("s1", 41)):
+        for record in (answer("s1", 40), failed, odd, answer("s1", 41)):
             at = (NOW + timedelta(days=3650)).isoformat()
             file.write(json.dumps({"timestamp": at, **record}) + "\n")
     transcript(files, command, answer("m2", 1))
@@ -91,6 +92,25 @@ def test_a_status_line_that_cannot_be_understood_costs_nothing(
     assert reader.read(alive, None, NOW).usage.cost_usd is None
 
 
+@pytest.mark.parametrize("line", ["first", "last"])
+def test_one_status_line_tells_no_cost(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen, line: str
+) -> None:
+    status_line(files, cost={"total_cost_usd": 0.5})
+    (files.dir / f"claude-line.{line}").unlink()
+    assert reader.read(alive, None, NOW).usage.cost_usd is None
+
+
+def test_what_it_says_of_an_error_was_no_models_answer(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    error = answer("e1", 9)
+    error["message"]["model"] = "<synthetic>"
+    transcript(files, command, {**error, "isApiErrorMessage": True})
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.output, usage.models) == (0, {})
+
+
 def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
@@ -113,6 +133,8 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
     transcript(files, command, {**error, "error": "server_error"})
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
+    transcript(files, command, {**error, "error": "rate_limit"})
+    assert reader.read(alive, None, NOW).limit_until
     transcript(files, command, {"type": "user", "message": {"content": "go on"}})
     assert reader.read(alive, None, NOW).limit_until is None
 
@@ -165,4 +187,6 @@ def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
     transcript(files, command, answer("m1", 1))
     assert reader.read(alive, None, NOW).activity is activity
     status(files, command, "busy")
-    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    agent = reader.read(alive, None, NOW)
+    assert agent.activity is Activity.ACTIVE
+    assert (agent.question, agent.error, agent.limit_until) == ("", "", None)

@@ -124,6 +124,8 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent", run=1)
+    with files.spool.open("a") as file:
+        file.write("odd\n")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
@@ -134,7 +136,7 @@ def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
     agent = reader.read(alive, None, NOW)
     assert agent.activity is Activity.WAITING_INPUT
     assert agent.question == "It asks for permission to use shell: make"
-    assert agent.since == NOW + timedelta(seconds=2)
+    assert agent.since == agent.seen == NOW + timedelta(seconds=2)
     hook(files, "Notification", after=3, notification_type="Other")
     hook(files, "AfterTool", after=3, tool_name="read_file", tool_input={"file_path": "a"})
     assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
@@ -146,6 +148,53 @@ def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
     hook(files, "BeforeAgent", after=5)
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "question"),
+    [
+        ("", None, "It asks for permission to use a tool"),
+        ("shell", ["odd"], "It asks for permission to use shell"),
+        ("poll", {"questions": [{"question": "?"}]}, "It asks for permission to use poll"),
+        ("ask_user", {"questions": [{"question": "Which?"}]}, "Which?"),
+    ],
+)
+def test_what_it_asks_is_told_in_words(
+    files: RunFiles,
+    command: Command,
+    reader: Reader,
+    alive: Seen,
+    tool: str,
+    given: object,
+    question: str,
+) -> None:
+    hook(files, "BeforeAgent", after=1)
+    hook(files, "Notification", notification_type="Other")
+    assert reader.read(alive, None, NOW).seen == NOW + timedelta(seconds=1)
+    if tool:
+        hook(files, "BeforeTool", tool_name=tool, tool_input=given)
+    hook(files, "Notification", notification_type="ToolPermission")
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, question)
+
+
+@pytest.mark.parametrize(
+    ("said", "unauthorised"),
+    [
+        ("[API Error: 403]", True),
+        ("[API Error: API key not valid.]", True),
+        ("[API Error: UNAUTHENTICATED]", True),
+        ("[API Error: 4010 tokens]", False),
+    ],
+)
+def test_an_error_of_its_key_or_login_is_told_apart(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen, said: str, unauthorised: bool
+) -> None:
+    hook(files, "BeforeAgent")
+    record(files, "1", "error", content=said)
+    hook(files, "AfterAgent", after=2)
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
 
 
 def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
@@ -175,6 +224,8 @@ def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
     hook(files, "BeforeAgent", after=90)
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     record(files, "2", "info", content="This request failed.", after=100)
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    record(files, "3", "gemini", content="Request cancelled.", after=100)
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     record(files, "3", "info", content="Request cancelled.", after=100)
     agent = reader.read(alive, None, NOW)
