@@ -50,13 +50,12 @@ class Inbox:
         """
         waiting = self._store.waiting_deliveries()
         for delivery in waiting:
+            self._store.redact_delivery(delivery)
             try:
                 touches, wishes = self.meaning(delivery.event, delivery.body)
             except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
-                self._store.redact_delivery(delivery)
                 self._store.fail_delivery(delivery.id, f"{type(problem).__name__}: {problem}")
                 continue
-            self._store.redact_delivery(delivery)
             self._store.settle_delivery(delivery.id, touches, wishes)
         return len(waiting)
 
