@@ -137,8 +137,12 @@ class Claude:
         return [path for talk in talks for path in (talk, *its.subagents(talk))]
 
     def messages(self, files: RunFiles) -> MessagesOfLines:
-        """What its own transcripts say."""
-        return MessagesOfLines(lambda: its.transcripts(files), lambda: claude_messages.messages)
+        """What its own transcripts say, the one that began first in front."""
+
+        def paths() -> list[Path]:
+            return sorted(its.transcripts(files), key=its.began)
+
+        return MessagesOfLines(paths, lambda: claude_messages.messages)
 
     def version(self) -> str:
         """What `claude --version` says."""
