@@ -7,20 +7,28 @@ after a call; whether that is the next message or an answer to a question only i
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
-from runtimes.agents.base import TEXT, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.base import (
+    TEXT,
+    Count,
+    Dollars,
+    RunFiles,
+    Seconds,
+    ended,
+    holds,
+    read_text,
+    understood,
+)
 from runtimes.agents.lines import Lines
 from runtimes.agents.questions import Choice, Dialog, Way, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
-_Count = Annotated[int, Meta(ge=0)]
 #: The empty box for the next message, in any of its modes: `>`, `ask>`, `diff multi>`.
 _BOX = re.compile(r"([a-z-]+( multi)?)?>")
 #: The same box with words in it, which somebody types or has just sent.
@@ -38,9 +46,9 @@ _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DO
 class _Properties(Struct, frozen=True):
     """What one call used, by Aider's own estimate: it does not ask the provider."""
 
-    prompt_tokens: _Count = 0
-    completion_tokens: _Count = 0
-    cost: Annotated[float, Meta(ge=0)] = 0.0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    cost: Dollars = 0.0
     exception: str = ""
 
 
@@ -48,7 +56,7 @@ class _Event(Struct, frozen=True):
     """One thing it counts."""
 
     event: str
-    time: _Count
+    time: Seconds
     properties: _Properties = _Properties()
 
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import Annotated, BinaryIO, Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from lifecycle.facts import Agent
@@ -24,6 +24,10 @@ from runtimes.base import Seen
 _T = TypeVar("_T")
 _FILE_BYTES = 4 * 1024 * 1024
 _ARGUMENT_BYTES = 100_000  #: One argument of a program may have 128 KiB on Linux.
+#: What programs count. Agents write such files too: nothing is too large for the database.
+Count = Annotated[int, Meta(ge=0, le=10**11)]
+Dollars = Annotated[float, Meta(ge=0, le=1e6)]
+Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
 
 

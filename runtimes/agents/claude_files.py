@@ -16,10 +16,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import RunFiles, opened, read_text, understood
+from runtimes.agents.base import Count, Dollars, RunFiles, Seconds, opened, read_text, understood
 from runtimes.agents.questions import Dialog, on_screen
 
-_Count = Annotated[int, Meta(ge=0)]
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
 _RULE = re.compile(r"─{20,}")
 #: The box for the next message, between two rules.
@@ -55,10 +54,10 @@ class Payload(Struct, frozen=True):
 class Tokens(Struct, frozen=True):
     """What one answer of the model used; it is repeated with every part of the answer."""
 
-    input_tokens: _Count = 0
-    output_tokens: _Count = 0
-    cache_creation_input_tokens: _Count = 0
-    cache_read_input_tokens: _Count = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_creation_input_tokens: Count = 0
+    cache_read_input_tokens: Count = 0
 
 
 class Message(Struct, frozen=True):
@@ -85,14 +84,14 @@ class Record(Struct, frozen=True, rename="camel"):
 class Cost(Struct, frozen=True):
     """What the whole conversation has cost, by the program's own prices."""
 
-    total_cost_usd: Annotated[float, Meta(ge=0)] = 0.0
+    total_cost_usd: Dollars = 0.0
 
 
 class Window(Struct, frozen=True):
     """One usage limit of a subscription."""
 
     used_percentage: float
-    resets_at: Annotated[float, Meta(ge=0, le=4e9)]  #: Seconds.
+    resets_at: Seconds
 
 
 class Line(Struct, frozen=True):

@@ -13,9 +13,8 @@ from typing import Annotated
 from msgspec import Meta, Raw, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import RunFiles
+from runtimes.agents.base import Count, RunFiles, Seconds
 
-_Count = Annotated[int, Meta(ge=0)]
 #: The last line of every dialog.
 _FOOT = re.compile(r"Press enter to |enter \w+ · esc ")
 _CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
@@ -65,11 +64,11 @@ class Failure(Struct, frozen=True):
 class Tokens(Struct, frozen=True):
     """What was used; what was cached and reasoned is part of the others."""
 
-    input_tokens: _Count = 0
-    cached_input_tokens: _Count = 0
-    cache_write_input_tokens: _Count = 0
-    output_tokens: _Count = 0
-    reasoning_output_tokens: _Count = 0
+    input_tokens: Count = 0
+    cached_input_tokens: Count = 0
+    cache_write_input_tokens: Count = 0
+    output_tokens: Count = 0
+    reasoning_output_tokens: Count = 0
 
 
 class Context(Struct, frozen=True):
@@ -89,7 +88,7 @@ class Window(Struct, frozen=True):
     """One usage limit of a subscription."""
 
     used_percent: float = 0.0
-    resets_at: Annotated[float, Meta(ge=0, le=4e9)] | None = None  #: Seconds.
+    resets_at: Seconds | None = None
 
 
 class Limits(Struct, frozen=True):

@@ -12,9 +12,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import RunFiles
+from runtimes.agents.base import Count, RunFiles
 
-_Count = Annotated[int, Meta(ge=0)]
 _CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
 _BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 _EMPTY = "Type your message or @path/to/file"  #: What it shows in an empty box.
@@ -26,11 +25,11 @@ _Time = Annotated[datetime, Meta(tz=True)]
 class Tokens(Struct, frozen=True):
     """What one answer used; what was cached is part of the input."""
 
-    input: _Count = 0
-    output: _Count = 0
-    cached: _Count = 0
-    thoughts: _Count = 0
-    tool: _Count = 0  #: Of results of tools, beside the input.
+    input: Count = 0
+    output: Count = 0
+    cached: Count = 0
+    thoughts: Count = 0
+    tool: Count = 0  #: Of results of tools, beside the input.
 
 
 class Thought(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from runtimes.agents.base import RunFiles
+from runtimes.agents.base import RunFiles, Seconds
 
 _P = TypeVar("_P")
 
@@ -15,7 +15,7 @@ class Hook(Struct, Generic[_P], frozen=True):
 
     run: int
     hook: _P  #: What the program gave its hook.
-    at: float = 0.0  #: When it was called, in whole seconds.
+    at: Seconds = 0.0  #: When it was called, in whole seconds.
 
 
 def spooling(files: RunFiles) -> str:

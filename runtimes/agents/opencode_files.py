@@ -20,10 +20,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import RunFiles, read_text, understood
+from runtimes.agents.base import Count, Dollars, RunFiles, read_text, understood
 from runtimes.agents.databases import reading
 
-_Count = Annotated[int, Meta(ge=0)]
 _Millis = Annotated[float, Meta(ge=0, le=4e12)]
 _ANSWER_SECONDS = 1.0  #: It answers in milliseconds, but for the first time.
 _ANSWER_BYTES = 1024 * 1024
@@ -41,16 +40,16 @@ class Server(Struct, frozen=True):
 class Cache(Struct, frozen=True):
     """Tokens that were read from a cache, and written to it."""
 
-    read: _Count = 0
-    write: _Count = 0
+    read: Count = 0
+    write: Count = 0
 
 
 class Tokens(Struct, frozen=True):
     """What one message used; none of it is part of another."""
 
-    input: _Count = 0
-    output: _Count = 0
-    reasoning: _Count = 0
+    input: Count = 0
+    output: Count = 0
+    reasoning: Count = 0
     cache: Cache = Cache()
 
 
@@ -74,7 +73,7 @@ class Message(Struct, frozen=True, rename="camel"):
     role: str
     time: Times
     finish: str = ""
-    cost: Annotated[float, Meta(ge=0)] = 0.0
+    cost: Dollars = 0.0
     tokens: Tokens = Tokens()
     model_id: str = msgspec.field(default="", name="modelID")
     error: Failure | None = None
@@ -107,7 +106,7 @@ class Part(Struct, frozen=True):
     call_id: str = msgspec.field(default="", name="callID")
     state: State = State()
     tokens: Tokens = Tokens()
-    cost: Annotated[float, Meta(ge=0)] = 0.0
+    cost: Dollars = 0.0
 
 
 class Leave(Struct, frozen=True):

@@ -43,6 +43,8 @@ from runtimes.agents.base import (
     THEIRS,
     AgentType,
     Command,
+    Count,
+    Dollars,
     Endpoint,
     RunFiles,
     ended,
@@ -58,7 +60,6 @@ from runtimes.agents.messages import Kind, Message
 from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)
-_Count = Annotated[int, Meta(ge=0)]
 _SAYS = re.compile(
     r"mergewright: (active|ready|waiting|blocked|limited|received|calling|usage)\b *(.*)"
 )
@@ -239,13 +240,13 @@ def _printed(line: str) -> Iterator[Message]:
 class _Used(Struct, frozen=True):
     """What a `usage` line says."""
 
-    input: _Count = 0
-    output: _Count = 0
-    cache_read: _Count = 0
-    cache_write: _Count = 0
-    reasoning: _Count = 0
+    input: Count = 0
+    output: Count = 0
+    cache_read: Count = 0
+    cache_write: Count = 0
+    reasoning: Count = 0
     model: str = ""
-    cost_usd: Annotated[float, Meta(ge=0)] | None = None
+    cost_usd: Dollars | None = None
 
 
 def _used(text: str) -> Usage | None:

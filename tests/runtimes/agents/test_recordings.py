@@ -9,6 +9,8 @@ answered on its port, @PORT@. A file `NAME.sql` stands for the database NAME.
 """
 
 import os
+import re
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -149,6 +151,23 @@ def test_usage_is_counted_once_however_its_files_come_and_whoever_reads_them(
     for path, content in whole.items():
         replaces(path, content)
     assert used(first) == moment.expects["usage"], "its files were rotated"
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: "-".join(case.parts[-3:]))
+def test_numbers_too_large_to_be_meant_are_not_counted(
+    case: Path, files: RunFiles, port: int, alive: Seen, tmp_path: Path
+) -> None:
+    written = tmp_path.joinpath("case", *case.parts[-3:])
+    shutil.copytree(case, written)
+    for file in written.glob("[rh]*/**/*"):
+        if file.is_file():
+            text = re.sub(r'(": ?)\d+(?=[,}])', rf"\g<1>{10**30}", file.read_text())
+            file.write_text(text)
+    moment = lay(written, files, port)
+    program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
+    used = program.reader(files).read(alive, None, moment.now).usage
+    assert used.tokens < 2**63
+    assert (used.cost_usd or 0) <= 1e6
 
 
 @pytest.mark.parametrize("name", AGENTS)
