@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bot.clock import Clock
-from bot.outbox import Check, Later, Moot, Outcome
+from bot.outbox import Check, Impossible, Later, Moot, Outcome
 from bot.sites import Sites
 from bot.store import Session
 from bot.watch_agents import WatchAgents
@@ -67,7 +67,9 @@ class Answers:
             return Outcome(result=REFUSED)
         write_private(self._record(session, tell), f"{tell.key} {_name(dialog)}\n")
         self._take(session, tell, way, f"{tell.key}#{min(tried, _TRIES - 1)}")
-        self._until_gone(session, tell.run, dialog)
+        if not self._is_gone(session, tell.run, dialog):
+            why = "it was answered, and asks the same still"
+            raise Later(why) if tried + 1 < _TRIES else Impossible(f"{why}, {_TRIES} times over")
         return Outcome(result="it was given")
 
     def was_given(self, session: Session, tell: Tell) -> bool:
@@ -92,12 +94,13 @@ class Answers:
             self._watch.look(session.id)
             raise Later(str(gone)) from gone
 
-    def _until_gone(self, session: Session, run: int, dialog: Dialog) -> None:
+    def _is_gone(self, session: Session, run: int, dialog: Dialog) -> bool:
         until = self._clock() + timedelta(seconds=_GONE_SECONDS)
         while (self._dialog(session, run) or Dialog()).asks == dialog.asks:
             if self._clock() > until:
-                raise Later("it was answered, and asks the same still")
+                return False
             time.sleep(_PAUSE)
+        return True
 
     def _dialog(self, session: Session, run: int) -> Dialog | None:
         handle: Handle = self._sites.handle(session.id, run)

@@ -101,16 +101,20 @@ def pass_on(judged: Judged) -> Iterator[do.Action]:
 
 
 def refuse(judged: Judged) -> Iterator[do.Action]:
-    """Who gave an answer that was taken for none is told what the agent asks."""
+    """Who gave an answer that the agent does not have is told why, and what it asks."""
     facts = judged.view.facts
     for wish in judged.asked:
-        done = facts.done.get(keys.of_run(f"tell:wish:{wish.key}", facts.run))
-        if done is not None and done.result == REFUSED:
+        key = keys.of_run(f"tell:wish:{wish.key}", facts.run)
+        done, failure = facts.done.get(key), facts.failures.get(key)
+        why = _NO_ANSWER if done is not None and done.result == REFUSED else ""
+        if failure is not None and judged.signals.talk is Talk.WAITING:
+            why = f"The agent could not be given that: {failure.detail}."
+        if why:
             yield do.Comment(
                 key=f"comment:refused:{wish.key}",
                 number=judged.conversation,
                 topic="answer",
-                values={"text": f"{_NO_ANSWER}\n\n{facts.agent.question}".strip()},
+                values={"text": f"{why}\n\n{facts.agent.question}".strip()},
             )
 
 

@@ -246,6 +246,7 @@ def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.starts()
+    site.deaf.meanwhile = lambda: site.room.clock.passes(5)
     handle = site.sites.handle(site.id, 1)
     site.runtime.prints(handle, "one\n\n  two  words\n")
     tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
@@ -254,7 +255,6 @@ def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen
         site.agents.tell(site.session, tell, 0, lambda: None)
     assert site.runtime.heard(handle) == []
     monkeypatch.setattr(site.program, "typed", lambda screen: "")
-    site.deaf.meanwhile = lambda: site.room.clock.passes(5)
     with pytest.raises(Later, match=r"ends with: one \| two words"):
         site.agents.tell(site.session, tell, 0, lambda: None)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.outbox import Later, Moot
+from bot.outbox import Impossible, Later, Moot
 from bot.store import Observed
 from lifecycle.actions import Prompt, Tell
 from lifecycle.messages import REFUSED
@@ -104,9 +104,12 @@ def test_an_answer_that_changes_nothing_is_given_again_to_the_same_dialog_alone(
     with pytest.raises(Later):
         asks.is_answered("yes", tried=1)
     assert asks.heard == ["1", "1"]
+    with pytest.raises(Impossible, match="3 times over"):
+        asks.is_answered("yes", tried=2)
+    assert asks.heard == ["1", "1", "1"]
     asks.shown = "May I do something else?"
     assert asks.is_answered("yes", tried=2) == "it was given"
-    assert asks.heard == ["1", "1"]
+    assert asks.heard == ["1", "1", "1"]
 
 
 def test_an_answer_that_a_crash_left_unmarked_is_known_to_have_been_given(asks: Asks) -> None:

@@ -254,6 +254,11 @@ def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
         refused = [a for a in said if a.key.startswith("comment:refused:")]
         assert [a.key for a in refused] == told
         assert all("May I? (Yes / No)" in a.values["text"] for a in refused)
+    lost = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="it asks the same still")
+    found = replace(given, failures={f"{key}:r1": lost})
+    said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
+    (lost_one,) = [a for a in said if a.key == "comment:refused:comment:answer"]
+    assert "it asks the same still" in lost_one.values["text"]
 
 
 def test_an_answer_to_an_agent_that_asks_nothing_is_told_to_it() -> None:

@@ -40,6 +40,8 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
         ("codex", "waiting_input/permission", "no", Way(keys=("3",))),
         ("codex", "waiting_input/permission", "Yes, proceed (y)", Way(keys=("1",))),
         ("codex", "waiting_input/trust", "yes", Way(keys=("1",))),
+        ("codex", "waiting_input/trust", "back to agent", Way(keys=("2",))),
+        ("codex", "waiting_input/trust", "back to age", None),
         ("gemini", "waiting_input/permission_seen", "No", Way(keys=("3",))),
         ("gemini", "waiting_input/permission_seen", "Allow for this session", Way(keys=("2",))),
         ("claude", "waiting_input/question", "blue", Way(keys=("2",))),
