@@ -92,17 +92,6 @@ def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(talk: Talk) 
     assert talk.told(2) == ["two"]
 
 
-def test_conversations_of_a_run_are_told_as_they_began_whatever_they_are_called(
-    talk: Talk,
-) -> None:
-    talk.runs(1)
-    for name, text in (("m", "one"), ("a", "two"), ("z", "three")):
-        talk.file = talk.file.with_name(f"{name}.jsonl")
-        talk.says(text, talk.site.room.clock())
-        talk.site.room.clock.passes(1)
-    assert talk.told(1) == ["one", "two", "three"]
-
-
 def test_what_a_program_says_without_a_time_is_of_its_run(talk: Talk) -> None:
     talk.sites.programs = {"shell": Shell(AgentType(program="shell"))}
     talk.runs(1)
