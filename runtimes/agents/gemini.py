@@ -1,7 +1,7 @@
 """Gemini CLI, in its own terminal: how it is started.
 
-How what it leaves behind is read stands in `gemini_reader`. Its folder hangs below a home of the
-session's own, so that nothing of a person's is read or changed.
+What it leaves behind is in `gemini_files`, how that is read in `gemini_reader`. Its folder hangs
+below a home of the session's own, so that nothing of a person's is read or changed.
 """
 
 import json

@@ -63,6 +63,7 @@ class Record(Struct, frozen=True, rename="camel"):
 
 
 def used(tokens: Tokens) -> Usage:
+    """What an answer used. It tells no price."""
     return Usage(
         input=max(0, tokens.input - tokens.cached) + tokens.tool,
         output=tokens.output,

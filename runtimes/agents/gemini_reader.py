@@ -1,7 +1,6 @@
 """Reads one run of Gemini CLI: turns from its hooks, errors and tokens from its transcript.
 
-It appends to a transcript (`tmp/*/chats/session-*-ID.jsonl`, of which a resumed conversation may
-have two), and says in no file when leave was given: only its screen shows that.
+It says in no file when leave was given: only its screen shows that.
 """
 
 import re
@@ -61,9 +60,8 @@ class GeminiReader:
         self._asked: datetime | None = None
         self._asked_use = ""
         self._question = ""
-        self._leave = (
-            False  #: Whether it asks for leave, and names its choices on the screen alone.
-        )
+        #: Whether it asks for leave, and names its choices on the screen alone.
+        self._leave = False
         self._touched: datetime | None = None
         self._tally = Tally()
 
