@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from runtimes.agents import claude_files as its
 from runtimes.agents.base import understood
-from runtimes.agents.conversation import shown
+from runtimes.agents.conversation import shown, texts
 from runtimes.agents.messages import Kind, Message
 
 #: How a long paste comes into its prompt.
@@ -47,8 +47,7 @@ def _of_user(block: Mapping[str, object]) -> Message | None:
             return Message(kind=Kind.PROMPT, text=pasted[1] if pasted else text)
         case {"type": "tool_result", "tool_use_id": str(call)}:
             given = block.get("content", "")
-            texts = [part for part in given if "text" in part] if isinstance(given, list) else []
-            text = "\n".join(str(part["text"]) for part in texts) if texts else shown(given)
+            text = "\n".join(texts(given)) or shown(given)
             return Message(kind=Kind.RESULT, call=call, text=text)
     return None
 

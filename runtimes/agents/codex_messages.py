@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from runtimes.agents import codex_files as its
 from runtimes.agents.base import understood
-from runtimes.agents.conversation import shown
+from runtimes.agents.conversation import shown, texts
 from runtimes.agents.messages import Kind, Message
 
 
@@ -46,7 +46,7 @@ def _happened(event: Mapping[str, object]) -> Message | None:
     """What people wrote, and how turns ended. What programs add to a prompt is no event."""
     match event:
         case {"type": "item_completed", "item": {"type": "UserMessage", "content": content}}:
-            return Message(kind=Kind.PROMPT, text=_texts(content))
+            return Message(kind=Kind.PROMPT, text="\n".join(texts(content)))
         case {"type": "task_complete", "error": {"message": str(text)}}:
             return Message(kind=Kind.NOTE, text=text)
         case {"type": "turn_aborted"}:
@@ -58,17 +58,12 @@ def _said(item: Mapping[str, object]) -> Message | None:
     call, kind = str(item.get("call_id", "")), str(item.get("type"))
     match item:
         case {"type": "message", "role": "assistant", "content": content}:
-            return Message(kind=Kind.ANSWER, text=_texts(content))
+            return Message(kind=Kind.ANSWER, text="\n".join(texts(content)))
         case {"type": "reasoning", "summary": list(summary)} if summary:
-            return Message(kind=Kind.THOUGHT, text=_texts(summary))
+            return Message(kind=Kind.THOUGHT, text="\n".join(texts(summary)))
         case {"output": output} if kind.endswith("_call_output"):
             return Message(kind=Kind.RESULT, call=call, text=shown(output))
     if not kind.endswith("_call"):
         return None
     given = item.get("arguments") or item.get("input") or item.get("action") or {}
     return Message(kind=Kind.CALL, call=call, tool=str(item.get("name", kind)), text=shown(given))
-
-
-def _texts(content: object) -> str:
-    parts = content if isinstance(content, list) else ()
-    return "\n".join(str(part["text"]) for part in parts if "text" in part)

@@ -36,6 +36,12 @@ class MessagesOfLines:
         return []
 
 
+def texts(content: object) -> list[str]:
+    """The texts among the parts of a message; of other parts, which agents may write, nothing."""
+    parts = content if isinstance(content, list) else []
+    return [str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part]
+
+
 def shown(value: object) -> str:
     """What a tool was given, or gave back, as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

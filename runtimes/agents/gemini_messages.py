@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from runtimes.agents import gemini_files as its
 from runtimes.agents.base import understood
-from runtimes.agents.conversation import shown
+from runtimes.agents.conversation import shown, texts
 from runtimes.agents.messages import Kind, Message
 
 
@@ -31,10 +31,9 @@ def _messages(record: its.Record) -> Iterator[tuple[str, Message]]:
     """Each with what tells it from the others of its record."""
     match record.type:
         case "user":
-            parts = record.content if isinstance(record.content, list) else []
-            texts = [str(part["text"]) for part in parts if "text" in part]
-            if texts:  # Otherwise it is what tools gave back, which stands with their calls too.
-                yield "", Message(kind=Kind.PROMPT, text="\n".join(texts))
+            said = texts(record.content)
+            if said:  # Otherwise it is what tools gave back, which stands with their calls too.
+                yield "", Message(kind=Kind.PROMPT, text="\n".join(said))
         case "gemini":
             used = its.used(record.tokens) if record.tokens else None
             for place, message in _answer(record):

@@ -4,6 +4,7 @@ A recording's `messages.jsonl` has what its files say, a line each.
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtimes.agents import AGENTS
+from runtimes.agents import AGENTS, claude_messages
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.claude import Claude
 from runtimes.agents.codex import Codex
@@ -69,6 +70,25 @@ def test_what_comes_bit_by_bit_is_told_once_and_in_order(path: Path, files: RunF
                 file.write(content[begin : begin + 700])
                 found += everything(messages)
     assert found == expected(path)
+
+
+@pytest.mark.parametrize("name", ["codex", "gemini"])
+def test_parts_that_no_program_writes_are_left_out(name: str, files: RunFiles) -> None:
+    path = RECORDINGS / name / "ready" / "turn_over" / "messages.jsonl"
+    messages = of(path.parent, files)
+    for record in AGENTS[name](AgentType(program=name)).records(files):
+        if record.suffix == ".jsonl":
+            odd = re.sub(
+                r'("(?:content|summary)": ?\[)(?=\{)', r'\1 5, "text", ', record.read_text()
+            )
+            record.write_text(odd)
+    assert everything(messages) == expected(path)
+
+
+def test_of_what_a_tool_gave_back_to_claude_the_texts_are_told() -> None:
+    back = {"type": "tool_result", "tool_use_id": "c1", "content": [5, "text", {"text": "x"}]}
+    (told,) = claude_messages.messages(json.dumps({"type": "user", "message": {"content": [back]}}))
+    assert told.text == "x"
 
 
 @pytest.fixture
