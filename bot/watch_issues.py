@@ -265,10 +265,12 @@ class WatchIssues:
             return "an agent is started on an open issue"
         if refusal := self._edited(wish.repository, reading, wish.at):
             return refusal
-        self._make(name, reading, wish.actor, agent)
+        self._make(name, reading, wish.actor, agent, wish.resume)
         return ""
 
-    def _make(self, name: str, reading: IssueReading, requester: str, agent: str) -> None:
+    def _make(
+        self, name: str, reading: IssueReading, requester: str, agent: str, resume: str = ""
+    ) -> None:
         project, issue = self._projects[name], reading.issue
         chosen = self._identities.choose(agent, name, requester)
         put = labelling(reading, self._triggers(project))
@@ -289,6 +291,7 @@ class WatchIssues:
             agent_type=chosen.agent_type,
             agent_name=chosen.agent,
             priority=priority_of(reading.labels),
+            native_id=resume,
         )
         if self._store.create_session(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from bot import asking
-from bot.cli import given, screens
+from bot.cli import adopting, given, screens
 from bot.cli.refused import PROBLEM, Refused
 from bot.clock import utc_now
 from bot.commands import Unfit
@@ -51,6 +51,7 @@ def ask(
     text: str,
     *,
     pull: int | None,
+    resume: str,
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -58,7 +59,9 @@ def ask(
     settings, redact = given.redacting(config)
     with given.guest(settings, redact) as store:
         if kind == "start" and store.session(id) is None:
-            answered = _started(settings, store, id, text, wait)
+            answered = _started(settings, store, id, text, resume, wait)
+        elif resume:
+            raise Refused(f"{id} has a conversation of its own: only a new session takes another")
         else:
             answered = _asked(store, id, kind, text, pull, wait)
         idle = "" if _led(store) else "no bot runs: it is taken up when `mergewright serve` starts"
@@ -152,7 +155,9 @@ def _judged(store: Store, wish: Wish, id: str) -> bool:
     return session is not None and (session.due is None or session.due > wish.at)
 
 
-def _started(settings: Settings, store: Store, id: str, agent: str, wait: bool) -> Answered:
+def _started(
+    settings: Settings, store: Store, id: str, agent: str, resume: str, wait: bool
+) -> Answered:
     """Ask for a session that is not there: the bot reads its issue, and makes it."""
     project, _, number = id.rpartition("-")
     if project not in settings.projects or not _NUMBER.fullmatch(number):
@@ -161,6 +166,8 @@ def _started(settings: Settings, store: Store, id: str, agent: str, wait: bool) 
         read = asking.ASKABLE["start"].read(agent)
     except Unfit as problem:
         raise Refused(f"start {problem}") from None
+    if resume:
+        adopting.adopt(settings, id, read or settings.projects[project].agent, resume)
     wish = NewWish(
         key=f"cli:{uuid.uuid4()}",
         repository=settings.projects[project].repository,
@@ -169,11 +176,14 @@ def _started(settings: Settings, store: Store, id: str, agent: str, wait: bool) 
         actor=_who(),
         at=utc_now(),
         text=read,
+        resume=resume,
     )
     store.add_wish(wish)
     judged = wait and _led(store) and _until(lambda: store.settled_wish(wish.key) is not None)
     session, said = store.session(id), store.settled_wish(wish.key)
     if said and session is None:
+        if resume:
+            adopting.give_up(settings, id)
         raise Refused(f"{id} was not started: {said}", PROBLEM)
     return Answered(
         key=wish.key,

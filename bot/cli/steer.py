@@ -47,11 +47,14 @@ def start(
     session_id: SessionId,
     agent: Annotated[str, typer.Argument(metavar="[AGENT]", help="Which agent.")] = "",
     config: Config = None,
+    resume: Annotated[
+        str, typer.Option(metavar="ID", help="Go on with a conversation of your own.")
+    ] = "",
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
     """Have an agent work on an issue: widgets-12 is issue 12 of project widgets."""
-    _ask(config, session_id, "start", agent, no_wait=no_wait, as_json=as_json)
+    _ask(config, session_id, "start", agent, resume=resume, no_wait=no_wait, as_json=as_json)
 
 
 for _kind, _says in PLAIN.items():
@@ -196,12 +199,19 @@ def _ask(
     text: str = "",
     *,
     pull: int | None = None,
+    resume: str = "",
     no_wait: bool,
     as_json: bool,
 ) -> None:
     from bot.cli import asking
 
-    asking.ask(config, session_id, kind, text, pull=pull, wait=not no_wait, as_json=as_json)
+    asking.ask(
+        *(config, session_id, kind, text),
+        pull=pull,
+        resume=resume,
+        wait=not no_wait,
+        as_json=as_json,
+    )
 
 
 def _hold(

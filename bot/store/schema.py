@@ -236,6 +236,8 @@ WHOLE_LIFECYCLE = (
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due'""",
+    # The person's own conversation that the session is to go on with.
+    "ALTER TABLE wishes ADD COLUMN resume TEXT NOT NULL DEFAULT ''",
     # Configured repositories: GitHub's number of each, and what it is called today.
     """CREATE TABLE repositories (
         id INTEGER PRIMARY KEY,

@@ -67,7 +67,7 @@ class Sessions(Base):
             "agent_type": new.agent_type,
             "agent_name": new.agent_name,
             "priority": new.priority,
-            "agent": encoded(Agent()),
+            "agent": encoded(Agent(native_id=new.native_id)),
             "work": encoded(Work()),
             "issue": encoded(new.issue),
         }

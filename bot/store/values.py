@@ -65,6 +65,7 @@ class NewWish(Struct, frozen=True, kw_only=True):
     at: datetime
     text: str = ""
     comment: int | None = None
+    resume: str = ""  #: With `start`: a conversation, which the session's home has already.
 
 
 class NewSession(Struct, frozen=True, kw_only=True):
@@ -80,6 +81,7 @@ class NewSession(Struct, frozen=True, kw_only=True):
     agent_type: str = ""
     agent_name: str = ""
     priority: int = 0
+    native_id: str = ""  #: The conversation its first run goes on with; empty: a new one.
 
 
 class Session(Struct, frozen=True, kw_only=True):

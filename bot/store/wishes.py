@@ -11,11 +11,11 @@ from bot.store.sessions import wake
 from bot.store.values import Kind, NewWish
 from lifecycle.facts import Wish
 
-_ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, comment)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
-NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
+_ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, comment, resume)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+NEW_WISHES = """SELECT key, repository, number, kind, actor, at, text, comment, resume FROM wishes
     WHERE state = 'new' ORDER BY at, rowid"""
-ASKED = """SELECT key, repository, number, kind, actor, at, text, comment FROM wishes
+ASKED = """SELECT key, repository, number, kind, actor, at, text, comment, resume FROM wishes
     WHERE key = ?"""
 SETTLED = "SELECT why FROM wishes WHERE key = ? AND state <> 'new'"
 _GRANT = """UPDATE wishes SET state = 'granted', session = ?, head = ?, at = ?
@@ -99,7 +99,10 @@ def add_wishes(connection: sqlite3.Connection, wishes: Iterable[NewWish]) -> Non
     connection.executemany(
         _ADD,
         [
-            (w.key, w.repository, w.number, w.kind, w.actor, w.at.timestamp(), w.text, w.comment)
+            (
+                *(w.key, w.repository, w.number, w.kind, w.actor),
+                *(w.at.timestamp(), w.text, w.comment, w.resume),
+            )
             for w in wishes
         ],
     )
@@ -125,4 +128,5 @@ def _wish(row: Row) -> NewWish:
         at=moment(row["at"]),
         text=row["text"],
         comment=row["comment"],
+        resume=row["resume"],
     )

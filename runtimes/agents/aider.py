@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.aider_messages import AiderMessages
 from runtimes.agents.aider_reader import AiderReader, dialog, folder, history, typed
 from runtimes.agents.base import (
@@ -118,6 +119,12 @@ class Aider:
         )
         script = _TWICE.format(first=shlex.join(first))
         return Command(argv=("/bin/sh", "-c", script, "aider", *argv), env=env, native_id=native)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Refuse it, and say why."""
+        raise NotAdopted(
+            "Aider has no ids for its conversations: start the session without --resume"
+        )
 
     def reader(self, files: RunFiles) -> AiderReader:
         """A reader of what it counts, of its conversation and its screen."""

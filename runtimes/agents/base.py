@@ -191,6 +191,14 @@ class Program(Protocol):
         """
         ...
 
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Copy a conversation of the person who runs this into a session's home, before its runs.
+
+        Raises `adopting.NotAdopted`, also where the program can go on with none but its own, and
+        `OSError` where it cannot be copied.
+        """
+        ...
+
     def reader(self, files: RunFiles) -> Reader:
         """A reader for one run."""
         ...

@@ -13,6 +13,7 @@ from shlex import quote
 
 from runtimes.agents import claude_files as its
 from runtimes.agents import claude_messages
+from runtimes.agents.adopting import adopt, their_folder
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -118,6 +119,11 @@ class Claude:
             *self._kind.args,
         ]
         return Command(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Copy its transcript; where it was said does not matter to the program."""
+        theirs = their_folder("CLAUDE_CONFIG_DIR", ".claude")
+        adopt(theirs, "projects/*/{id}.jsonl", native, its.folder(files))
 
     def reader(self, files: RunFiles) -> ClaudeReader:
         """A reader of the run's status file, transcript, hooks and status line."""

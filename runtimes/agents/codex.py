@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents import codex_files as its
+from runtimes.agents.adopting import adopt, their_folder
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -94,6 +95,7 @@ class Codex:
             *(("resume",) if native else ()),
             "--no-daemon",
             "--dangerously-bypass-hook-trust",
+            *("--cd", str(files.workspace)),  # It asks where, if it was elsewhere before.
             *(
                 word
                 for setting in _settings(files, "" if in_file else system, endpoint)
@@ -106,6 +108,11 @@ class Codex:
             *((native,) if native else ()),
         ]
         return Command(argv=(*argv, argument(files, prompt)), env=env, native_id=native)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Copy its rollout, which the program finds by its name alone."""
+        theirs = their_folder("CODEX_HOME", ".codex")
+        adopt(theirs, "sessions/*/*/*/rollout-*-{id}.jsonl", native, its.folder(files))
 
     def reader(self, files: RunFiles) -> CodexReader:
         """A reader of the run's hooks, rollout and screen."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents import gemini_files as its
+from runtimes.agents.adopting import adopt
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -101,6 +102,15 @@ class Gemini:
             f"--prompt-interactive={argument(files, prompt)}",
         )
         return Command(argv=argv, env=env, native_id=native)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Copy its transcript, to a folder that the program takes for the workspace's."""
+        theirs = Path.home() / ".gemini"
+        pattern = "tmp/*/chats/session-*-{id:.8}.jsonl"
+        folder = adopt(theirs, pattern, native, its.folder(files)).parent.parent
+        known = {"projects": {str(files.workspace): folder.name}}
+        write_private(its.folder(files) / "projects.json", json.dumps(known))
+        write_private(folder / ".project_root", str(files.workspace))
 
     def reader(self, files: RunFiles) -> GeminiReader:
         """A reader of the run's hooks, transcript and screen."""

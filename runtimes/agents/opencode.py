@@ -15,6 +15,7 @@ import msgspec
 
 from runtimes.agents import opencode_files as its
 from runtimes.agents import opencode_say
+from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.base import (
     THEIRS,
     AgentType,
@@ -109,6 +110,13 @@ class OpenCode:
         given = (str(its.server(files)), native, str(files.prompt))
         argv = [*says, *given, "--", *argv, "--session", native]
         return Command(argv=tuple(argv), env=env, native_id=native)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Refuse it, and say why."""
+        raise NotAdopted(
+            "OpenCode keeps all conversations in one database, from which none can be taken:"
+            " start the session without --resume"
+        )
 
     def reader(self, files: RunFiles) -> OpenCodeReader:
         """A reader of the run's database and port."""

@@ -38,6 +38,7 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from lifecycle.text import plain, settled
+from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.base import (
     TEXT,
     THEIRS,
@@ -117,6 +118,12 @@ class Shell:
             **endpoint.variables(url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"),
         }
         return Command(argv=argv, env=env, native_id=files.session)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Refuse it, and say why."""
+        raise NotAdopted(
+            "a command has no conversation to go on with: start the session without --resume"
+        )
 
     def reader(self, files: RunFiles) -> "ShellReader":
         """A reader of the run's output."""

@@ -62,8 +62,8 @@ class Worktree:
         self.branch = check_branch(branch)
         self.name, self.email = name, email
         self._sign_off = sign_off
-        self.place = Path(os.path.realpath(root)) / session
-        self.path = self.place / "checkout"
+        self.path = checkout(root, session)
+        self.place = self.path.parent
         self.repository = self.place / "repository.git"
         self._tip = Tip(self.repository, f"refs/heads/{branch}")
         self._view = self.place / "bot.git"
@@ -332,6 +332,11 @@ def _files(root: Path, folder: str) -> Iterator[str]:
         for path in (Path(place, name) for name in (*folders, *names) if name != ".git"):
             if path.is_symlink() or path.is_file():
                 yield str(path.relative_to(root))
+
+
+def checkout(root: Path, session: str) -> Path:
+    """Where the agent of a session works, made or not."""
+    return Path(os.path.realpath(root)) / session / "checkout"
 
 
 def remove_tree(folder: Path) -> None:

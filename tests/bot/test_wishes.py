@@ -10,7 +10,11 @@ from bot.github.errors import Refused, TryLater
 from bot.github.readings import Edit
 from bot.store import NewWish, Observed
 from bot.wishes import Wishes
+from lifecycle import programs
+from lifecycle.actions import Start
 from lifecycle.facts import Issue, Pull
+from lifecycle.judging import judge
+from lifecycle.policy import Policy
 from lifecycle.status import PullState
 from tests.bot.reading import REPOSITORY, Bench
 
@@ -45,7 +49,9 @@ class Talk:
             raise Refused("the conversation is locked", 403)
         self.seen.append((comment, content))
 
-    def wish(self, kind: str, text: str = "", actor: str = "ada", number: int = 12) -> None:
+    def wish(
+        self, kind: str, text: str = "", actor: str = "ada", number: int = 12, resume: str = ""
+    ) -> None:
         wish = NewWish(
             key=f"comment:{kind}:{number}",
             repository=REPOSITORY,
@@ -55,6 +61,7 @@ class Talk:
             at=self.bench.room.clock(),
             text=text,
             comment=None if ":" in actor else 7,
+            resume=resume,
         )
         self.store.add_wish(wish)
         self.wishes.settle()
@@ -127,6 +134,20 @@ def test_an_answer_that_fails_is_tried_again_and_one_that_is_refused_is_not(talk
     talk.bench.room.clock.passes(60)
     assert talk.wishes.settle() == 1
     assert talk.store.new_wishes() == []
+
+
+def test_the_first_run_goes_on_with_the_conversation_it_was_started_with(talk: Talk) -> None:
+    talk.bench.labelled(labels=(), labelings=())
+    talk.wish("start", "claude", actor="cli:ada", resume="4bb28834-d7d9-428f-9c9f-9179ca24a4f5")
+    facts = talk.store.facts("widgets-12")
+    judged = judge(replace(facts, slot=True), Policy(), talk.bench.room.clock())
+    (start,) = programs.start(judged)
+    assert isinstance(start, Start)
+    assert (start.run, start.prompt.name, start.resume) == (
+        1,
+        "start",
+        "4bb28834-d7d9-428f-9c9f-9179ca24a4f5",
+    )
 
 
 def test_start_makes_a_session_of_an_issue_that_was_never_labelled(talk: Talk) -> None:

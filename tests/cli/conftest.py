@@ -1,6 +1,9 @@
 """A configured installation with its database, and the command line run in this very process."""
 
 import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -81,7 +84,7 @@ class House:
         store.close()
         return new.id
 
-    def has_waiting(self, number: int, agent: str = "shell", **given: int) -> str:
+    def has_waiting(self, number: int, agent: str = "shell", priority: int = 0) -> str:
         """A session that has waited for a slot for five minutes."""
         since = self.now - timedelta(minutes=5)
         store = Store(self.layout.database, clock=lambda: since)
@@ -95,7 +98,7 @@ class House:
             requester="ada",
             agent_type="shell",
             agent_name=agent,
-            **given,
+            priority=priority,
         )
         store.create_session(new)
         store.close()
@@ -187,3 +190,20 @@ def mergewright(
     house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CommandLine:
     return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A bot that leads, and does something while the command waits for it."""
+
+    def leads(meanwhile: Callable[[Store], None]) -> None:
+        with closing(Store(house.layout.database)) as opened:
+            assert opened.lead("a bot", opened.clock(), 60)
+
+        def sleep(_: float) -> None:
+            with closing(Store(house.layout.database)) as opened:
+                meanwhile(opened)
+
+        monkeypatch.setattr(time, "sleep", sleep)
+
+    return leads

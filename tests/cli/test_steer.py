@@ -33,23 +33,6 @@ def wishes(house: House) -> list[tuple[str, str]]:
     return [(wish.kind, wish.text) for wish in session(house).wishes]
 
 
-@pytest.fixture
-def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A bot that leads, and does something while the command waits for it."""
-
-    def leads(meanwhile: Callable[[Store], None]) -> None:
-        with closing(store(house)) as opened:
-            assert opened.lead("a bot", opened.clock(), 60)
-
-        def sleep(_: float) -> None:
-            with closing(store(house)) as opened:
-                meanwhile(opened)
-
-        monkeypatch.setattr(time, "sleep", sleep)
-
-    return leads
-
-
 def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None]:
     """A visit that comes to this."""
 

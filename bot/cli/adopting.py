@@ -1,0 +1,46 @@
+"""`start --resume`: a session to be is given a conversation of the person at the command line."""
+
+import os
+
+from bot.cli import standing
+from bot.cli.refused import PROBLEM, Refused
+from bot.layout import Layout
+from bot.sites import programs
+from config.settings import Settings
+from runtimes.agents.adopting import NotAdopted
+from runtimes.agents.base import RunFiles
+from runtimes.workspaces.worktree import checkout, remove_tree
+
+
+def adopt(settings: Settings, id: str, agent: str, native: str) -> None:
+    """Copy a conversation of an agent, or of an agent type, into the session's home.
+
+    Raises `Refused`.
+    """
+    layout = Layout(settings.data)
+    if layout.database.stat().st_uid != os.geteuid():
+        raise Refused("only the server's own user can give a session a conversation: ask as that")
+    kind = standing.cases_of(settings, agent)[0].type
+    home = layout.home(id)
+    try:
+        home.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        remedy = "`mergewright cleanup` removes it"
+        raise Refused(f"{home} is there of an earlier try: {remedy}", PROBLEM) from None
+    files = RunFiles(
+        session=id,
+        run=1,
+        dir=layout.run(id, 1),
+        workspace=checkout(layout.workspaces, id),
+        branch="",
+    )
+    try:
+        programs(settings)[kind].adopt(files, native)
+    except (NotAdopted, OSError) as failure:
+        give_up(settings, id)
+        raise Refused(str(failure), PROBLEM) from None
+
+
+def give_up(settings: Settings, id: str) -> None:
+    """Remove what a session that did not come to be was given."""
+    remove_tree(Layout(settings.data).home(id))

@@ -1,0 +1,97 @@
+"""`mergewright start --resume`: a new session goes on with a conversation of who asks for it."""
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bot.store import NewWish, Store
+from tests.cli.conftest import CommandLine, House
+
+NATIVE = "4bb28834-d7d9-428f-9c9f-9179ca24a4f5"
+PLACE = Path("projects", "-home-ada-widgets", f"{NATIVE}.jsonl")
+START = ("start", "widgets-13", "claude", "--resume", NATIVE)
+
+
+@pytest.fixture(autouse=True)
+def conversation(house: House, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of Claude Code's, in an installation that has a session already."""
+    house.has_session()
+    with house.file.open("a") as file:
+        file.write('[agent-types.claude]\nprogram = "claude"\n')
+    theirs = house.file.parent / "ada"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(theirs))
+    transcript = theirs / PLACE
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(f'{{"sessionId":"{NATIVE}"}}\n')
+    return transcript
+
+
+def new_wishes(house: House) -> list[NewWish]:
+    with closing(Store(house.layout.database)) as store:
+        return store.new_wishes()
+
+
+def copy(house: House) -> Path:
+    return house.layout.home("widgets-13") / ".claude" / PLACE
+
+
+def test_the_session_to_be_has_it_before_it_is_asked_for(
+    mergewright: CommandLine, house: House, conversation: Path
+) -> None:
+    assert mergewright(*START).code == 0
+    (wish,) = new_wishes(house)
+    assert (wish.kind, wish.text, wish.resume) == ("start", "claude", NATIVE)
+    assert copy(house).read_text() == conversation.read_text()
+    assert house.layout.home("widgets-13").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_agent_is_the_projects_where_none_is_named(
+    mergewright: CommandLine, house: House
+) -> None:
+    result = mergewright("start", "widgets-13", "--resume", NATIVE)
+    assert (result.code, "a command has no conversation" in result.err) == (1, True)
+
+
+def test_what_cannot_be_taken_over_asks_for_nothing_and_leaves_nothing(
+    mergewright: CommandLine, house: House, conversation: Path
+) -> None:
+    conversation.unlink()
+    result = mergewright(*START)
+    assert (result.code, f"there is no conversation {NATIVE} of yours" in result.err) == (1, True)
+    assert (new_wishes(house), house.layout.home("widgets-13").exists()) == ([], False)
+
+
+def test_what_an_earlier_try_left_is_not_gone_on_with(
+    mergewright: CommandLine, house: House
+) -> None:
+    house.layout.home("widgets-13").mkdir(parents=True)
+    result = mergewright(*START)
+    assert (result.code, "`mergewright cleanup` removes it" in result.err) == (1, True)
+    assert new_wishes(house) == []
+
+
+def test_a_session_that_is_there_keeps_its_own(mergewright: CommandLine, house: House) -> None:
+    result = mergewright("start", "widgets-12", "--resume", NATIVE)
+    assert (result.code, "has a conversation of its own" in result.err) == (2, True)
+
+
+def test_only_the_servers_own_user_may(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: stranger)
+    result = mergewright(*START)
+    assert (result.code, "only the server's own user" in result.err) == (2, True)
+    assert new_wishes(house) == []
+
+
+def test_a_start_that_is_refused_takes_it_back(
+    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+) -> None:
+    a_bot(lambda opened: opened.refuse_wish(opened.new_wishes()[0].key, "the issue is closed"))
+    result = mergewright(*START)
+    assert (result.code, "the issue is closed" in result.err) == (1, True)
+    assert not house.layout.home("widgets-13").exists()

@@ -1,0 +1,127 @@
+"""A person's own conversation is given to a session that is to go on with it (issue 5, point 2)."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtimes.agents import AGENTS
+from runtimes.agents.adopting import NotAdopted
+from runtimes.agents.base import AgentType, Program, RunFiles, read_text
+from tests.runtimes.agents.test_recordings import RECORDINGS
+
+ABLE = ("claude", "codex", "gemini")
+
+
+class Person:
+    """Somebody with a conversation, as it was recorded."""
+
+    def __init__(self, agent: str, home: Path) -> None:
+        recorded = RECORDINGS / agent / "ready" / "turn_over"
+        shutil.copytree(recorded / "home", home, dirs_exist_ok=True)
+        (self.transcript,) = (home / f".{agent}").rglob("*.jsonl")
+        # Codex was told no name; its file has the whole of it, other than Gemini's.
+        told = read_text(recorded / "run" / "conversation")
+        self.native = told or self.transcript.stem[-36:]
+        self.place = self.transcript.relative_to(home)
+        self.program: Program = AGENTS[agent](AgentType(program=agent))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "ada"))
+    return tmp_path / "ada"
+
+
+@pytest.fixture(params=ABLE)
+def person(request: pytest.FixtureRequest, home: Path) -> Person:
+    return Person(request.param, home)
+
+
+def test_the_first_run_goes_on_with_it_in_a_copy_of_its_own(
+    person: Person, files: RunFiles
+) -> None:
+    person.program.adopt(files, person.native)
+    command = person.program.prepare(files, "Go on.", person.native)
+    words = list(command.argv)
+    assert {"--resume", "resume"} & set(words)
+    assert (command.native_id, person.native in words) == (person.native, True)
+    copy = files.home / person.place
+    assert copy.read_bytes() == person.transcript.read_bytes()
+    assert (copy.stat().st_mode & 0o777, copy.is_symlink()) == (0o600, False)
+    assert person.program.records(files) == [copy]
+
+
+def test_the_longest_of_its_transcripts_is_taken(person: Person, files: RunFiles) -> None:
+    chats = person.transcript.parent
+    folder = chats.parent if chats.name == "chats" else chats
+    longer = folder.with_name("99") / person.transcript.relative_to(folder)
+    longer.parent.mkdir(parents=True)
+    longer.write_bytes(2 * person.transcript.read_bytes())
+    person.program.adopt(files, person.native)
+    (copy,) = person.program.records(files)
+    assert copy.stat().st_size == longer.stat().st_size
+
+
+def test_one_that_is_not_theirs_is_refused(
+    person: Person, files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: person.transcript.stat().st_uid + 1)
+    with pytest.raises(NotAdopted, match="of yours: no file of your own at"):
+        person.program.adopt(files, person.native)
+    assert not files.home.exists()
+
+
+def test_one_that_is_no_regular_file_is_refused(person: Person, files: RunFiles) -> None:
+    elsewhere = person.transcript.rename(files.dir / "elsewhere")
+    person.transcript.symlink_to(elsewhere)
+    with pytest.raises(NotAdopted, match="no file of your own"):
+        person.program.adopt(files, person.native)
+
+
+def test_one_that_is_not_there_is_refused_though_its_name_begins_as_another(
+    person: Person, files: RunFiles
+) -> None:
+    with pytest.raises(NotAdopted, match="there is no conversation"):
+        person.program.adopt(files, person.native[:-12] + "0" * 12)
+
+
+@pytest.mark.parametrize("name", ["", "latest", "../../etc/passwd", "*", "4BB28834"])
+def test_what_is_no_name_is_refused(home: Path, files: RunFiles, name: str) -> None:
+    with pytest.raises(NotAdopted, match="is no id of a conversation"):
+        Person("claude", home).program.adopt(files, name)
+
+
+def test_the_program_may_keep_it_elsewhere_than_at_home(
+    home: Path, files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for agent, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
+        person = Person(agent, home)
+        moved = (home / f".{agent}").rename(home / f"{agent}-elsewhere")
+        monkeypatch.setenv(variable, str(moved))
+        person.program.adopt(files, person.native)
+        assert person.program.records(files) == [files.home / person.place]
+
+
+def test_gemini_takes_the_folder_for_that_of_the_workspace(home: Path, files: RunFiles) -> None:
+    person = Person("gemini", home)
+    person.program.adopt(files, person.native)
+    folder = files.home / ".gemini" / "tmp" / "gemini-wt-1"
+    assert read_text(folder / ".project_root") == str(files.workspace)
+    known = f'{{"projects": {{"{files.workspace}": "gemini-wt-1"}}}}'
+    assert read_text(files.home / ".gemini" / "projects.json") == known
+
+
+def test_codex_does_not_ask_in_which_folder_it_is_to_go_on(files: RunFiles) -> None:
+    argv = AGENTS["codex"](AgentType(program="codex")).prepare(files, "Go on.", "").argv
+    assert argv[argv.index("--cd") + 1] == str(files.workspace)
+
+
+@pytest.mark.parametrize("agent", sorted(AGENTS.keys() - set(ABLE)))
+def test_those_that_cannot_say_why(agent: str, files: RunFiles) -> None:
+    program = AGENTS[agent](AgentType(program=agent, command=("cat",)))
+    with pytest.raises(NotAdopted, match="start the session without --resume"):
+        program.adopt(files, "4bb28834-d7d9-428f-9c9f-9179ca24a4f5")
