@@ -87,10 +87,15 @@ class Archive:
                 target = self._sessions / plain.relative_to(self._root / session)
                 if target.exists() or plain.suffix == ".new" or plain.suffix[1:].isdigit():
                     continue
+                if self._leads_out(target):
+                    log.warning("%s: %s leads out of its folder", session, target.parent)
+                    continue
                 _unpack(plain)
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 new = target.with_name(f"{target.name}.new")
-                shutil.copyfile(plain, new)
+                new.unlink(missing_ok=True)
+                with plain.open("rb") as kept, new.open("xb") as out:  # Through no link.
+                    shutil.copyfileobj(kept, out, _STEP_BYTES)
                 new.rename(target)
 
     def _keep_file(self, session: str, path: Path) -> None:
@@ -102,11 +107,15 @@ class Archive:
             self._copy(session, path)
             known[path] = state
 
-    def _copy(self, session: str, path: Path) -> None:
+    def _leads_out(self, path: Path) -> bool:
+        """Whether a folder on the way to a file is a link, which agents may have made."""
         below = path.relative_to(self._sessions)
-        if Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / below).parent:
+        return Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / below).parent
+
+    def _copy(self, session: str, path: Path) -> None:
+        if self._leads_out(path):
             raise OSError(f"{path} leads out of the session's folder")
-        copy = self._root / session / below
+        copy = self._root / session / path.relative_to(self._sessions)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _unpack(copy)
         with opened(path) as source:

@@ -206,6 +206,30 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
     }
 
 
+@pytest.mark.parametrize("where", ["file", "folder"])
+def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, where: str) -> None:
+    site.starts()
+    site.sites.programs = {"shell": Claude(AgentType(program="claude"))}
+    talk = site.layout.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
+    talk.parent.mkdir(parents=True)
+    talk.write_text("said\n")
+    Archive(site.sites, REDACT).keep(site.session)
+    talk.unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").write_text("of somebody else\n")
+    if where == "file":
+        talk.with_name("talk.jsonl.new").symlink_to(elsewhere / "precious")
+    else:
+        talk.parent.rmdir()
+        talk.parent.symlink_to(elsewhere)
+    Archive(site.sites, REDACT).put_back(site.id)
+    assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [
+        ("precious", "of somebody else\n")
+    ]
+    assert talk.exists() == (where == "file")
+
+
 def test_each_program_says_which_files_tell_its_story(tmp_path: Path) -> None:
     files = RunFiles(
         session="s", run=1, dir=tmp_path / "s_r1", workspace=tmp_path / "w", branch="b"
