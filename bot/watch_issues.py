@@ -96,8 +96,13 @@ class WatchIssues:
         return found
 
     def _triggered(self, project: Project) -> set[int]:
-        """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`."""
-        return self._github.read.labelled(project.repository, self._triggers(project))
+        """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`.
+
+        GitHub lists only what is spelled as it is asked for, so the configuration's letters count.
+        """
+        spelled = [f"{project.label}:{agent}" for agent in sorted(self._identities.words)]
+        words = dict.fromkeys([*self._triggers(project), project.label, *spelled])
+        return self._github.read.labelled(project.repository, words)
 
     def _triggers(self, project: Project) -> Mapping[str, str]:
         """What asks for an agent where an issue wears it, each with the agent; in small letters."""

@@ -250,7 +250,8 @@ class Reads:
     def labelled(self, repo: str, words: Iterable[str]) -> set[int]:
         """The numbers of all open issues that wear one of the labels, or are assigned to `@login`.
 
-        One request, and one more where there are more than a hundred of a word.
+        A label counts as it is spelled. One request, and one more where there are more than a
+        hundred of a word.
         """
         numbers: set[int] = set()
         waiting: dict[str, str | None] = dict.fromkeys(words)

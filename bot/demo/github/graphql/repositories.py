@@ -53,14 +53,17 @@ def _numbered(repo: Repository, number: int, wanted: str) -> Issue:
 
 
 def _chosen(items: list[Any], given: Json) -> list[Any]:
-    """The issues or pull requests that a list's arguments let through, in their order."""
+    """The issues or pull requests that a list's arguments let through, in their order.
+
+    Labels count as they are spelled, unlike everywhere else.
+    """
     given = {**given, **(given.get("filterBy") or {})}
-    labels = {name.lower() for name in given.get("labels") or ()}
+    labels = set(given.get("labels") or ())
     found = [
         item
         for item in items
         if state(item) in (given.get("states") or [state(item)])
-        and (not labels or labels & {name.lower() for name in item.labels})
+        and (not labels or not labels.isdisjoint(item.labels))
         and given.get("assignee") in (None, *(user.login for user in item.assignees))
         and given.get("headRefName") in (None, getattr(item, "head_branch", None))
         and given.get("baseRefName") in (None, getattr(item, "base_branch", None))
