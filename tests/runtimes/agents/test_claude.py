@@ -333,7 +333,7 @@ def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
     result = {"type": "tool_result", "tool_use_id": "t1"}
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
     assert not reader.read(alive, None, later).calling
-    calls = [{"content": [{"type": "tool_use", "id": id}]} for id in ("t2", "t3")]
+    calls = [{"content": [{"type": "tool_use", "id": call}]} for call in ("t2", "t3")]
     transcript(files, command, *({"type": "assistant", "message": each} for each in calls))
     result["tool_use_id"] = "t3"
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
