@@ -14,7 +14,7 @@ from bot.github.client import GitHub
 from bot.identities import Identities
 from bot.models import Models, NoModel
 from bot.outbox import Check, Impossible, Later, Moot, Outcome
-from bot.prompts import Prompts, one_line, plain
+from bot.prompts import BEGINNINGS, Prompts, one_line, plain
 from bot.releases import end_programs, release
 from bot.sites import Sites
 from bot.store import Observed, Session, Store
@@ -113,6 +113,11 @@ class Agents:
         except NoModel as nowhere:
             raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
         command = program.prepare(files, text, start.resume, system, endpoint, tools)
+        if start.resume not in ("", command.native_id) and start.prompt.name not in BEGINNINGS:
+            # It remembers nothing: a message alone would be about work it does not know.
+            notes = self._prompts.render(Prompt(name="resume"), values, "")
+            text = f"{notes}\n\n{text}"
+            command = program.prepare(files, text, "", system, endpoint, tools)
         launch = Launch(
             name=files.dir.name,
             argv=bootstrapped(project.bootstrap, command.argv),

@@ -75,6 +75,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tell": (*_SESSION, "actor", "text"),
     "uncommitted": _SESSION,
 }
+#: Those that tell somebody of the work who knows nothing of it.
+BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: What each item of those has that list some.
 _ITEMS = {"address_review": ("where", "diff", "text"), "fix_ci": ("name", "url", "log", "notes")}
 #: Of one text, and of all items of a message together, so many characters are told.

@@ -128,9 +128,9 @@ class Site:
     def workspace(self) -> Worktree:
         return self.sites.workspace("widgets", self.id, self.session.branch)
 
-    def starts(self, run: int = 1) -> str:
-        prompt = Prompt(name="start" if run == 1 else "resume")
-        start = Start(key=f"start:first:r{run}", run=run, prompt=prompt)
+    def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
+        prompt = prompt or Prompt(name="start" if run == 1 else "resume")
+        start = Start(key=f"start:first:r{run}", run=run, prompt=prompt, resume=resume)
         self.room.orders(self.id, run=run)
         outcome = self.agents.start(self.session, start, lambda: None)
         self.room.store.observe([outcome.observed], self.room.clock())

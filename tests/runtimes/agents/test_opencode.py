@@ -277,6 +277,11 @@ def test_a_question_is_known_by_its_database_alone(
         ("Invalid API key", False, True),
         ("scripted 401", False, True),
         ("Overloaded", False, False),
+        ("Quota exceeded", True, False),
+        ("Too Many Requests", True, False),
+        ("Unauthorized", False, True),
+        ("Authentication failed", False, True),
+        ("AuthError", False, True),
     ],
 )
 def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
