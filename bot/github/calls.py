@@ -303,21 +303,27 @@ class Calls:
     def _as_app(self, call: Call, token: str) -> httpx.Response:
         """Ask as the App itself, which has limits of its own."""
         with self._limits.within(APP, CORE):
-            return self._exchange(call, token)
+            answer = self._exchange(call, token)
+        self._heed(APP, CORE, call, answer)
+        return answer
 
     def _account(self, repository: str) -> str:
         """Whose limits count: an installation's, which is its owner's, or the token's."""
         return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
 
     def _send(self, repository: str, call: Call, resource: str, *, changes: bool) -> httpx.Response:
-        """Send in its turn, and see whether it was the last that may be sent for now."""
+        """Send with the repository's token, in its turn."""
         account, token = self._account(repository), self.tokens.of(repository)
         if changes:
             self._limits.turn(account, resource)
         answer = self._answered(repository, call, token)
+        self._heed(account, resource, call, answer)
+        return answer
+
+    def _heed(self, account: str, resource: str, call: Call, answer: httpx.Response) -> None:
+        """See whether it was the last that may be asked for now."""
         if limit := used_up(f"{call} was the last.", answer.headers, self.clock(), resource):
             self._limits.hold(account, limit)
-        return answer
 
     def _answered(self, repository: str, call: Call, token: str) -> httpx.Response:
         """Send with the repository's token; an App's may have ended early, and is then replaced."""

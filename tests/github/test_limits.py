@@ -245,3 +245,15 @@ def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_th
             wait()
     assert (asked.call_count, respx_mock.calls.call_count) == (3, 3)
     github.close()
+
+
+def test_after_the_last_that_the_app_itself_may_ask_it_asks_nothing_more(
+    respx_mock: respx.MockRouter, clock: Clock
+) -> None:
+    github = GitHub(API, Credentials(app_id="7", private_key=PRIVATE), clock=clock)
+    respx_mock.get(f"{API}/app/hook/deliveries").respond(json=[], headers=USED_UP)
+    assert list(github.hook.lost(NOW)) == []
+    with pytest.raises(Limited) as limit:
+        list(github.hook.lost(NOW))
+    assert (limit.value.at, respx_mock.calls.call_count) == (RESET, 1)
+    github.close()
