@@ -10,6 +10,8 @@ from bot.cli.refused import PROBLEM, Refused
 
 app = typer.Typer()
 
+_MOST = 10**9  #: No transcript has more messages.
+
 
 class By(StrEnum):
     """What usage is summed up by."""
@@ -50,10 +52,11 @@ def transcript(
     config: Config = None,
     run: Annotated[int | None, typer.Option(min=1, help="An earlier run than the last.")] = None,
     first: Annotated[
-        int, typer.Option("--from", metavar="N", min=0, help="The first message to show.")
+        int,
+        typer.Option("--from", metavar="N", min=0, max=_MOST, help="The first message to show."),
     ] = 0,
     most: Annotated[
-        int | None, typer.Option("--messages", "-n", min=1, help="How many, at most.")
+        int | None, typer.Option("--messages", "-n", min=1, max=_MOST, help="How many, at most.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more comes.")] = False,
     as_json: Json = False,

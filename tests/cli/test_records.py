@@ -69,6 +69,9 @@ def test_a_transcript_is_printed_with_its_numbers(mergewright: CommandLine, hous
         "two red",
         "three",
     ]
+    for part in ("--from", "--messages"):
+        refused = mergewright("transcript", "widgets-12", part, str(10**20))
+        assert (refused.code, part in refused.err) == (2, True)
     some = mergewright("transcript", "widgets-12", "--from", "1", "-n", "1", "--json").out
     assert json.loads(some) == {"number": 1, "kind": "answer", "text": "two red"}
 
