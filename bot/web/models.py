@@ -70,8 +70,8 @@ class ModelDoor:
             app = door(self._behind)
             try:
                 self._server = Server(app, _HOST, int(read_text(self._kept) or 0))
-            except CannotListen as taken:
-                _log.warning("%s; programs that run have to be restarted", taken)
+            except (CannotListen, ValueError) as problem:
+                _log.warning("%s: %s; programs that run have to be restarted", self._kept, problem)
                 self._server = Server(app, _HOST, 0)
             write_private(self._kept, str(self._server.port))
             self.url = f"http://{_HOST}:{self._server.port}"

@@ -322,3 +322,12 @@ def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
     other.start()
     assert other.url not in ("", agent.door.url)
     other.stop()
+
+
+def test_a_door_whose_place_cannot_be_read_stands_anywhere(agent: Agent, tmp_path: Path) -> None:
+    kept = tmp_path / "model-port"
+    kept.write_text("no port")
+    other = ModelDoor(agent.models.behind, kept)
+    other.start()
+    assert kept.read_text() == other.url.rpartition(":")[2]
+    other.stop()
