@@ -53,6 +53,18 @@ SOURCES = (
     Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_preambles.py")),
 )
 
+#: What no test can notice, and why.
+EQUIVALENT = {
+    ("claude_reader", "always lines"): "it searches in vain once more",
+    ("claude_reader", "without self._own in known"): "it is there where its word is known",
+    ("claude_reader", "without record.timestamp is not None in record.message"): "_records sees to",
+    ("claude_files", "always native"): "it searches in vain",
+    ("codex_files", "always native"): "it searches in vain",
+    ("opencode_reader", "without not changed in not changed"): "it opens in vain",
+    ("opencode_reader", "without self._touched is not None"): "a turn that goes on has touched it",
+    ("opencode_reader", "always files.began.year > 1"): "such a time is before all others too",
+}
+
 
 def main() -> None:
     """Judge every mistake; exit with 1 where one survived."""
@@ -66,8 +78,8 @@ def main() -> None:
         if only in (None, source.agent):
             for mistake, became in judged(source):
                 counted += 1
-                survived += became == SURVIVED
-                if became == SURVIVED:
+                if became == SURVIVED and not _justified(source, mistake):
+                    survived += 1
                     print(f"{became}: {source.module}:{mistake.says}", flush=True)
     print(f"{counted} mutants, {survived} survived")
     sys.exit(1 if survived else 0)
@@ -124,6 +136,11 @@ class _Mistaken(MetaPathFinder, InspectLoader):
 
     def get_code(self, name: str) -> CodeType:
         return self._code
+
+
+def _justified(source: Source, mistake: Mistake) -> bool:
+    what = mistake.says.partition(": ")[2]
+    return any(source.module == module and what.startswith(how) for module, how in EQUIVALENT)
 
 
 def _judge(given: tuple[Source, int]) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,17 +151,18 @@ def test_a_status_file_of_another_conversation_says_nothing(
 def test_its_status_file_may_become_that_of_another_conversation_or_move(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
+    def looks(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
+        """What is seen twice of a file that was written long ago, with no other beside it."""
+        written = status(files, command, word, **more).rename(path.with_name(name))
+        os.utime(written, (0, len(name)))
+        return [reader.read(alive, None, NOW).activity for _ in range(2)]
+
     path = status(files, command, "busy")
-    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    status(files, command, "waiting", sessionId="another")
-    path.rename(path.with_name("1.json"))
-    status(files, command, "waiting", sessionId="another")
-    for _ in range(2):
-        assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    status(files, command, "waiting").rename(path.with_name("2.json"))
-    assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
-    status(files, command, "busy").rename(path.with_name("2.json"))
-    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    assert looks(path, "busy", "1.json") == [Activity.ACTIVE] * 2
+    assert looks(path, "waiting", "1.json", sessionId="another") == [Activity.ACTIVE] * 2
+    assert looks(path, "waiting", "1.json") == [Activity.WAITING_INPUT] * 2
+    path.with_name("1.json").unlink()
+    assert looks(path, "busy", "22.json") == [Activity.ACTIVE] * 2
 
 
 @pytest.mark.parametrize(

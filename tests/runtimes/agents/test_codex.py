@@ -218,7 +218,7 @@ def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, aliv
     agent = reader.read(alive, screen, NOW)
     assert agent.question == "Sign in? (With 1. and 2. / Not at all)"
     assert reader.read(alive, screen, NOW + timedelta(seconds=9)).since == agent.since == NOW
-    other = reader.read(alive, "Press enter to continue", NOW + timedelta(seconds=9))
+    other = reader.read(alive, "Hi.\nPress enter to continue", NOW + timedelta(seconds=9))
     assert (other.question, other.since) == ("Press enter to continue", NOW + timedelta(seconds=9))
     assert reader.read(alive, f"{screen}\n\n› Ask", NOW).activity is Activity.NONE
 
@@ -251,7 +251,11 @@ def test_what_earlier_runs_said_is_not_this_runs(
     rollout(files, started(), spent("r1", 500), spent("r1", 500))
     agent = reader.read(alive, None, NOW)
     assert (agent.calling, agent.usage.input, agent.usage.cost_usd) == (False, 500, None)
-    assert Codex(KIND).reader(files).read(alive, None, NOW).usage.input == 500
+    written = {"input_tokens": 9, "cache_write_input_tokens": 2}
+    rollout(files, {**spent("r2", 0), "usage": written})
+    usage = reader.read(alive, None, NOW).usage
+    assert (usage.input, usage.cache_write) == (507, 2)
+    assert Codex(KIND).reader(files).read(alive, None, NOW).usage == usage
 
 
 def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(

@@ -2,73 +2,26 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lifecycle.status import Activity
+from lifecycle.status import Activity, Probe
 from runtimes.agents import opencode_files as its
 from runtimes.agents.base import AgentType, Command, RunFiles, write_private
 from runtimes.agents.opencode import OpenCode
 from runtimes.agents.opencode_reader import OpenCodeReader
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.opencodes import ID, Agent
 
 KIND = AgentType(program="opencode", model="fake/model", args=("--pure",))
-ID = "ses_e0078820bffeyDHEIa50M22duM"
 NOW = datetime.now(UTC)
-_TABLES = """
-create table session (id text, parent_id text, time_created integer, time_updated integer);
-create table message (
-    id text, session_id text, time_created integer, time_updated integer, data text
-);
-create table part (
-    id text, message_id text, session_id text, time_created integer, time_updated integer,
-    data text
-);
-"""
-
-
-class Agent:
-    """An OpenCode that does nothing but write what the real one would."""
-
-    def __init__(self, files: RunFiles) -> None:
-        self.answers: dict[str, Any] = {"/permission": [], "/question": [], "/session/status": {}}
-        self.at = int(time.time() * 1000) + 60_000
-        self._path = its.database(files)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self._path)) as database:
-            database.executescript(_TABLES)
-
-    def write(self, table: str, *row: object) -> None:
-        with closing(sqlite3.connect(self._path)) as database, database:
-            marks = ", ".join("?" * len(row))
-            database.execute(f"insert into {table} values ({marks})", row)
-
-    def session(self, id: str = ID, parent: str | None = None, at: int = 0) -> None:
-        self.write("session", id, parent, at or self.at, at or self.at)
-
-    def message(self, id: str, role: str, session: str = ID, at: int = 0, **more: object) -> None:
-        at = at or self.at
-        said = {"role": role, "time": {"created": at}, **more}
-        self.write("message", id, session, at, at, json.dumps(said))
-
-    def over(self, id: str, **more: object) -> None:
-        """A message of the agent's that is over."""
-        said: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
-        said["time"] = {"created": self.at, "completed": self.at + 1000}
-        self.write("message", id, ID, self.at, self.at, json.dumps(said))
-
-    def part(self, message: str, session: str = ID, **data: object) -> None:
-        self.write("part", f"prt_{message}", message, session, self.at, self.at, json.dumps(data))
 
 
 @pytest.fixture
@@ -192,7 +145,7 @@ def test_a_turn_begins_with_a_prompt_and_ends_with_an_answer_that_calls_nothing(
     agent.message("m1", "user")
     seen = reader.read(alive, None, NOW)
     assert (seen.activity, seen.native_id) == (Activity.ACTIVE, ID)
-    assert seen.since == datetime.fromtimestamp(agent.at / 1000, UTC)
+    assert (seen.since, seen.run) == (datetime.fromtimestamp(agent.at / 1000, UTC), 2)
     agent.over("m2", finish="tool-calls")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     agent.over("m3")
@@ -210,6 +163,26 @@ def test_a_call_that_has_not_returned_is_no_silence(
     assert not reader.read(alive, None, NOW).calling
     agent.part("m1", type="tool", tool="bash", state={"status": "running"})
     assert reader.read(alive, None, NOW).calling
+
+
+def test_that_it_tries_again_stands_until_its_port_says_more(
+    files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session()
+    agent.message("m1", "user")
+    retry = {"type": "busy", "attempt": 3, "message": "Overloaded"}
+    agent.answers["/session/status"] = {ID: retry}
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    retry["type"] = "retry"
+    agent.answers["/question"] = [{}]
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.question) == (Activity.WAITING_INPUT, "It asks something.")
+    agent.answers["/question"] = []
+    assert reader.read(alive, None, NOW).activity is Activity.BLOCKED
+    its.server(files).unlink()
+    seen = reader.read(Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN), None, NOW)
+    assert (seen.activity, seen.error) == (Activity.BLOCKED, "Overloaded")
+    assert (seen.runtime, seen.program) == (Probe.UNKNOWN, Probe.UNKNOWN)
 
 
 def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(

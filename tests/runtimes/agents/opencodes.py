@@ -1,0 +1,56 @@
+"""An OpenCode that does nothing but write what the real one would."""
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+from typing import Any
+
+from runtimes.agents import opencode_files as its
+from runtimes.agents.base import RunFiles
+
+ID = "ses_e0078820bffeyDHEIa50M22duM"
+_TABLES = """
+create table session (id text, parent_id text, time_created integer, time_updated integer);
+create table message (
+    id text, session_id text, time_created integer, time_updated integer, data text
+);
+create table part (
+    id text, message_id text, session_id text, time_created integer, time_updated integer,
+    data text
+);
+"""
+
+
+class Agent:
+    """An OpenCode that does nothing but write what the real one would."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self.answers: dict[str, Any] = {"/permission": [], "/question": [], "/session/status": {}}
+        self.at = int(time.time() * 1000) + 60_000
+        self._path = its.database(files)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self._path)) as database:
+            database.executescript(_TABLES)
+
+    def write(self, table: str, *row: object) -> None:
+        with closing(sqlite3.connect(self._path)) as database, database:
+            marks = ", ".join("?" * len(row))
+            database.execute(f"insert into {table} values ({marks})", row)
+
+    def session(self, id: str = ID, parent: str | None = None, at: int = 0) -> None:
+        self.write("session", id, parent, at or self.at, at or self.at)
+
+    def message(self, id: str, role: str, session: str = ID, at: int = 0, **more: object) -> None:
+        at = at or self.at
+        said = {"role": role, "time": {"created": at}, **more}
+        self.write("message", id, session, at, at, json.dumps(said))
+
+    def over(self, id: str, **more: object) -> None:
+        """A message of the agent's that is over."""
+        said: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
+        said["time"] = {"created": self.at, "completed": self.at + 1000}
+        self.write("message", id, ID, self.at, self.at, json.dumps(said))
+
+    def part(self, message: str, session: str = ID, **data: object) -> None:
+        self.write("part", f"prt_{message}", message, session, self.at, self.at, json.dumps(data))
