@@ -161,8 +161,10 @@ def test_a_call_that_has_not_returned_is_no_silence(
     agent.message("m1", "assistant")
     agent.part("m1", type="tool", tool="bash", state={"status": "completed"})
     assert not reader.read(alive, None, NOW).calling
-    agent.part("m1", type="tool", tool="bash", state={"status": "running"})
+    agent.part("m1", type="tool", tool="bash", state={"status": "pending"})
     assert reader.read(alive, None, NOW).calling
+    agent.answers["/session/status"] = {ID: {"type": "retry", "attempt": 3}}
+    assert not reader.read(alive, None, NOW).calling
 
 
 def test_that_it_tries_again_stands_until_its_port_says_more(
@@ -281,12 +283,12 @@ def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
 
 
 @pytest.mark.parametrize(
-    ("error", "activity", "unauthorised"),
+    ("error", "text", "unauthorised"),
     [
-        ({"name": "MessageAbortedError"}, Activity.READY, False),
-        ({"name": "ProviderAuthError", "data": {"message": "no"}}, Activity.BLOCKED, True),
-        ({"name": "APIError", "data": {"statusCode": 403}}, Activity.BLOCKED, True),
-        ({"name": "MessageOutputLengthError"}, Activity.BLOCKED, False),
+        ({"name": "MessageAbortedError"}, "", False),
+        ({"name": "ProviderAuthError", "data": {"message": "no"}}, "no", True),
+        ({"name": "APIError", "data": {"statusCode": 403}}, "APIError", True),
+        ({"name": "MessageOutputLengthError"}, "MessageOutputLengthError", False),
     ],
 )
 def test_an_answer_that_failed_blocks_it_unless_people_broke_it_off(
@@ -294,15 +296,15 @@ def test_an_answer_that_failed_blocks_it_unless_people_broke_it_off(
     reader: OpenCodeReader,
     alive: Seen,
     error: dict[str, object],
-    activity: Activity,
+    text: str,
     unauthorised: bool,
 ) -> None:
     agent.session()
     agent.message("m1", "user")
     agent.over("m2", finish="", error=error)
     seen = reader.read(alive, None, NOW)
-    assert (seen.activity, seen.unauthorised) == (activity, unauthorised)
-    assert bool(seen.error) is (activity is Activity.BLOCKED)
+    activity = Activity.BLOCKED if text else Activity.READY
+    assert (seen.activity, seen.error, seen.unauthorised) == (activity, text, unauthorised)
 
 
 def test_all_that_was_used_in_this_run_is_counted_once(
@@ -319,6 +321,7 @@ def test_all_that_was_used_in_this_run_is_counted_once(
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.reasoning) == (800, 70, 14)
     assert (usage.cache_read, usage.cache_write, usage.cost_usd) == (1600, 2, 0.003)
+    assert its.used(its.Tokens(), 0.0).cost_usd is None  # It knows no price.
 
 
 def test_a_run_that_begins_anew_does_not_take_an_earlier_conversation_for_its_own(
@@ -343,6 +346,7 @@ def test_a_database_that_cannot_be_read_changes_nothing(
     its.database(files).unlink()
     os.mkfifo(its.database(files))
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
+    assert not its.knows(files, ID)
 
 
 def test_its_end_outweighs_what_its_files_say(
