@@ -113,7 +113,13 @@ def judge(source: Source, place: int | None) -> str:
         return KILLED
     paths = [
         ROOT / TESTS / name
-        for name in ("test_recordings.py", "test_looks.py", "test_dialogs.py", *source.tests)
+        for name in (
+            "test_recordings.py",
+            "test_messages.py",
+            "test_looks.py",
+            "test_dialogs.py",
+            *source.tests,
+        )
     ]
     with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
         options = ["-k", f"{source.agent} or dialog", "--basetemp", f"{own}/tests"]

@@ -260,6 +260,8 @@ def test_an_error_blocks_it_until_an_answer_comes_or_it_is_told_something(
     agent = reader.read(alive, BOX, NOW)
     assert (agent.activity, agent.error) == (Activity.BLOCKED, "litellm.AuthenticationError: no")
     assert agent.unauthorised
+    says(command, "> litellm.PermissionDeniedError: no")
+    assert reader.read(alive, BOX, NOW).unauthorised
     says(command, "> litellm.RateLimitError: slow", "> Retrying in 0.2 seconds...")
     agent = reader.read(alive, BOX, NOW)
     assert (agent.error, agent.unauthorised) == ("litellm.RateLimitError: slow", False)

@@ -141,6 +141,10 @@ def test_usage_is_counted_beside_what_it_does_and_the_last_word_of_it_counts(
     agent = reader.read(alive, None, now)
     assert agent.activity is Activity.WAITING_INPUT
     assert agent.usage == Usage(input=9, output=4, cost_usd=0.25)
+    prints(files, 'mergewright: usage {"input": 9, "model": "m"}\n')
+    assert reader.read(alive, None, now).usage == Usage(input=9, models={"m": Usage(input=9)})
+    prints(files, 'mergewright: usage {"input": 9, "output": 4, "cost_usd": 0.25, "other": 1}\n')
+    assert reader.read(alive, None, now).usage == agent.usage
     for broken in ("", "{", "[]", '{"input": -1}', '{"cost_usd": "x"}', "[" * 1999):
         prints(files, f"mergewright: usage {broken}\n")
     prints(files, "mergewright: ready\n")
@@ -173,6 +177,16 @@ def test_a_turn_keeps_its_beginning_while_it_goes_on(
     agent = reader.read(alive, None, now)
     assert agent.since == began
     assert agent.seen == began + timedelta(seconds=60)
+
+
+def test_without_such_lines_its_work_begins_where_it_prints_after_a_silence(
+    reader: Reader, files: RunFiles, alive: Seen, now: datetime
+) -> None:
+    for after, begins in ((0, 0), (20, 0), (60, 60), (80, 60)):
+        prints(files, "hello\n")
+        at = now + timedelta(seconds=after)
+        os.utime(files.output, (at.timestamp(),) * 2)
+        assert reader.read(alive, None, at).since == now + timedelta(seconds=begins)
 
 
 def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(
@@ -222,7 +236,10 @@ def test_a_command_that_is_missing_is_named_with_the_remedy() -> None:
     assert "no-such-agent is not installed" in missing.check({})[0]
     with pytest.raises(FileNotFoundError, match="no-such-agent"):
         missing.version()
-    assert Shell(AgentType(program="shell", command=(sys.executable,))).check({}) == []
+    with pytest.raises(FileNotFoundError, match="set `command`"):
+        Shell(AgentType(program="shell")).version()
+    python = Shell(AgentType(program="shell", command=(sys.executable,)))
+    assert (python.check({}), python.version()) == ([], sys.executable)
 
 
 def test_a_real_command_runs_with_what_was_prepared(files: RunFiles) -> None:
