@@ -122,7 +122,7 @@ def judge(source: Source, place: int | None) -> str:
         )
     ]
     with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
-        options = ["-k", f"{source.agent} or dialog", "--basetemp", f"{own}/tests"]
+        options = ["-k", f"{source.agent} or dialog or boxes", "--basetemp", f"{own}/tests"]
         return SURVIVED if passes([*paths, *options]) else KILLED
 
 
