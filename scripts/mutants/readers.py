@@ -118,6 +118,7 @@ def judge(source: Source, place: int | None) -> str:
             "test_messages.py",
             "test_looks.py",
             "test_dialogs.py",
+            "test_boxes.py",
             *source.tests,
         )
     ]
