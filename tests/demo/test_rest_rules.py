@@ -192,7 +192,9 @@ def test_an_app_gets_a_token_for_its_installation_by_its_key(
         return ask(jwt.encode(claims, by, "RS256"))
 
     assert signed(good)("GET", "app").json()["slug"] == "mergewright"
-    installation = signed(good)("GET", f"{here}/installation").json()
+    asked = signed(good)("GET", f"{here}/installation")
+    assert asked.headers["X-RateLimit-Limit"] == "5000"  # It is no stranger, who gets 60.
+    installation = asked.json()
     got = signed(good)("POST", f"app/installations/{installation['id']}/access_tokens").json()
     as_bot = ask(got["token"])
     repo.open_issue("Broken", by="rob")

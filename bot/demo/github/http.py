@@ -92,6 +92,11 @@ class Request:
         return self.token.user.login if self.token else ""
 
     @property
+    def account(self) -> str:
+        """Whose hour of requests it is taken from: an App has one of its own, strangers share."""
+        return f"app {self.as_app.slug}" if self.as_app else self.login
+
+    @property
     def json(self) -> Json:
         """The body, which must be a JSON object."""
         try:

@@ -49,8 +49,8 @@ class Rest:
             authenticate(request)
             if request.token is not None and request.token.scopes is not None:
                 headers["X-OAuth-Scopes"] = request.token.scopes
-            counted = request.token is not None and path != "/rate_limit"
-            if counted and self.traffic.refuses(request.login, "core"):
+            counted = request.account and path != "/rate_limit"
+            if counted and self.traffic.refuses(request.account, "core"):
                 raise Problem(403, "API rate limit exceeded for user.")
             with self.world.lock:
                 answer = self._router.find(request, self._named(path))(request)
@@ -86,14 +86,14 @@ class Rest:
 
     def _rate_limit(self, request: Request) -> Answer:
         resources = {
-            name: self.traffic.spend(request.login, name, 0) for name in ("core", "graphql")
+            name: self.traffic.spend(request.account, name, 0) for name in ("core", "graphql")
         }
         searches = {"limit": 30, "used": 0, "remaining": 30, "reset": resources["core"]["reset"]}
         body = {"resources": {**resources, "search": searches}, "rate": resources["core"]}
         return Answer(body=body)
 
     def _limits(self, request: Request, resource: str, cost: int) -> dict[str, str]:
-        left = self.traffic.spend(request.login, resource, cost)
+        left = self.traffic.spend(request.account, resource, cost)
         told = {f"X-RateLimit-{name.title()}": str(value) for name, value in left.items()}
         return {**told, "X-RateLimit-Resource": resource}
 
