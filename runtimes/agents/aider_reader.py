@@ -73,6 +73,8 @@ class AiderReader:
         self._touched: datetime | None = None
         self._model = ""
         self._tally = Tally()
+        self._calls = 0  #: Calls that were counted since its spool was last begun.
+        self._begun = 0
         self._fault = ""  #: What the last call broke off with, by itself.
         self._error = ""  #: What it says of the last call to its provider.
         self._words: list[str] = []
@@ -82,7 +84,10 @@ class AiderReader:
         """The activity by what it counts and says, with its screen; see `Reader.read`."""
         for line in self._history.new():  # First: it says there which model it calls.
             self._hear(line)
-        for line in self._events.new():
+        events = self._events.new()
+        if self._events.begun != self._begun:
+            self._begun, self._calls = self._events.begun, 0
+        for line in events:
             if event := understood(line, _Event):
                 self._count(event)
         agent = Agent(
@@ -164,7 +169,8 @@ class AiderReader:
             case "message_send_exception":
                 self._fault = given.exception
             case "message_send":
-                self._tally.adds(self._model, _used(given))
+                self._calls += 1
+                self._tally.counts(str(self._calls), self._model, _used(given))
             case "asks" | "exit":
                 pass
             case _:

@@ -21,6 +21,7 @@ class Lines:
         #: When it was last written to, as seen by the last `new`; None: it is not there.
         self.written: float | None = None
         self.offset = 0  #: How far it was read.
+        self.begun = 0  #: How often it was read from its beginning.
         self._inode = 0
         self._half = b""
         self._skipping = False
@@ -39,6 +40,7 @@ class Lines:
             status = os.fstat(file.fileno())
             if status.st_ino != self._inode or status.st_size < self.offset:
                 self._inode, self.offset = status.st_ino, 0
+                self.begun += 1
                 self._half, self._skipping = b"", False
             file.seek(self.offset)
             data = file.read(self._most)

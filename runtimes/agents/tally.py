@@ -23,10 +23,6 @@ class Tally:
         self._answers[answer] = (model, used)
         self._add(model, used, 1)
 
-    def adds(self, model: str, used: Usage) -> None:
-        """What was used more."""
-        self._add(model, used, 1)
-
     def usage(self) -> Usage:
         """All of it, and of each model where its name is known.
 
