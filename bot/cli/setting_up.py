@@ -59,10 +59,11 @@ def app(wanted: files.Wanted, folder: Path, port: int, *, organization: bool) ->
     place = f"organizations/{wanted.owner}/settings" if organization else "settings"
     page = _page(port, f"{settings.github.git_base}{place}/apps/new", take)
     with page:
+        page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
         print(f"Open {page.url} in a browser on this machine, and press the button.")
         print(f"From elsewhere, first: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE")
         print("Waiting for GitHub to send the browser back ...", flush=True)
-        page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
+        page.wait()
     _say(folder, f"Install the App on {wanted.repository}: your browser shows the page.")
 
 

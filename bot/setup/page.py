@@ -66,8 +66,11 @@ class Page:
         return f"{self.url}created"
 
     def offer(self, manifest: Mapping[str, object]) -> None:
-        """Show this App; returns when GitHub has made it and its keys are kept."""
+        """Show this App from now on: before that there is nothing to see."""
         self._manifest = manifest
+
+    def wait(self) -> None:
+        """Return when GitHub has made the App and its keys are kept."""
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:
