@@ -208,7 +208,7 @@ def test_a_question_is_put_whatever_the_screen_shows(
 ) -> None:
     hook(files, command, "SessionStart")
     rollout(files, started(), call("c1", name="request_user_input", arguments="odd"))
-    for screen in ("something", "Which?\n\n› 1. Red\n\nenter to submit · esc to interrupt"):
+    for screen in ("something", "Which?\n\n› 1. Red\n\nenter submit · esc cancel"):
         agent = reader.read(alive, screen, NOW + timedelta(hours=1))
         assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "It asks something.")
 
