@@ -79,6 +79,7 @@ def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
     over = asked.replace("Esc to cancel", "")
     assert program.dialog(files, over) == Dialog()
     assert program.dialog(files, "❯ 1. Yes\n  2. No\n") == Dialog()
+    assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
 
 
 def test_a_dialog_about_something_else_is_another_one(files: RunFiles) -> None:

@@ -158,14 +158,15 @@ def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
     assert len(answers) == 1001
 
 
-def test_conversations_of_a_session_come_in_the_order_in_which_they_began(files: RunFiles) -> None:
+def test_claudes_conversations_come_in_the_order_in_which_they_began(files: RunFiles) -> None:
     folder = files.home / ".claude" / "projects" / "-x"
     folder.mkdir(parents=True)
     for name, hour in (("b", 1), ("a", 2), ("c", 3)):
         said = (
             '{"type": "user", "timestamp": "2026-11-21T0%d:00:00Z", "message": {"content": "%s"}}'
         )
-        (folder / f"{name}.jsonl").write_text(said % (hour, name) + "\n")
+        untold = 'no JSON\n{"type": "mode"}\n'
+        (folder / f"{name}.jsonl").write_text(untold + said % (hour, name) + "\n")
     messages = Claude(AgentType(program="claude")).messages(files)
     assert [each.text for each in everything(messages)] == ["b", "a", "c"]
 
