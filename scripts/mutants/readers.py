@@ -65,6 +65,7 @@ EQUIVALENT = {
     ("opencode_files", "without not changed(written"): "it opens in vain",
     ("opencode_files", "always stat.S_ISREG"): "what is no file is not opened either",
     ("opencode_reader", "without not changed in not changed"): "it opens in vain",
+    ("opencode_reader", "not self._updated = max"): "it reads once more what it knows",
     ("opencode_reader", "without self._touched is not None"): "a turn that goes on has touched it",
     ("opencode_reader", "always files.began.year > 1"): "such a time is before all others too",
 }

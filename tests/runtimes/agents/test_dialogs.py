@@ -107,6 +107,7 @@ def port() -> dict[str, Any]:
         ({"/permission": [{"id": "per_1"}]}, "no", {"reply": "reject"}),
         ({"/question": ["Which?"]}, "blue", {"answers": [["Blue"]]}),
         ({"/question": ["Which?"]}, "Green", {"answers": [["Green"]]}),
+        ({"/question": ["Which?"]}, "Green\n\nor so", {"answers": [["Green\n\nor so"]]}),
         ({"/question": ["Which?", "How many?"]}, "Blue\n\n3", {"answers": [["Blue"], ["3"]]}),
         ({"/question": ["Which?", "How many?"]}, "Blue", {"answers": [["Blue"], []]}),
     ],

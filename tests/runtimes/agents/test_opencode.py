@@ -140,7 +140,8 @@ def test_a_message_was_received_where_its_conversation_has_it(
 def test_a_turn_begins_with_a_prompt_and_ends_with_an_answer_that_calls_nothing(
     agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
-    assert reader.read(alive, None, NOW).activity is Activity.NONE
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.run) == (Activity.NONE, 2)
     agent.session()
     agent.message("m1", "user")
     seen = reader.read(alive, None, NOW)
