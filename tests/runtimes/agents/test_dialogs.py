@@ -135,5 +135,21 @@ def test_opencode_is_answered_at_its_port(
     assert AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "") == Dialog()
 
 
+def test_an_answer_that_opencodes_port_refuses_is_none(
+    files: RunFiles, port: dict[str, Any]
+) -> None:
+    port |= {"/permission": [{"id": "per_1"}]}
+    with answering(port, "secret") as number:
+        server = files.dir / "opencode-server.json"
+        server.write_text(f'{{"port": {number}, "password": "secret"}}')
+        found = AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
+        way = found.way("once") if found else None
+        assert way is not None
+        assert way.request is not None
+        server.write_text(f'{{"port": {number}, "password": "another"}}')
+        with pytest.raises(OSError, match="its port answered 401 to POST /permission/per_1/reply"):
+            way.request()
+
+
 def test_a_command_of_ones_own_hears_answers_as_messages(files: RunFiles) -> None:
     assert AGENTS["shell"](AgentType(program="shell")).dialog(files, "") is None

@@ -88,6 +88,7 @@ def test_only_named_variables_of_the_server_are_passed_on(
             AT_THREE,
         ),
         ("mergewright: limited soon, I hope", Activity.BLOCKED, "error", "soon, I hope"),
+        ("mergewright: blocked 2026-11-21T15:00:00Z No.", Activity.BLOCKED, "limit_until", None),
         ("mergewright: limited 2026-11-21T15:00:00 No.", Activity.BLOCKED, "limit_until", None),
         ("mergewright: ready", Activity.READY, "summary", ""),
         ("\x1b[32mmergewright: ready\x1b[0m", Activity.READY, "summary", ""),
