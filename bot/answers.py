@@ -14,7 +14,7 @@ from bot.watch_agents import WatchAgents
 from lifecycle.actions import Tell
 from lifecycle.messages import ANSWER, REFUSED
 from lifecycle.status import Activity
-from runtimes.agents.base import read_text, write_private
+from runtimes.agents.files import read_text, write_private
 from runtimes.agents.questions import Dialog, Way
 from runtimes.base import Gone, Handle, Press, Send
 

@@ -22,8 +22,8 @@ from typing import BinaryIO
 from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Live, Session
-from runtimes.agents.base import opened
 from runtimes.agents.databases import reading
+from runtimes.agents.files import opened
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ from bot.layout import Layout
 from bot.store import Session, Store
 from config.settings import Settings
 from lifecycle.status import Activity, Reason
-from runtimes.agents.base import Endpoint, Program, read_text, write_private
+from runtimes.agents.base import Endpoint, Program
+from runtimes.agents.files import read_text, write_private
 
 _PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
 

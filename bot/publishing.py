@@ -13,7 +13,7 @@ from bot.sites import Sites
 from bot.store import Session, Store, Touch
 from lifecycle import actions
 from lifecycle.status import PullState, Reason
-from runtimes.agents.base import read_text
+from runtimes.agents.files import read_text
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
 

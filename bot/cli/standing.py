@@ -16,7 +16,8 @@ from config.load import nearest
 from config.settings import Settings
 from lifecycle.text import plain
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Endpoint, Program, login
+from runtimes.agents.base import AgentType, Endpoint, Program
+from runtimes.agents.starting import login
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
 #: How many programs are asked for their version at once; some take seconds to say it.

@@ -22,7 +22,8 @@ from litestar.types import HTTPScope, Receive, Scope, Send
 
 from bot.models import NoModel
 from bot.web.serve import CannotListen, Server, log_failure
-from runtimes.agents.base import Endpoint, read_text, write_private
+from runtimes.agents.base import Endpoint
+from runtimes.agents.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from runtimes.agents.base import holds, opened
+from runtimes.agents.files import holds, opened
 
 _NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

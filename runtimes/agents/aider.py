@@ -13,25 +13,20 @@ from pathlib import Path
 from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.aider_messages import AiderMessages
 from runtimes.agents.aider_reader import AiderReader, dialog, folder, history, typed
-from runtimes.agents.base import (
-    THEIRS,
-    AgentType,
-    Command,
-    Endpoint,
-    RunFiles,
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.files import read_text, write_private
+from runtimes.agents.hooks import harmless
+from runtimes.agents.providers import PROVIDERS
+from runtimes.agents.questions import Dialog
+from runtimes.agents.starting import (
     environment,
     installed_version,
     introduced,
     keyless,
     login,
     missing,
-    read_text,
-    write_private,
 )
-from runtimes.agents.conversation import MessagesOfLines
-from runtimes.agents.hooks import harmless
-from runtimes.agents.providers import PROVIDERS
-from runtimes.agents.questions import Dialog
 
 _INSTALL = "uv tool install aider-chat"
 #: What it may do unasked. It runs no command without a person's yes, whatever it is told; that

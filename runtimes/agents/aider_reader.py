@@ -13,17 +13,9 @@ from msgspec.structs import replace
 
 from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
-from runtimes.agents.base import (
-    TEXT,
-    Count,
-    Dollars,
-    RunFiles,
-    Seconds,
-    ended,
-    holds,
-    read_text,
-    understood,
-)
+from runtimes.agents.base import RunFiles
+from runtimes.agents.ending import ended
+from runtimes.agents.files import TEXT, Count, Dollars, Seconds, holds, read_text, understood
 from runtimes.agents.lines import Lines
 from runtimes.agents.questions import Choice, Dialog, Way, with_choices
 from runtimes.agents.tally import Tally

@@ -1,34 +1,17 @@
 """What every agent type offers: how it starts, how its state is read. It knows no runtime."""
 
-import mmap
-import os
-import shutil
-import stat
-import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, BinaryIO, Protocol, TypeVar
+from typing import Protocol
 
-import msgspec
-from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from lifecycle.facts import Agent
-from lifecycle.status import Activity, Probe
+from runtimes.agents.files import read_text
 from runtimes.agents.messages import Messages
 from runtimes.agents.questions import Dialog
 from runtimes.base import Seen
-
-_T = TypeVar("_T")
-_FILE_BYTES = 4 * 1024 * 1024
-_ARGUMENT_BYTES = 100_000  #: One argument of a program may have 128 KiB on Linux.
-#: What programs count. Agents write such files too: nothing is too large for the database.
-Count = Annotated[int, Meta(ge=0, le=10**11)]
-Dollars = Annotated[float, Meta(ge=0, le=1e6)]
-Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
-TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
 
 
 class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -232,153 +215,3 @@ class Program(Protocol):
     def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
         """What stands in the way of starting it, each with its remedy; empty: nothing."""
         ...
-
-
-def ended(seen: Seen, agent: Agent) -> Agent | None:
-    """The agent as one whose program is over; None while it lives, and where nobody knows."""
-    if seen.program is not Probe.DEAD:
-        return None
-    end = seen.exit
-    if end is None:
-        how = "its program is gone"
-    elif end.lost:
-        how = f"its program did not end by itself: {end.lost}"
-    elif end.signal is not None:
-        how = f"its program was ended by signal {end.signal}"
-    else:
-        how = "its program vanished" if end.code is None else f"its program exited with {end.code}"
-    return replace(
-        agent,
-        activity=Activity.EXITED,
-        since=end.at if end else agent.seen,
-        evidence=how,
-        question="",
-        error="",
-        limit_until=None,
-        unauthorised=False,
-        calling=False,
-        exit=end,
-    )
-
-
-def holds(path: Path, key: str) -> bool:
-    """Whether a file has this text anywhere."""
-    with (
-        suppress(OSError, ValueError),  # An empty file cannot be mapped.
-        opened(path) as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
-        return content.find(key.encode()) >= 0
-    return False
-
-
-def read_text(path: Path) -> str:
-    """A file's text; what cannot be read is empty."""
-    with suppress(OSError), opened(path) as file:
-        return file.read(_FILE_BYTES).decode(errors="replace").strip()
-    return ""
-
-
-def understood(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
-    """One JSON value of a kind; None where it is something else."""
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
-@contextmanager
-def opened(path: Path | str) -> Iterator[BinaryIO]:
-    """A regular file for reading. Agents may have put links and pipes in its place: `OSError`."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"{path} is no regular file")
-        yield file
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user reads, whole or not at all."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    new.replace(path)
-
-
-def argument(files: RunFiles, prompt: str) -> str:
-    """The prompt as one argument, or a word on where it stands, where it is too long for that."""
-    if len(prompt.encode()) <= _ARGUMENT_BYTES:
-        return prompt
-    return f"Read {files.prompt} from beginning to end and do what it says."
-
-
-def missing(command: Sequence[str], remedy: str, path: str | None = None) -> list[str]:
-    """That a program is not installed, with the remedy; empty where it is."""
-    if shutil.which(command[0], path=path):
-        return []
-    return [f"{command[0]} is not installed: {remedy}"]
-
-
-def keyless(kind: AgentType, endpoint: Endpoint) -> list[str]:
-    """That a program is given nothing to sign in with, with the remedy; empty where it is.
-
-    For one whose model may be any provider's: there are too many to know which key it needs.
-    """
-    if endpoint != THEIRS or kind.pass_env or kind.env:
-        return []
-    return [
-        "it has no credentials: set the key of its model's provider for the server, e.g."
-        " ANTHROPIC_API_KEY, and name it in `key` of the agent type"
-    ]
-
-
-def login(kind: AgentType, environ: Mapping[str, str], variables: Collection[str]) -> str:
-    """The variable a program is given that it signs in with by itself; empty: none of these."""
-    passed = [name for name in kind.pass_env if environ.get(name)]
-    return next((name for name in (*passed, *kind.env) if name in variables), "")
-
-
-def introduced(kind: AgentType, prompt: str, system: str) -> tuple[str, str]:
-    """Prompt and system prompt; where the type wants it so, the one begins with the other."""
-    if system and kind.preamble == "first-message":
-        return f"{system}\n\n{prompt}", ""
-    return prompt, system
-
-
-def named(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> list[str]:
-    """A program's own names for the tools of these kinds."""
-    return [name for kind in kinds for name in tools[kind]]
-
-
-def installed_version(command: Sequence[str], remedy: str) -> str:
-    """The number in the first line of `--version`: `1.2.3` of `agent 1.2.3`.
-
-    Raises `FileNotFoundError` where there is none.
-    """
-    if absent := missing(command, remedy):
-        raise FileNotFoundError(*absent)
-    run = subprocess.run(
-        [*command, "--version"], capture_output=True, text=True, timeout=20, check=False
-    )
-    words = run.stdout.partition("\n")[0].split()
-    return next((word for word in words if word[:1].isdigit()), "")
-
-
-def environment(kind: AgentType, files: RunFiles) -> dict[str, str]:
-    """What every program is started with: its own home, the run's names, what the type allows."""
-    files.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files.summary.parent.mkdir(mode=0o700, exist_ok=True)
-    passed = {name: os.environ[name] for name in kind.pass_env if name in os.environ}
-    return {
-        "HOME": str(files.home),
-        "MERGEWRIGHT_SESSION": files.session,
-        "MERGEWRIGHT_RUN": str(files.run),
-        "MERGEWRIGHT_BRANCH": files.branch,
-        "MERGEWRIGHT_WORKSPACE": str(files.workspace),
-        "MERGEWRIGHT_PROMPT_FILE": str(files.prompt),
-        "MERGEWRIGHT_SUMMARY_FILE": str(files.summary),
-        **passed,
-        **kind.env,
-    }

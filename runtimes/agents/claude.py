@@ -14,12 +14,14 @@ from shlex import quote
 from runtimes.agents import claude_files as its
 from runtimes.agents import claude_messages
 from runtimes.agents.adopting import adopt, their_folder
-from runtimes.agents.base import (
-    THEIRS,
-    AgentType,
-    Command,
-    Endpoint,
-    RunFiles,
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.claude_reader import ClaudeReader
+from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.files import read_text, understood, write_private
+from runtimes.agents.hooks import harmless, spooling
+from runtimes.agents.providers import ANTHROPIC
+from runtimes.agents.questions import Dialog
+from runtimes.agents.starting import (
     argument,
     environment,
     installed_version,
@@ -27,15 +29,7 @@ from runtimes.agents.base import (
     login,
     missing,
     named,
-    read_text,
-    understood,
-    write_private,
 )
-from runtimes.agents.claude_reader import ClaudeReader
-from runtimes.agents.conversation import MessagesOfLines
-from runtimes.agents.hooks import harmless, spooling
-from runtimes.agents.providers import ANTHROPIC
-from runtimes.agents.questions import Dialog
 
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
 _QUIET = {

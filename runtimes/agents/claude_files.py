@@ -16,7 +16,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import Count, Dollars, RunFiles, Seconds, opened, read_text, understood
+from runtimes.agents.base import RunFiles
+from runtimes.agents.files import Count, Dollars, Seconds, opened, read_text, understood
 from runtimes.agents.questions import Dialog, on_screen
 
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)

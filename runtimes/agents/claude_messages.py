@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from runtimes.agents import claude_files as its
-from runtimes.agents.base import understood
 from runtimes.agents.conversation import shown, texts
+from runtimes.agents.files import understood
 from runtimes.agents.messages import Kind, Message
 
 #: How a long paste comes into its prompt.

@@ -10,27 +10,22 @@ from pathlib import Path
 
 from runtimes.agents import codex_files as its
 from runtimes.agents.adopting import adopt, their_folder
-from runtimes.agents.base import (
-    THEIRS,
-    AgentType,
-    Command,
-    Endpoint,
-    RunFiles,
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.codex_messages import CodexMessages
+from runtimes.agents.codex_reader import CodexReader
+from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.files import read_text, write_private
+from runtimes.agents.hooks import spooling
+from runtimes.agents.providers import OPENAI
+from runtimes.agents.questions import Dialog, on_screen
+from runtimes.agents.starting import (
     argument,
     environment,
     installed_version,
     introduced,
     login,
     missing,
-    read_text,
-    write_private,
 )
-from runtimes.agents.codex_messages import CodexMessages
-from runtimes.agents.codex_reader import CodexReader
-from runtimes.agents.conversation import MessagesOfLines
-from runtimes.agents.hooks import spooling
-from runtimes.agents.providers import OPENAI
-from runtimes.agents.questions import Dialog, on_screen
 
 _INSTALL = "npm install -g @openai/codex"
 _MODES = {

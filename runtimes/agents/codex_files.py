@@ -13,7 +13,8 @@ from typing import Annotated
 from msgspec import Meta, Raw, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import Count, RunFiles, Seconds
+from runtimes.agents.base import RunFiles
+from runtimes.agents.files import Count, Seconds
 
 #: The last line of every dialog.
 _FOOT = re.compile(r"Press enter to |enter \w+ · esc ")

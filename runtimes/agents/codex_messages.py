@@ -6,8 +6,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from runtimes.agents import codex_files as its
-from runtimes.agents.base import understood
 from runtimes.agents.conversation import shown, texts
+from runtimes.agents.files import understood
 from runtimes.agents.messages import Kind, Message
 
 

@@ -11,12 +11,15 @@ from pathlib import Path
 
 from runtimes.agents import gemini_files as its
 from runtimes.agents.adopting import adopt
-from runtimes.agents.base import (
-    THEIRS,
-    AgentType,
-    Command,
-    Endpoint,
-    RunFiles,
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.files import read_text, write_private
+from runtimes.agents.gemini_messages import GeminiMessages
+from runtimes.agents.gemini_reader import GeminiReader
+from runtimes.agents.hooks import spooling
+from runtimes.agents.providers import GOOGLE
+from runtimes.agents.questions import Dialog, on_screen
+from runtimes.agents.starting import (
     argument,
     environment,
     installed_version,
@@ -24,15 +27,7 @@ from runtimes.agents.base import (
     login,
     missing,
     named,
-    read_text,
-    write_private,
 )
-from runtimes.agents.conversation import MessagesOfLines
-from runtimes.agents.gemini_messages import GeminiMessages
-from runtimes.agents.gemini_reader import GeminiReader
-from runtimes.agents.hooks import spooling
-from runtimes.agents.providers import GOOGLE
-from runtimes.agents.questions import Dialog, on_screen
 
 _INSTALL = "npm install -g @google/gemini-cli"
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}

@@ -12,7 +12,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import Count, RunFiles
+from runtimes.agents.base import RunFiles
+from runtimes.agents.files import Count
 
 _CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
 _BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from runtimes.agents import gemini_files as its
-from runtimes.agents.base import understood
 from runtimes.agents.conversation import shown, texts
+from runtimes.agents.files import understood
 from runtimes.agents.messages import Kind, Message
 
 

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import gemini_files as its
-from runtimes.agents.base import TEXT, RunFiles, ended, holds, read_text, understood
+from runtimes.agents.base import RunFiles
+from runtimes.agents.ending import ended
+from runtimes.agents.files import TEXT, holds, read_text, understood
 from runtimes.agents.hooks import Hook
 from runtimes.agents.lines import Lines
 from runtimes.agents.questions import permission, questions, with_choices

@@ -5,7 +5,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from runtimes.agents.base import RunFiles, Seconds
+from runtimes.agents.base import RunFiles
+from runtimes.agents.files import Seconds
 
 _P = TypeVar("_P")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from runtimes.agents.base import opened
+from runtimes.agents.files import opened
 
 
 class Lines:

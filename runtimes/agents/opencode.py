@@ -16,12 +16,13 @@ import msgspec
 from runtimes.agents import opencode_files as its
 from runtimes.agents import opencode_say
 from runtimes.agents.adopting import NotAdopted
-from runtimes.agents.base import (
-    THEIRS,
-    AgentType,
-    Command,
-    Endpoint,
-    RunFiles,
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.files import read_text, understood, write_private
+from runtimes.agents.opencode_messages import OpenCodeMessages
+from runtimes.agents.opencode_reader import OpenCodeReader, dialog
+from runtimes.agents.providers import PROVIDERS
+from runtimes.agents.questions import Dialog
+from runtimes.agents.starting import (
     argument,
     environment,
     installed_version,
@@ -29,14 +30,7 @@ from runtimes.agents.base import (
     keyless,
     missing,
     named,
-    read_text,
-    understood,
-    write_private,
 )
-from runtimes.agents.opencode_messages import OpenCodeMessages
-from runtimes.agents.opencode_reader import OpenCodeReader, dialog
-from runtimes.agents.providers import PROVIDERS
-from runtimes.agents.questions import Dialog
 
 _INSTALL = "npm install -g opencode-ai"
 _RISKY = ("edit", "bash", "webfetch", "external_directory")

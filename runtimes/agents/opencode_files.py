@@ -20,8 +20,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from lifecycle.facts import Usage
-from runtimes.agents.base import Count, Dollars, RunFiles, read_text, understood
+from runtimes.agents.base import RunFiles
 from runtimes.agents.databases import reading
+from runtimes.agents.files import Count, Dollars, read_text, understood
 
 _Millis = Annotated[float, Meta(ge=0, le=4e12)]
 _ANSWER_SECONDS = 1.0  #: It answers in milliseconds, but for the first time.

@@ -7,9 +7,10 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from runtimes.agents import opencode_files as its
-from runtimes.agents.base import RunFiles, understood
+from runtimes.agents.base import RunFiles
 from runtimes.agents.conversation import shown
 from runtimes.agents.databases import reading
+from runtimes.agents.files import understood
 from runtimes.agents.messages import Kind, Message
 
 #: So many parts are read at once.

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import opencode_files as its
-from runtimes.agents.base import TEXT, RunFiles, ended, read_text, understood
+from runtimes.agents.base import RunFiles
 from runtimes.agents.databases import reading
+from runtimes.agents.ending import ended
+from runtimes.agents.files import TEXT, read_text, understood
 from runtimes.agents.questions import (
     Choice,
     Dialog,

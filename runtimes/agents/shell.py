@@ -39,25 +39,13 @@ from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from lifecycle.text import plain, settled
 from runtimes.agents.adopting import NotAdopted
-from runtimes.agents.base import (
-    TEXT,
-    THEIRS,
-    AgentType,
-    Command,
-    Count,
-    Dollars,
-    Endpoint,
-    RunFiles,
-    ended,
-    environment,
-    holds,
-    introduced,
-    understood,
-    write_private,
-)
+from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
 from runtimes.agents.conversation import MessagesOfLines
+from runtimes.agents.ending import ended
+from runtimes.agents.files import TEXT, Count, Dollars, holds, understood, write_private
 from runtimes.agents.lines import Lines
 from runtimes.agents.messages import Kind, Message
+from runtimes.agents.starting import environment, introduced
 from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from runtimes.agents.base import read_text, understood
+from runtimes.agents.files import read_text, understood
 
 _T = TypeVar("_T")
 #: File systems tell the time in steps of some milliseconds: within one a file may change unseen.

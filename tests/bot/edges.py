@@ -10,7 +10,7 @@ from bot.store import Observed
 from config.settings import Project
 from lifecycle.facts import Agent, Work
 from lifecycle.status import Activity, Probe
-from runtimes.agents.base import ended
+from runtimes.agents.ending import ended
 from runtimes.base import Handle, Seen
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)

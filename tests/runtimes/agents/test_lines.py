@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.base import holds, opened, write_private
+from runtimes.agents.files import holds, opened, write_private
 from runtimes.agents.lines import Lines
 
 

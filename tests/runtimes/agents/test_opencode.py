@@ -13,7 +13,8 @@ import pytest
 
 from lifecycle.status import Activity, Probe
 from runtimes.agents import opencode_files as its
-from runtimes.agents.base import AgentType, Command, RunFiles, write_private
+from runtimes.agents.base import AgentType, Command, RunFiles
+from runtimes.agents.files import write_private
 from runtimes.agents.opencode import OpenCode
 from runtimes.agents.opencode_reader import OpenCodeReader
 from runtimes.base import Seen
