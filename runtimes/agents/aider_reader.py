@@ -74,9 +74,9 @@ class AiderReader:
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by what it counts and says, with its screen; see `Reader.read`."""
-        for line in self._history.new():  # First: it says there which model it calls.
+        for line in self._history.to_end():  # First: it says there which model it calls.
             self._hear(line)
-        events = self._events.new()
+        events = self._events.to_end()
         if self._events.begun != self._begun:
             self._begun, self._calls = self._events.begun, 0
         for line in events:

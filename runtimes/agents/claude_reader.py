@@ -136,7 +136,7 @@ class ClaudeReader:
         return agent
 
     def _read_hooks(self) -> None:
-        for line in self._spool.new():
+        for line in self._spool.to_end():
             said = understood(line, Hook[its.Payload])
             if said is None or said.run != self._files.run:
                 continue
@@ -165,15 +165,15 @@ class ClaudeReader:
             return
         if self._transcript is None:
             self._transcript = Lines(path)
-        lines = self._transcript.new()
-        for record in self._records(lines):
+        offset = self._transcript.offset
+        for record in self._records(self._transcript.to_end()):
             if record.message is not None and record.timestamp is not None:
                 self._note(record, record.message, record.timestamp)
-        if lines:  # It says there that it begins an agent.
+        if self._transcript.offset != offset:  # It says there that it begins an agent.
             for other in its.subagents(path):
                 self._subagents.setdefault(other, Lines(other))
         for theirs in self._subagents.values():
-            for record in self._records(theirs.new()):
+            for record in self._records(theirs.to_end()):
                 if record.message is not None:
                     self._spend(record, record.message)
 

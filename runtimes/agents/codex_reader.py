@@ -107,7 +107,7 @@ class CodexReader:
         )
 
     def _read_hooks(self) -> None:
-        for line in self._spool.new():
+        for line in self._spool.to_end():
             said = understood(line, Hook[its.Payload])
             if said is None or said.run != self._files.run:
                 continue
@@ -135,7 +135,7 @@ class CodexReader:
             return
         if self._rollout is None:
             self._rollout = Lines(path)
-        for line in self._rollout.new():
+        for line in self._rollout.to_end():
             record = understood(line, its.Record)
             if record is None:
                 continue

@@ -126,15 +126,16 @@ class GeminiReader:
 
     def _read_hooks(self) -> bool:
         """Whether there were any: a transcript is begun only where one is called."""
-        lines = self._spool.new()
-        for line in lines:
+        heard = False
+        for line in self._spool.to_end():
+            heard = True
             said = understood(line, Hook[_Payload])
             if said is None or said.run != self._files.run:
                 continue
             hook = said.hook
             self._touched = max(self._touched or hook.timestamp, hook.timestamp)
             self._hear(hook, f"{hook.tool_name} {hook.tool_input}")
-        return bool(lines)
+        return heard
 
     def _hear(self, hook: _Payload, use: str) -> None:
         match hook.hook_event_name:
@@ -161,7 +162,7 @@ class GeminiReader:
             for path in its.transcripts(self._files, self._native):
                 self._transcripts.setdefault(path, Lines(path))
         for lines in self._transcripts.values():
-            for line in lines.new():
+            for line in lines.to_end():
                 record = understood(line, its.Record)
                 if record is not None and record.timestamp >= self._began:
                     self._note(record)

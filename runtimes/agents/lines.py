@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from runtimes.agents.files import opened
@@ -23,11 +24,15 @@ class Lines:
         self.offset = 0  #: How far it was read.
         self.begun = 0  #: How often it was read from its beginning.
         self._inode = 0
+        self._size = 0
         self._half = b""
         self._skipping = False
 
     def new(self) -> list[str]:
-        """The lines that were finished since the last call, without their ends."""
+        """The lines that were finished since the last call, without their ends.
+
+        At most `most` bytes are read: of a longer file the next call tells more.
+        """
         try:
             status = os.lstat(self._path)
         except OSError:
@@ -42,11 +47,22 @@ class Lines:
                 self._inode, self.offset = status.st_ino, 0
                 self.begun += 1
                 self._half, self._skipping = b"", False
+            self._size = status.st_size
             file.seek(self.offset)
             data = file.read(self._most)
             self.offset += len(data)
             return list(self._whole(data))
         return []
+
+    def to_end(self) -> Iterator[str]:
+        """The same, but however much it is: on to where the file ends now."""
+        return chain(self.new(), self._more(self._size))
+
+    def _more(self, end: int) -> Iterator[str]:
+        offset = -1
+        while offset < self.offset < end:
+            offset = self.offset
+            yield from self.new()
 
     def _whole(self, data: bytes) -> Iterator[str]:
         *lines, self._half = (self._half + data).split(b"\n")

@@ -190,7 +190,7 @@ class ShellReader:
         return holds(self._files.output, key)
 
     def _look_at_output(self, now: datetime) -> None:
-        lines = self._lines.new()
+        lines = self._lines.to_end()
         if self._lines.written is None:
             return
         printed = datetime.fromtimestamp(self._lines.written, UTC)

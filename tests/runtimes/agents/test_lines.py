@@ -56,6 +56,23 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
     assert lines.new() + lines.new() == ["short"]
 
 
+def test_all_that_is_there_is_read_where_somebody_wants_it(log: Path) -> None:
+    lines = Lines(log, most=10)
+    assert list(lines.to_end()) == []
+    append(log, "one\n" * 7 + "x" * 25 + "\ntwo\nha")
+    assert list(lines.to_end()) == ["one"] * 7 + ["two"]
+    append(log, "lf\n")
+    assert list(lines.to_end()) == ["half"]
+
+
+def test_what_is_written_meanwhile_is_for_the_next_look(log: Path) -> None:
+    lines = Lines(log, most=10)
+    append(log, "one\n" * 5)
+    for _ in lines.to_end():
+        append(log, "another\n" * 3)
+    assert lines.offset <= 40
+
+
 def test_bytes_that_are_no_text_do_no_harm(log: Path) -> None:
     log.write_bytes(b"\xff\xfe\nfine\n")
     assert Lines(log).new()[1] == "fine"

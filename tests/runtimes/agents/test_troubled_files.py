@@ -1,0 +1,150 @@
+"""Whatever happens to its files, an agent is read as the folder of its recording says."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.facts import Agent
+from lifecycle.status import Activity, Probe
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, Program, Reader, RunFiles, read_text
+from runtimes.base import Seen
+from tests.runtimes.agents.test_recordings import CASES, LINES, lay, port
+
+__all__ = ["port"]
+
+GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
+#: Those that grow by lines: a database does not.
+GROWING = [case for case in CASES if not any(case.rglob("*.sql"))]
+HOOKED = [case for case in CASES if '{"run": 2' in read_text(case / "run/hooks.jsonl")]
+#: The longest of each that asks something: more rules have something to say there.
+ASKING = [
+    max(
+        (case for case in CASES if case.parts[-3:-1] == (name, "waiting_input")),
+        key=lambda case: sum(file.stat().st_size for file in case.rglob("*") if file.is_file()),
+    )
+    for name in AGENTS
+]
+
+
+def over(cases: Sequence[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: "-".join(case.parts[-3:]))
+
+
+class Laid:
+    """A recording that was put in place, and how it is looked at."""
+
+    def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:
+        self.files = files
+        self.moment = lay(case, files, port)
+        self.program: Program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
+        shown = case / "screen.txt"
+        self.screen = shown.read_text() if shown.exists() else None
+        self.alive = alive
+
+    def look(self, reader: Reader | None = None, seen: Seen | None = None) -> Agent:
+        reader = reader or self.program.reader(self.files)
+        return reader.read(seen or self.alive, self.screen, self.moment.now)
+
+    def grown(self) -> dict[Path, bytes]:
+        """The files that grow by lines, with what they hold."""
+        paths = dict.fromkeys((*self.program.records(self.files), self.files.spool))
+        return {path: path.read_bytes() for path in paths if path.suffix in LINES and path.exists()}
+
+    def write(self, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        os.utime(path, (self.moment.written.timestamp(),) * 2)
+
+
+@pytest.fixture
+def laid(case: Path, files: RunFiles, port: int, alive: Seen) -> Laid:
+    return Laid(case, files, port, alive)
+
+
+@over(GROWING)
+def test_files_that_are_rotated_are_read_as_if_they_had_grown(laid: Laid) -> None:
+    once, whole = laid.look(), laid.grown()
+    reader = laid.program.reader(laid.files)
+    for path, content in whole.items():
+        laid.write(path, content[: len(content) // 2])
+    laid.look(reader)
+    for path, content in whole.items():
+        other = path.with_name("other")
+        laid.write(other, content)
+        other.replace(path)
+    assert laid.look(reader) == once
+
+
+@over(GROWING)
+def test_files_that_are_cut_and_rewritten_are_read_again(laid: Laid) -> None:
+    once, whole = laid.look(), laid.grown()
+    reader = laid.program.reader(laid.files)
+    laid.look(reader)
+    for path in whole:
+        laid.write(path, b"")
+    laid.look(reader)
+    for path, content in whole.items():
+        laid.write(path, content)
+    assert laid.look(reader) == once
+
+
+@over(GROWING)
+def test_half_a_line_says_nothing_until_it_is_whole(laid: Laid) -> None:
+    once, whole = laid.look(), laid.grown()
+    last = {path: content.rstrip(b"\n").rpartition(b"\n")[2] for path, content in whole.items()}
+    for path, content in whole.items():
+        laid.write(path, content[: content.rindex(last[path])])
+    without = laid.look()
+    reader = laid.program.reader(laid.files)
+    for path, content in whole.items():
+        laid.write(path, content[: content.rindex(last[path]) + len(last[path]) // 2])
+    assert laid.look(reader) == without
+    for path, content in whole.items():
+        laid.write(path, content)
+    assert laid.look(reader) == once
+
+
+@over([case for case in ASKING if case in GROWING])
+def test_megabytes_of_earlier_lines_change_nothing(laid: Laid) -> None:
+    once = laid.look()
+    said = b"> said before" + b"." * 2000
+    for path, content in laid.grown().items():
+        earlier = b"%s\n" % said if path.suffix == ".md" else b'{"type": "%s"}\n' % said
+        laid.write(path, earlier * (5_000_000 // len(earlier)) + content)
+    assert laid.look() == once
+
+
+@over(HOOKED)
+def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, laid: Laid) -> None:
+    once = laid.look()
+    hooks = sorted(case.parent.parent.glob("*/*/run/hooks.jsonl"))
+    late = b"".join(path.read_bytes().replace(b'{"run": 2', b'{"run": 1') for path in hooks)
+    laid.write(laid.files.spool, laid.files.spool.read_bytes() + late)
+    assert laid.look() == once
+
+
+@over(ASKING)
+def test_two_sessions_side_by_side_do_not_read_each_other(
+    case: Path, laid: Laid, alive: Seen
+) -> None:
+    alone = laid.look()
+    other = next(each for each in CASES if each.parts[-3] == case.parts[-3] and each != case)
+    sibling = laid.files.dir.with_name("widgets-13_r2")
+    sibling.mkdir()
+    files = replace(
+        laid.files, session="widgets-13", dir=sibling, workspace=laid.files.workspace / "../other"
+    )
+    second = Laid(other, files, 1, alive)
+    assert laid.look() == alone
+    assert second.look().activity == other.parts[-2]
+
+
+@over(ASKING)
+def test_a_program_that_is_gone_has_exited_though_its_terminal_lives(laid: Laid) -> None:
+    agent = laid.look(seen=GONE)
+    assert agent.activity is Activity.EXITED
+    assert agent.evidence == "its program is gone"
+    assert (agent.question, agent.error, agent.calling) == ("", "", False)
