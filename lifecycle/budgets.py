@@ -83,7 +83,7 @@ BUDGETS: Final = (
         "tokens",
         lambda policy: policy.session_tokens,
         lambda facts: facts.spent.tokens,
-        "the {limit:.0f} tokens of this session",
+        "the {limit:,.0f} tokens of this session",
         "the tokens of this session",
         dollars=False,
     ),

@@ -78,7 +78,7 @@ def record(
     rows = grid()
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one.outcomes.items())
     add(rows, "runs", ", ".join(identity.types) if identity else "not in the configuration")
-    add(rows, "sessions", f"{one.sessions}, {one.live} not over; {outcomes or 'none ended'}")
+    add(rows, "sessions", f"{one.sessions}, {one.live} under way; {outcomes or 'none ended'}")
     add(rows, "first pass", f"{rate(one)} of those merged")
     add(rows, "repairs", f"{one.repairs}, and {one.review_rounds} review rounds")
     add(rows, "cost", cost(one))

@@ -11,7 +11,9 @@ _MOST = 200  #: Characters of a line: foreign text is evidence here, not a copy.
 def agent_changes(old: Agent, new: Agent) -> Iterator[str]:
     """What became of a run's program; that it was seen once more is no change."""
     if (old.run, old.activity) != (new.run, new.activity) and new.activity is not Activity.NONE:
-        yield _line(f"agent {new.activity}", new.question or new.error or new.evidence)
+        yield _line(
+            f"agent {new.activity.replace('_', ' ')}", new.question or new.error or new.evidence
+        )
     before, after = f"{old.runtime}/{old.program}", f"{new.runtime}/{new.program}"
     if before != after:
         yield f"runtime/program {before} -> {after}"

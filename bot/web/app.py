@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from litestar import Litestar
+from litestar import Litestar, Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.static_files import create_static_files_router
@@ -14,10 +14,10 @@ from bot.policies import Policies
 from bot.store import Store
 from bot.terminals import Terminal
 from bot.web.access import Access
-from bot.web.api import api_routes, as_json
+from bot.web.api import Problem, api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
-from bot.web.pages import page_routes
+from bot.web.pages import as_page, page_routes
 from bot.web.serve import log_failure
 from bot.web.views import Views
 from bot.web.webhook import Limits, webhook
@@ -72,11 +72,21 @@ def build(
         on_startup=[bind],
         before_send=[_protect],
         after_exception=[log_failure],
-        exception_handlers={HTTPException: as_json},
+        exception_handlers={HTTPException: _refused},
         state=State({"streams": watchers}),
         openapi_config=None,
         logging_config=None,
     )
+
+
+def _refused(
+    request: Request[object, object, State], problem: HTTPException
+) -> Response[str] | Response[Problem]:
+    """What no route answers: as a page where a person looks, as JSON for programs."""
+    looks = "text/html" in request.headers.get("accept", "")
+    if looks and not request.url.path.startswith(("/api/", "/webhooks/")):
+        return as_page(request, problem)
+    return as_json(request, problem)
 
 
 async def _protect(message: Message, _: Scope) -> None:

@@ -2,16 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import MediaType, Request, Response, Router, get, post
 from litestar.datastructures import State
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, InternalServerException
 from litestar.middleware.rate_limit import RateLimitConfig
 from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
@@ -125,31 +127,47 @@ def page_routes(
                 else:
                     yield ServerSentEventMessage(comment="alive", data=None)
 
-    def as_page(request: _Request, problem: HTTPException) -> Response[str]:
-        if problem.status_code == 401 and request.url.path != "/events":
-            return Redirect("/login", status_code=303)
-        said = f"{problem.detail} {remedy_of(problem)}"
-        html = render("message.html", title="That did not work", text=said)
-        return Response(
-            html,
-            status_code=problem.status_code,
-            media_type=MediaType.HTML,
-            headers=problem.headers,
-        )
-
     return Router(
         "/",
         route_handlers=[
             *(board, session_page, agents, login_page, login, logout, events),
             *form_routes(views, access),
         ],
-        exception_handlers={HTTPException: as_page},
+        exception_handlers={HTTPException: as_page, Exception: _failed},
     )
+
+
+def as_page(request: _Request, problem: HTTPException) -> Response[str]:
+    """A problem for people: what is wrong, and what to do about it."""
+    if problem.status_code == 401 and request.url.path != "/events":
+        return Redirect("/login", status_code=303)
+    remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
+    said = f"{problem.detail.rstrip('.')}. {remedy}"
+    html = _templates()("message.html", title="That did not work", text=said)
+    return Response(
+        html,
+        status_code=problem.status_code,
+        media_type=MediaType.HTML,
+        headers=problem.headers,
+    )
+
+
+def _failed(request: _Request, _: Exception) -> Response[str]:
+    return as_page(request, InternalServerException("The server failed at this."))
+
+
+_REMEDIES: Final[Mapping[int, str]] = {
+    404: "All sessions there are stand on the first page.",
+    405: "Go back, and use what stands on the page.",
+    429: "Wait for a minute.",
+    500: "The server's log says more.",
+}
 
 
 _CODE = re.compile("`([^`]+)`")
 
 
+@cache
 def _templates() -> Callable[..., str]:
     """What renders a template by its name; everything in it is escaped."""
     environment = Environment(
@@ -187,4 +205,4 @@ def _sentence(text: str) -> Markup:
 
 def _counted(count: int, noun: str) -> str:
     """So many of something."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -90,11 +90,11 @@ def test_agents_are_listed_those_too_that_had_nothing_yet(
     ]
     one = lines(mergewright("agents", "show", "ada").out)
     assert "is told Be kind." in one
-    assert "sessions 1, 1 not over; none ended" in one
+    assert "sessions 1, 1 under way; none ended" in one
     assert any(line.startswith("widgets-2 ") for line in one)
     old = lines(mergewright("agents", "show", "old").out)
     assert "runs not in the configuration" in old
-    assert "sessions 1, 0 not over; 1 killed" in old
+    assert "sessions 1, 0 under way; 1 killed" in old
     told = json.loads(mergewright("agents", "show", "old", "--json").out)
     assert told["outcomes"] == {"killed": 1}
 
@@ -119,7 +119,7 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
     assert "ada 5 1 4 25% 3 $7.50 + 12k tokens 2h" in lines(mergewright("agents").out)
     one = lines(mergewright("agents", "show", "ada").out)
     for line in (
-        "sessions 5, 1 not over; 4 merged",
+        "sessions 5, 1 under way; 4 merged",
         "first pass 25% of those merged",
         "repairs 3, and 2 review rounds",
         "cost $7.50 + 12k tokens",

@@ -33,7 +33,7 @@ SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
     "tokens": (
         {"spent": Spending(tokens=1000)},
         {"session_tokens": 1000},
-        "the 1000 tokens of this session are used up",
+        "the 1,000 tokens of this session are used up",
     ),
     "issue": (
         {"spent_ever": Spending(cost_usd=40.0)},

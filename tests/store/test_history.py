@@ -51,7 +51,7 @@ AGENT = Agent(run=1, activity=Activity.ACTIVE, runtime=Probe.ALIVE, program=Prob
 SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
     "its activity": (
         {"agent": Agent(run=1, activity=Activity.WAITING_INPUT, question="May I?")},
-        ["agent waiting_input: May I?", "runtime/program alive/alive -> unknown/unknown"],
+        ["agent waiting input: May I?", "runtime/program alive/alive -> unknown/unknown"],
     ),
     "its end": (
         {

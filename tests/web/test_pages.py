@@ -13,7 +13,7 @@ from lifecycle.actions import Comment, React
 from lifecycle.facts import Agent, Pull, Usage
 from lifecycle.reasons import advice_on
 from lifecycle.status import Reason, Status
-from tests.web.conftest import Site
+from tests.web.conftest import Site, bearer
 
 HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"
 SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt; &#34;&#39;&amp; red back 🚀 second line"
@@ -125,7 +125,7 @@ def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
     site.store.observe([seen], datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     for words in (
-        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 tokens without a price<", "input 1200<"),
+        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 tokens without a price<", "input 1,200<"),
         *("output 34<", "cache read 800<"),
     ):
         assert words in page, words
@@ -143,6 +143,27 @@ def test_an_unknown_session_is_not_found(site: Site) -> None:
     assert page.status_code == 404
     assert "There is no session &lt;b&gt;." in page.text
     assert site.seen("/api/sessions/nope").status_code == 404
+
+
+def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(site: Site) -> None:
+    browser = bearer() | {b"accept": b"text/html,*/*;q=0.8"}
+    page = site.http.get("/nothing", headers=browser)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "That did not work" in page.text
+    assert site.http.get("/api/nothing", headers=browser).json()["error"] == "Not Found"
+    assert site.seen("/nothing").json()["error"] == "Not Found"
+
+
+def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
+    bad = site.session(1)
+    site.store.write(
+        lambda connection: connection.execute(
+            "UPDATE sessions SET issue = '{}' WHERE id = ?", (bad,)
+        )
+    )
+    page = site.seen(f"/sessions/{bad}")
+    assert page.status_code == 500
+    assert "The server&#39;s log says more." in page.text
 
 
 def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
@@ -240,7 +261,13 @@ def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
 def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
     site.session(1)
     page = site.seen("/agents").text
-    for words in ("1 session<", "0 repairs<", "1 not over", "Sign out", '<a href="/">Sessions</a>'):
+    for words in (
+        "1 session<",
+        "0 repairs<",
+        "1 under way",
+        "Sign out",
+        '<a href="/">Sessions</a>',
+    ):
         assert words in page, words
 
 
@@ -262,7 +289,7 @@ def test_the_page_of_agents_tells_what_became_of_their_work(
     monkeypatch.setattr(site.store, "ledgers", lambda: [ada])
     page = site.seen("/agents").text
     for words in (
-        *("<strong>ada</strong>", "5 sessions<", "1 not over", "4 merged<", "3 repairs<"),
+        *("<strong>ada</strong>", "5 sessions<", "1 under way", "4 merged<", "3 repairs<"),
         *(
             "25% merged at the first pass",
             "2 review rounds<",

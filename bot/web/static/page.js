@@ -21,7 +21,9 @@ function tellAges() {
 }
 
 function place(change) {
-  document.getElementById(`session-${change.id}`)?.remove();
+  const before = document.getElementById(`session-${change.id}`);
+  const focused = before?.contains(document.activeElement);
+  before?.remove();
   const rows = document.querySelector(`#group-${change.group} .rows`);
   const holder = document.createElement("template");
   holder.innerHTML = change.html;
@@ -29,6 +31,7 @@ function place(change) {
   row.classList.add("changed");
   const next = [...rows.children].find((other) => other.dataset.sort < row.dataset.sort);
   rows.insertBefore(row, next ?? null);
+  if (focused) row.querySelector(".title").focus({ preventScroll: true });
 }
 
 function count() {
@@ -40,18 +43,25 @@ function count() {
   document.getElementById("nothing").hidden = document.querySelector(".row") !== null;
 }
 
+// What finds the same thing on the page that comes: what has the keyboard is to keep it.
+function mark(thing) {
+  if (thing.id) return `#${thing.id}`;
+  if (thing.value) return `#main button[value="${thing.value}"]`;
+  return thing.pathname ? `#main a[href="${thing.getAttribute("href")}"]` : null;
+}
+
 async function reload() {
   const answer = await fetch(location.href);
   if (answer.redirected) return location.assign(answer.url); // signed out meanwhile
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const written = document.getElementById("text");
+  const focused = mark(document.activeElement);
+  const read = document.getElementById("log")?.scrollTop; // counted from its end
   document.getElementById("main").replaceWith(page.getElementById("main"));
   const empty = document.getElementById("text");
-  if (written && empty) {
-    const typing = document.activeElement === document.body; // it was here, and is gone now
-    empty.replaceWith(written); // what is being written stays, with its cursor
-    if (typing && written.value) written.focus();
-  }
+  if (written && empty) empty.replaceWith(written); // what is being written stays, with its cursor
+  if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
+  if (read) document.getElementById("log")?.scrollTo(0, read);
   tellAges();
 }
 
