@@ -70,6 +70,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "resume": _BEGINS,
     "review": (*_SESSION, "base", "pull"),
     "reword": (*_SESSION, "why"),
+    "self_review": (*_SESSION, "base", "head"),
     "start": _BEGINS,
     "take_over": _BEGINS,
     "tell": (*_SESSION, "actor", "text"),

@@ -74,6 +74,7 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "mode": _narrower,
     "auto_merge": _narrower,
     "merge_method": _any,
+    "self_review": _any,
     "draft": _any,
     "check_run": _any,
     "state_labels": _any,

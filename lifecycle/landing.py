@@ -7,6 +7,7 @@ from lifecycle.lives import allowed
 from lifecycle.messages import Judged, message
 from lifecycle.policy import AutoMerge, MergeMethod
 from lifecycle.queueing import called_off, landing_key
+from lifecycle.self_review import awaited
 from lifecycle.status import Merge
 
 
@@ -58,9 +59,9 @@ def rerun(judged: Judged) -> Iterator[do.Action]:
 
 
 def open_pull(judged: Judged) -> Iterator[do.Action]:
-    """What was pushed becomes a pull request."""
+    """What was pushed becomes a pull request, once its agent has read it over by policy."""
     view, facts = judged.view, judged.view.facts
-    if view.pushed:
+    if view.pushed and not awaited(view):
         yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=view.policy.draft)
 
 

@@ -69,6 +69,8 @@ class Policy(
     mode: Mode = Mode.PROPOSE
     auto_merge: AutoMerge = AutoMerge.WHEN_APPROVED
     merge_method: MergeMethod = MergeMethod.SQUASH  #: Another where the repository forbids it.
+    self_review: bool = False  #: Whether an agent reads its change over before it is shown.
+    self_review_seconds: float = 1800.0  #: The longest that its pull request waits for that.
     draft: bool = False  #: Whether pull requests are opened as drafts, until they are green.
     reviewers: tuple[str, ...] = ()  #: Who is asked once it is green: logins, `owner/team`.
     report_seconds: float = 60.0  #: The least time between two edits of one report.

@@ -57,6 +57,7 @@ from lifecycle.programs import (
 )
 from lifecycle.reports import report, report_pull
 from lifecycle.rules import has_pull, ready
+from lifecycle.self_review import self_review
 from lifecycle.signals import (
     REMEMBERED,
     Ci,
@@ -143,6 +144,7 @@ REACTIONS: Final = (
     Reaction("make_ready", ON_PULL, both(at_rest, pull(PullStage.DRAFT)), make_ready, each=True),
     Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
+    Reaction("self_review", UNDER_WAY, both(at_rest, can_open), self_review),
     Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), take_in, each=True),
     Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),
     Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),

@@ -63,11 +63,12 @@ def lived(steps: list[str], **policy: Any) -> Life:
     st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=12),
     st.lists(st.sampled_from([*AGENT]), min_size=1, max_size=3),
     st.sampled_from(Mode),
+    st.booleans(),
 )
 def test_an_agent_that_goes_round_is_not_spoken_to_for_ever(
-    steps: list[str], round: list[str], mode: Mode
+    steps: list[str], round: list[str], mode: Mode, self_review: bool
 ) -> None:
-    life = lived(steps, mode=mode)
+    life = lived(steps, mode=mode, self_review=self_review)
     for _ in range(12):
         lived_on(life, round)
     before = len(life.heard()), len(life.comments())
@@ -108,12 +109,12 @@ def test_once_over_it_gives_everything_back_and_says_no_more_to_the_agent(
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
-@given(st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=10))
+@given(st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=10), st.booleans())
 def test_where_nobody_is_told_somebody_is_at_work_or_has_something_to_wait_for(
-    steps: list[str],
+    steps: list[str], self_review: bool
 ) -> None:
     """After a day without news, either the agent works, or people know that it is their turn."""
-    life = lived(steps).waits(86400)
+    life = lived(steps, self_review=self_review).waits(86400)
     if life.over or life.decision.signals.talk is Talk.ACTIVE:
         return
     assert life.decision.status in (

@@ -106,6 +106,8 @@ ANSWERED = published(
     done=done("heard:thread-comment:1:r1") | done(f"push:{HEAD}", seconds_ago=500),
 )
 APPROVED = published(pulls=(pull(verdicts=(approval(),)),))
+#: A commit that is pushed and has no pull request yet.
+READY_TO_SHOW = facts(work=Work(base=BASE, head=HEAD, dirty=False), done=done(f"push:{HEAD}"))
 MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
 
 THRESHOLDS = {
@@ -207,6 +209,18 @@ THRESHOLDS = {
         14, lambda days: over(86_400 * days), asks("release:"), below=False, at=True
     ),
     "report_seconds": Threshold(60, reported, asks("report:12:1:"), below=False, at=True),
+    "self_review_seconds": Threshold(
+        1800,
+        lambda s: replace(
+            READY_TO_SHOW,
+            agent=agent(Activity.ACTIVE, 5),
+            done=dict(READY_TO_SHOW.done) | done(f"tell:self-review:{HEAD}:r1", seconds_ago=s),
+        ),
+        asks("pull:"),
+        below=False,
+        at=True,
+        also={"self_review": True},
+    ),
     "pushes_per_hour": Threshold(10, pushed, asks("push:"), below=True, at=False),
 }
 
@@ -230,10 +244,18 @@ CHOICES = {
         MergeMethod.REBASE,
         {"mode": Mode.MERGE},
     ),
+    "self_review": Choice(
+        False,
+        True,
+        READY_TO_SHOW,
+        asks("tell:self-review:"),
+        says=False,
+        otherwise=True,
+    ),
     "draft": Choice(
         False,
         True,
-        facts(work=Work(base=BASE, head=HEAD, dirty=False), done=done(f"push:{HEAD}")),
+        READY_TO_SHOW,
         of_action("pull:", "draft"),
         says=False,
         otherwise=True,

@@ -58,6 +58,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
             "make_ready",
             "ask_reviewers",
             "remind",
+            "self_review",
             "take_in",
             "rerun",
             "repair",
