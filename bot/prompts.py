@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -97,37 +98,11 @@ class Prompts:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._environment = Environment(
-            undefined=StrictUndefined,
-            autoescape=False,  # noqa: S701 - plain text for a terminal, never HTML
-            keep_trailing_newline=False,
-        )
-        self._environment.filters["line"] = one_line
-        ours = resources.files("config") / "prompts"
+        theirs = () if folder is None else _read(folder)
         self._templates = {
-            name: self._compiled(name, (ours / f"{name}.md").read_text("utf-8"), "config/prompts")
-            for name in NAMES
+            **_ours(),
+            **{name: _compiled(name, text, str(folder)) for name, text in theirs},
         }
-        if folder is not None:
-            self._templates |= {
-                name: self._compiled(name, text, str(folder)) for name, text in _read(folder)
-            }
-
-    def _compiled(self, name: str, text: str, folder: str) -> Template:
-        """A template that was tried: what it is given at its time is what it asks for."""
-        try:
-            unknown = find_undeclared_variables(self._environment.parse(text)) - set(NAMES[name])
-            if unknown:
-                raise PromptFailure(
-                    f"{folder}/{name}.md: nothing is known of {', '.join(sorted(unknown))};"
-                    f" it may use {', '.join(NAMES[name])}"
-                )
-            template = self._environment.from_string(text)
-            tried = dict.fromkeys(NAMES[name], "x")
-            template.render({**tried, "items": [dict.fromkeys(_ITEMS.get(name, ()), "x")]})
-        except TemplateError as error:
-            raise PromptFailure(f"{folder}/{name}.md: {error}") from error
-        return template
 
     def render(self, prompt: Prompt, values: Mapping[str, str], mark: str) -> str:
         """One message, with everything people and programs wrote made harmless and fenced.
@@ -142,6 +117,45 @@ class Prompts:
             return self._templates[prompt.name].render(given, items=items, mark=mark, fence=fence)
         except TemplateError as error:
             raise PromptFailure(f"the prompt {prompt.name}: {error}") from error
+
+
+@cache
+def _ours() -> Mapping[str, Template]:
+    """The prompts that every installation has."""
+    folder = resources.files("config") / "prompts"
+    return {
+        name: _compiled(name, (folder / f"{name}.md").read_text("utf-8"), "config/prompts")
+        for name in NAMES
+    }
+
+
+def _compiled(name: str, text: str, folder: str) -> Template:
+    """A template that was tried: what it is given at its time is what it asks for."""
+    environment = _environment()
+    try:
+        unknown = find_undeclared_variables(environment.parse(text)) - set(NAMES[name])
+        if unknown:
+            raise PromptFailure(
+                f"{folder}/{name}.md: nothing is known of {', '.join(sorted(unknown))};"
+                f" it may use {', '.join(NAMES[name])}"
+            )
+        template = environment.from_string(text)
+        tried = dict.fromkeys(NAMES[name], "x")
+        template.render({**tried, "items": [dict.fromkeys(_ITEMS.get(name, ()), "x")]})
+    except TemplateError as error:
+        raise PromptFailure(f"{folder}/{name}.md: {error}") from error
+    return template
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - plain text for a terminal, never HTML
+        keep_trailing_newline=False,
+    )
+    made.filters["line"] = one_line
+    return made
 
 
 def _read(folder: Path) -> Iterator[tuple[str, str]]:

@@ -4,13 +4,22 @@ import functools
 import gc
 import ssl
 
+import jwt.algorithms
 import pytest
+import typer.main
 
 
 def pytest_configure() -> None:
-    """Read the authorities' certificates once: every client would do so, for a tenth of a run."""
-    once = functools.cache(ssl.create_default_context)
-    pytest.MonkeyPatch().setattr(ssl, "create_default_context", once)
+    """Do once what every client would do: read certificates and keys, and put commands together.
+
+    Each costs as much as many a test.
+    """
+    for place, name in (
+        (ssl, "create_default_context"),
+        (jwt.algorithms, "load_pem_private_key"),
+        (typer.main, "get_command"),
+    ):
+        pytest.MonkeyPatch().setattr(place, name, functools.cache(getattr(place, name)))
 
 
 def pytest_collection_finish() -> None:

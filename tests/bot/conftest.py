@@ -19,6 +19,7 @@ from lifecycle.policy import Policy
 from tests.bot.edges import PROJECTS, Checkout, Edge
 from tests.bot.reading import Bench
 from tests.bot.site import Site
+from tests.world.databases import empty_database
 
 REPOSITORY = "acme/widgets"
 
@@ -86,7 +87,7 @@ def site(room: Room, tmp_path: Path) -> Site:
 
 @pytest.fixture
 def room(tmp_path: Path, clock: Clock) -> Iterator[Room]:
-    store = Store(tmp_path / "mergewright.db", clock=clock)
+    store = Store(empty_database(tmp_path / "mergewright.db"), clock=clock)
     yield Room(store, clock)
     store.close()
 

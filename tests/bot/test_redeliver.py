@@ -12,6 +12,7 @@ from bot.github.client import GitHub
 from bot.redeliver import Redeliver
 from bot.store import Delivery, Store
 from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.databases import empty_database
 from tests.world.waiting import eventually
 
 NOBODY = "http://127.0.0.1:1/nobody"
@@ -48,7 +49,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    store = Store(tmp_path / "database")
+    store = Store(empty_database(tmp_path / "database"))
     with GitHubServer(tmp_path / "github") as github:
         house = House(github, store)
         yield house

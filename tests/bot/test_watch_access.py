@@ -13,6 +13,7 @@ from bot.github.client import GitHub
 from bot.store import RIGHTS, KnownPlace, Store, Touch
 from bot.watch_access import WatchAccess
 from config.settings import Project
+from tests.world.databases import empty_database
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -37,7 +38,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    store = Store(tmp_path / "database")
+    store = Store(empty_database(tmp_path / "database"))
     with GitHubServer(tmp_path / "github") as github:
         github.user("wright", token="wrights")
         house = House(github, github.repository("acme/widgets"), store)

@@ -16,6 +16,7 @@ from bot.inbox import Inbox
 from bot.store import Accepted, Store, StoreFull
 from bot.watch_comments import WatchComments
 from config.settings import Project
+from tests.world.databases import empty_database
 
 
 class House:
@@ -55,7 +56,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    store = Store(tmp_path / "database")
+    store = Store(empty_database(tmp_path / "database"))
     with GitHubServer(tmp_path / "github") as github:
         github.user("wright", token="wrights")
         repo = github.repository("acme/widgets")

@@ -17,6 +17,7 @@ from lifecycle.actions import Comment
 from lifecycle.capacity import Caps
 from lifecycle.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.status import Activity, CheckState, Probe, Reason, Status
+from tests.world.databases import empty_database
 
 CONFIGURATION = """
 [server]
@@ -55,7 +56,7 @@ class House:
     def has_session(self, number: int = 12, title: str = "It breaks", slot: bool = False) -> str:
         """A session whose agent has been at work for five minutes."""
         started = self.now - timedelta(minutes=5)
-        store = Store(self.layout.database, clock=lambda: started)
+        store = Store(empty_database(self.layout.database), clock=lambda: started)
         new = NewSession(
             id=f"widgets-{number}",
             project="widgets",
@@ -87,7 +88,7 @@ class House:
     def has_waiting(self, number: int, agent: str = "shell", priority: int = 0) -> str:
         """A session that has waited for a slot for five minutes."""
         since = self.now - timedelta(minutes=5)
-        store = Store(self.layout.database, clock=lambda: since)
+        store = Store(empty_database(self.layout.database), clock=lambda: since)
         new = NewSession(
             id=f"widgets-{number}",
             project="widgets",
@@ -107,7 +108,7 @@ class House:
     def looks_for_slots(self, sessions: int, minutes_ago: float = 0) -> None:
         """Slots are handed out, so many in all."""
         at = self.now - timedelta(minutes=minutes_ago)
-        store = Store(self.layout.database, clock=lambda: at)
+        store = Store(empty_database(self.layout.database), clock=lambda: at)
         store.take_slots(Caps(sessions=sessions))
         store.close()
 
@@ -197,7 +198,7 @@ def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A bot that leads, and does something while the command waits for it."""
 
     def leads(meanwhile: Callable[[Store], None]) -> None:
-        with closing(Store(house.layout.database)) as opened:
+        with closing(Store(empty_database(house.layout.database))) as opened:
             assert opened.lead("a bot", opened.clock(), 60)
 
         def sleep(_: float) -> None:

@@ -6,6 +6,7 @@ from contextlib import closing
 
 from bot.store import Configuration, Store
 from tests.cli.conftest import CommandLine, House
+from tests.world.databases import empty_database
 
 HOSTILE = "It breaks \x1b]0;owned\x07\x1b[2J\u202e" + "very " * 30 + "much"
 
@@ -41,7 +42,7 @@ def test_ended_sessions_are_listed_only_when_asked_for(
 def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     house.layout.database.unlink()
-    Store(house.layout.database).close()
+    empty_database(house.layout.database)
     assert mergewright("ls").out == "No live sessions; --all shows ended ones.\n"
     assert mergewright("ls", "--all").out == "No sessions yet.\n"
 

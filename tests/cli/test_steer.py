@@ -13,13 +13,14 @@ from lifecycle.actions import Action, Comment
 from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
 from tests.cli.conftest import CommandLine, House
+from tests.world.databases import empty_database
 
 #: None of them is the number of an issue.
 NO_NUMBERS = ("²", "0", "012", "9" * 30, "9" * 5_000)
 
 
 def store(house: House) -> Store:
-    return Store(house.layout.database)
+    return Store(empty_database(house.layout.database))
 
 
 def session(house: House, id: str = "widgets-12") -> Session:

@@ -16,6 +16,7 @@ from bot.policies import Policies
 from bot.redaction import Redaction
 from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
 from lifecycle.policy import Policy
+from tests.world.databases import empty_database
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SUBJECTS = ("issue:", "pull:", "branch:", "sha:")
@@ -24,7 +25,7 @@ REPOSITORY = {"id": 1, "full_name": "Acme/Widgets"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "store.db")
+    store = Store(empty_database(tmp_path / "store.db"))
     yield store
     store.close()
 

@@ -9,6 +9,7 @@ import pytest
 from bot.store import Delivery, NewSession, NewWish, Recorded, Store, Visit
 from lifecycle.actions import Action
 from lifecycle.facts import Issue
+from tests.world.databases import empty_database
 
 REPOSITORY = "acme/widgets"
 
@@ -113,7 +114,7 @@ def open_store(path: Path, clock: Clock) -> Iterator[Callable[[], Store]]:
     stores: list[Store] = []
 
     def open_store() -> Store:
-        stores.append(Store(path, clock=clock))
+        stores.append(Store(empty_database(path), clock=clock))
         return stores[-1]
 
     yield open_store

@@ -56,9 +56,10 @@ def unknown_migration(path: Path) -> None:
     connection.close()
 
 
-def test_a_new_file_is_for_its_owner_alone(store: Store, path: Path) -> None:
-    for file in path.parent.iterdir():
-        assert file.stat().st_mode & 0o777 == 0o600, file
+def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
+    with closing(Store(path)):
+        for file in path.parent.iterdir():
+            assert file.stat().st_mode & 0o777 == 0o600, file
 
 
 def test_what_was_written_is_there_after_reopening(
