@@ -25,7 +25,7 @@ from lifecycle.actions import Prompt
 from lifecycle.facts import Agent, Work
 from lifecycle.messages import ANSWER
 from lifecycle.status import Activity, Probe, Reason
-from runtimes.agents.base import Program
+from runtimes.agents.base import Program, Terms
 from runtimes.base import Gone, Handle, Launch, Send
 from runtimes.workspaces.worktree import Worktree
 
@@ -106,18 +106,13 @@ class Agents:
             told = Prompt(name="held", values={"files": ", ".join(held)})
             text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
         self._archive.put_back(session.id)
-        system = self._identities.system_prompt(session.agent_name)
-        tools = self._identities.tools(session.agent_name)
-        try:
-            endpoint = self._models.endpoint(session, start.run)
-        except NoModel as nowhere:
-            raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
-        command = program.prepare(files, text, start.resume, system, endpoint, tools)
+        terms = self._terms(session, start.run)
+        command = program.prepare(files, text, start.resume, terms)
         if start.resume not in ("", command.native_id) and start.prompt.name not in BEGINNINGS:
             # It remembers nothing: a message alone would be about work it does not know.
             notes = self._prompts.render(Prompt(name="resume"), values, "")
             text = f"{notes}\n\n{text}"
-            command = program.prepare(files, text, "", system, endpoint, tools)
+            command = program.prepare(files, text, "", terms)
         launch = Launch(
             name=files.dir.name,
             argv=bootstrapped(project.bootstrap, command.argv),
@@ -213,6 +208,18 @@ class Agents:
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Outcome(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _terms(self, session: Session, run: int) -> Terms:
+        """What the configuration holds this run to."""
+        try:
+            endpoint = self._models.endpoint(session, run)
+        except NoModel as nowhere:
+            raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
+        return Terms(
+            system=self._identities.system_prompt(session.agent_name),
+            endpoint=endpoint,
+            tools=self._identities.tools(session.agent_name),
+        )
 
     def _refuse_dialog(self, session: Session, tell: do.Tell) -> None:
         """An agent that asks something by now would take a message for the answer."""

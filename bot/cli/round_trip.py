@@ -22,7 +22,7 @@ from lifecycle.actions import Prompt
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes import RUNTIMES
-from runtimes.agents.base import Endpoint, RunFiles
+from runtimes.agents.base import Endpoint, RunFiles, Terms
 from runtimes.base import Launch, Options
 
 _PAUSE = 0.1
@@ -69,7 +69,7 @@ def _ask(installed: Installation, case: Case, place: Path, until: float) -> Agen
     )
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
     with _door(endpoint_of(installed, case), place) as endpoint:
-        command = program.prepare(files, prompt, "", "", endpoint)
+        command = program.prepare(files, prompt, "", Terms(endpoint=endpoint))
         launch = Launch(
             name=files.dir.name,
             argv=command.argv,

@@ -13,7 +13,7 @@ from pathlib import Path
 from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.aider_messages import AiderMessages
 from runtimes.agents.aider_reader import AiderReader, dialog, folder, history, typed
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.files import read_text, write_private
 from runtimes.agents.hooks import harmless
@@ -74,22 +74,14 @@ class Aider:
         self._program = kind.command or ("aider",)
         self.provider = PROVIDERS[self._provider] if self._provider in _VERSIONS else ""
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Write its message and what it is told, and start it twice; see `Program.prepare`.
 
         A conversation is what was written down of it: one that is not in the session's home any
         more is begun anew. It gets the name of the run that began it.
         """
-        prompt, system = introduced(self._kind, prompt, system)
-        env = {**environment(self._kind, files), **_ENV, **self._credentials(endpoint)}
+        prompt, system = introduced(self._kind, prompt, terms.system)
+        env = {**environment(self._kind, files), **_ENV, **self._credentials(terms.endpoint)}
         write_private(files.prompt, prompt)
         write_private(folder(files) / _MODELS, json.dumps({"sample_spec": {}}))
         _hide(files.workspace / _CACHE)

@@ -46,6 +46,19 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 THEIRS = Endpoint()
 
 
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a run is held to besides its work."""
+
+    system: str = ""  #: What it is told before anything else.
+    endpoint: Endpoint = THEIRS
+    #: The kinds of tools it may use, as far as `Program.tools` goes; empty: all.
+    tools: Collection[str] = ()
+
+
+#: A program as it is by itself.
+USUAL = Terms()
+
+
 class RunFiles(Struct, frozen=True, kw_only=True):
     """Where one run keeps its files. All paths are absolute."""
 
@@ -157,20 +170,10 @@ class Program(Protocol):
     #: Whether it can write outside its workspace, where the file for its pull request is.
     writes_outside: bool
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Write the files the program needs (settings, hooks, prompt) and say how to start it.
 
-        `resume` is the conversation to go on with, or empty; `system` is what it is told before
-        anything else; `endpoint` is for this run alone; `tools` are the kinds of tools it is held
-        to, as far as `tools` of the program goes, or empty: all. Safe to repeat.
+        `resume` is the conversation to go on with, or empty. Safe to repeat.
         """
         ...
 

@@ -14,7 +14,7 @@ from shlex import quote
 from runtimes.agents import claude_files as its
 from runtimes.agents import claude_messages
 from runtimes.agents.adopting import adopt, their_folder
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.claude_reader import ClaudeReader
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.files import read_text, understood, write_private
@@ -70,22 +70,14 @@ class Claude:
         self._kind = kind
         self._program = kind.command or ("claude",)
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Write settings, hooks and the answers to its first questions; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
         """
-        prompt, system = introduced(self._kind, prompt, system)
+        prompt, system = introduced(self._kind, prompt, terms.system)
         env = {**environment(self._kind, files), **_QUIET}
-        env |= endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
+        env |= terms.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(its.folder(files))
         write_private(files.prompt, prompt)
         settings = files.dir / "claude-settings.json"
@@ -97,6 +89,7 @@ class Claude:
         in_file = self._kind.preamble == "instructions-file"
         write_private(its.folder(files) / "CLAUDE.md", system if in_file else "")
 
+        tools = named(self.tools, terms.tools)
         native = read_text(files.conversation)
         if not native:
             native = resume if its.transcript(files, resume) else str(uuid.uuid4())
@@ -109,7 +102,7 @@ class Claude:
             *("--permission-mode", _MODES.get(self._kind.permission_mode, "default")),
             *(("--model", self._kind.model) if self._kind.model else ()),
             *(("--append-system-prompt", system) if system and not in_file else ()),
-            *(("--tools", ",".join((*_ALWAYS, *named(self.tools, tools)))) if tools else ()),
+            *(("--tools", ",".join((*_ALWAYS, *tools))) if tools else ()),
             *self._kind.args,
         ]
         return Command(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runtimes.agents import codex_files as its
 from runtimes.agents.adopting import adopt, their_folder
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.codex_messages import CodexMessages
 from runtimes.agents.codex_reader import CodexReader
 from runtimes.agents.conversation import MessagesOfLines
@@ -59,26 +59,18 @@ class Codex:
         self._kind = kind
         self._program = kind.command or ("codex",)
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Write its key, where it has one, and its arguments; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
-        prompt, system = introduced(self._kind, prompt, system)
+        prompt, system = introduced(self._kind, prompt, terms.system)
         env = {**environment(self._kind, files), "CODEX_HOME": str(its.folder(files))}
-        env |= endpoint.variables(key=_KEY)
+        env |= terms.endpoint.variables(key=_KEY)
         write_private(files.prompt, prompt)
         its.folder(files).mkdir(mode=0o700, parents=True, exist_ok=True)
-        if (key := env.get(_KEY)) and not endpoint.url:
+        if (key := env.get(_KEY)) and not terms.endpoint.url:
             write_private(its.folder(files) / "auth.json", json.dumps({_KEY: key}))
         in_file = self._kind.preamble == "instructions-file"
         write_private(its.folder(files) / "AGENTS.md", system if in_file else "")
@@ -93,7 +85,7 @@ class Codex:
             *("--cd", str(files.workspace)),  # It asks where, if it was elsewhere before.
             *(
                 word
-                for setting in _settings(files, "" if in_file else system, endpoint)
+                for setting in _settings(files, "" if in_file else system, terms.endpoint)
                 for word in ("--config", setting)
             ),
             *_MODES.get(self._kind.permission_mode, _MODES["confirm"]),

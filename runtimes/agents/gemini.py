@@ -11,7 +11,7 @@ from pathlib import Path
 
 from runtimes.agents import gemini_files as its
 from runtimes.agents.adopting import adopt
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.files import read_text, write_private
 from runtimes.agents.gemini_messages import GeminiMessages
@@ -62,26 +62,18 @@ class Gemini:
         self._kind = kind
         self._program = kind.command or ("gemini",)
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Write its settings, its hooks and what it is told; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
         """
-        prompt, system = introduced(self._kind, prompt, system)
+        prompt, system = introduced(self._kind, prompt, terms.system)
         env = environment(self._kind, files)
-        env |= endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
+        env |= terms.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         write_private(files.prompt, prompt)
         settings = _settings(files, env)
-        if tools:
-            settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, tools)]}
+        if terms.tools:
+            settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, terms.tools)]}
         write_private(its.folder(files) / "settings.json", json.dumps(settings, indent=1))
         write_private(its.folder(files) / "GEMINI.md", system)
         native = read_text(files.conversation)

@@ -16,7 +16,7 @@ import msgspec
 from runtimes.agents import opencode_files as its
 from runtimes.agents import opencode_say
 from runtimes.agents.adopting import NotAdopted
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.files import read_text, understood, write_private
 from runtimes.agents.opencode_messages import OpenCodeMessages
 from runtimes.agents.opencode_reader import OpenCodeReader, dialog
@@ -71,21 +71,13 @@ class OpenCode:
         self._program = kind.command or ("opencode",)
         self.provider = PROVIDERS.get(kind.model.partition("/")[0], "")
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Choose its port and write what it is told; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
-        prompt, system = introduced(self._kind, prompt, system)
+        prompt, system = introduced(self._kind, prompt, terms.system)
         env = {**environment(self._kind, files), **_QUIET}
         write_private(files.prompt, prompt)
         if not files.conversation.exists():
@@ -93,9 +85,7 @@ class OpenCode:
         native = read_text(files.conversation)
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
-        env[_CONFIG] = json.dumps(
-            self._settings(files, env.get(_CONFIG, ""), system, endpoint, tools)
-        )
+        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, terms))
         argv = [*self._program, "--port", str(server.port), *self._kind.args]
         if not native:
             argv.append(f"--prompt={argument(files, prompt)}")
@@ -148,18 +138,13 @@ class OpenCode:
         return problems
 
     def _settings(
-        self,
-        files: RunFiles,
-        given: str,
-        system: str,
-        endpoint: Endpoint,
-        tools: Collection[str],
+        self, files: RunFiles, given: str, system: str, terms: Terms
     ) -> dict[str, object]:
         settings = understood(given, dict[str, object]) or {}
         own = settings.get("permission")
         mode = _MODES.get(self._kind.permission_mode, _REFUSES)
-        if tools:
-            held = (*_ALWAYS, *named(self.tools, tools))
+        if terms.tools:
+            held = (*_ALWAYS, *named(self.tools, terms.tools))
             mode = {"*": "deny", **{name: mode.get(name, "allow") for name in held}}
         settings |= {
             "autoupdate": False,
@@ -168,7 +153,7 @@ class OpenCode:
         }
         if self._kind.model:
             settings["model"] = self._kind.model
-            settings["provider"] = _providers(settings, self._kind.model, endpoint)
+            settings["provider"] = _providers(settings, self._kind.model, terms.endpoint)
         if system:
             told = files.dir / "opencode-system.md"
             write_private(told, system)

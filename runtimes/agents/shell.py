@@ -39,7 +39,7 @@ from lifecycle.facts import Agent, Usage
 from lifecycle.status import Activity
 from lifecycle.text import plain, settled
 from runtimes.agents.adopting import NotAdopted
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, Count, Dollars, holds, understood, write_private
@@ -77,17 +77,9 @@ class Shell:
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
         """Write the prompt's file and fill the command's names; see `Program.prepare`."""
-        prompt, system = introduced(self._kind, prompt, system)
+        prompt, system = introduced(self._kind, prompt, terms.system)
         write_private(files.prompt, prompt)
         names = {
             "{prompt}": str(files.prompt),
@@ -103,7 +95,7 @@ class Shell:
             **environment(self._kind, files),
             "MERGEWRIGHT_RESUME": resume,
             "MERGEWRIGHT_SYSTEM_PROMPT": system,
-            **endpoint.variables(url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"),
+            **terms.endpoint.variables(url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"),
         }
         return Command(argv=argv, env=env, native_id=files.session)
 

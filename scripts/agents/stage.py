@@ -17,7 +17,7 @@ from bot.demo.model import ModelServer
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles
+from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, Terms
 from runtimes.agents.questions import Dialog
 from runtimes.base import Launch, Options, Press, Send
 from runtimes.tmux import Tmux
@@ -69,7 +69,7 @@ class Stage:
         self.files.dir.mkdir(parents=True, mode=0o700)
         self._program = AGENTS[kind.program](kind)
         endpoint = Endpoint(url=self.model.url, key=_KEY)
-        command = self._program.prepare(self.files, prompt, resume, endpoint=endpoint)
+        command = self._program.prepare(self.files, prompt, resume, Terms(endpoint=endpoint))
         launch = Launch(
             name=name,
             argv=command.argv,

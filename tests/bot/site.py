@@ -1,7 +1,7 @@
 """One session with its programs and workspace on a machine, over real git; GitHub is a folder."""
 
 import subprocess
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from lifecycle.actions import Prompt, Start
 from lifecycle.capacity import Caps
 from lifecycle.facts import Ended
 from lifecycle.status import Reason, Status
-from runtimes.agents.base import THEIRS, AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import USUAL, AgentType, Command, RunFiles, Terms
 from runtimes.agents.shell import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
@@ -41,21 +41,11 @@ ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 class Told(Shell):
     """A command that remembers what its agent is told before anything else."""
 
-    system = ""
-    endpoint = THEIRS
-    held_to: Collection[str] = ()
+    terms = USUAL
 
-    def prepare(
-        self,
-        files: RunFiles,
-        prompt: str,
-        resume: str,
-        system: str = "",
-        endpoint: Endpoint = THEIRS,
-        tools: Collection[str] = (),
-    ) -> Command:
-        self.system, self.endpoint, self.held_to = system, endpoint, tools
-        return super().prepare(files, prompt, resume, system, endpoint)
+    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+        self.terms = terms
+        return super().prepare(files, prompt, resume, terms)
 
 
 class Deaf:
@@ -157,7 +147,7 @@ class Site:
         """The system prompt a new run gets."""
         run = self.session.run + 1
         self.starts(run)
-        return self.program.system
+        return self.program.terms.system
 
     def commits(self, name: str) -> str:
         """The agent commits, and it is seen."""

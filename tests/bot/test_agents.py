@@ -287,8 +287,8 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
     assert site.session.agent_name == "ada"
-    assert site.program.system == "Be kind."
-    assert site.program.held_to == ("read",)
+    assert site.program.terms.system == "Be kind."
+    assert site.program.terms.tools == ("read",)
     assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
     copy = site.layout.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"

@@ -47,7 +47,7 @@ def test_the_key_is_the_agents_the_projects_or_the_servers(
 
 def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
     site.starts()
-    told = site.program.endpoint
+    told = site.program.terms.endpoint
     assert told.url == "http://door"
     assert "the key" not in told.key
     assert site.models.behind(told.key) == Endpoint(url="http://models", key="the key")
@@ -57,11 +57,11 @@ def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
 
 def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
     site.starts()
-    first = site.program.endpoint.key
+    first = site.program.terms.endpoint.key
     site.starts(2)
-    assert site.program.endpoint.key != first
+    assert site.program.terms.endpoint.key != first
     refused(site, first, "run 1 of widgets-12 is over")
-    second = site.program.endpoint.key
+    second = site.program.terms.endpoint.key
     site.agents.stop(site.session, 2)
     for shown in (first, second):
         refused(site, shown, "this is no session's pass")
@@ -71,7 +71,7 @@ def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) 
     site.starts()
     agent = replace(site.session.agent, activity=Activity.EXITED)
     site.room.store.observe([Observed(session=site.id, run=1, agent=agent)], site.room.clock())
-    refused(site, site.program.endpoint.key, "run 1 of widgets-12 is over")
+    refused(site, site.program.terms.endpoint.key, "run 1 of widgets-12 is over")
 
 
 def test_nothing_but_the_very_pass_opens(site: Site) -> None:
@@ -86,7 +86,7 @@ def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None
     because = "the dollars of this session are used up"
     over = Recorded(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
     site.room.store.record([(visit, over)], site.room.clock())[0].result()
-    refusal = refused(site, site.program.endpoint.key, because)
+    refusal = refused(site, site.program.terms.endpoint.key, because)
     assert refusal.status == 402
 
 
@@ -101,7 +101,7 @@ def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> N
     kinds = {"shell": AgentTypeSettings(program="shell", endpoint="http://models")}
     site.models._settings = replace(site.models._settings, agent_types=kinds)
     site.starts()
-    assert site.program.endpoint == Endpoint(url="http://models")
+    assert site.program.terms.endpoint == Endpoint(url="http://models")
     assert not site.layout.model_pass(site.id, 1).exists()
 
 

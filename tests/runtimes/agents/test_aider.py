@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lifecycle.status import Activity
 from runtimes.agents.aider import Aider
-from runtimes.agents.base import AgentType, Command, Endpoint, Reader, RunFiles
+from runtimes.agents.base import AgentType, Command, Endpoint, Reader, RunFiles, Terms
 from runtimes.base import Seen
 
 KIND = AgentType(program="aider", model="openai/gpt", args=("--edit-format", "diff"))
@@ -157,7 +157,7 @@ def test_its_commits_are_signed_off_where_they_have_to_be(command: Command) -> N
 
 
 def test_what_it_is_told_before_anything_else_is_a_file_it_reads(files: RunFiles) -> None:
-    told = Aider(KIND).prepare(files, "x", "", "Be kind.")
+    told = Aider(KIND).prepare(files, "x", "", Terms(system="Be kind."))
     assert Path(option(told, "--read")).read_text() == "Be kind."
     assert "--read" not in Aider(KIND).prepare(files, "x", "").argv
 
@@ -327,11 +327,14 @@ def test_its_end_outweighs_what_its_files_and_its_screen_say(
 
 def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
     kind = AgentType(program="aider", command=("true",), model="anthropic/big")
-    command = Aider(kind).prepare(files, "x", "", "", Endpoint(url="http://gateway", key="k"))
+    gateway = Terms(endpoint=Endpoint(url="http://gateway", key="k"))
+    command = Aider(kind).prepare(files, "x", "", gateway)
     assert command.env["ANTHROPIC_API_BASE"] == "http://gateway"
     assert command.env["ANTHROPIC_API_KEY"] == "k"
     other = Aider(replace(kind, model="acme/big"))
-    assert other.prepare(files, "x", "", "", Endpoint(key="k")).env["ACME_API_KEY"] == "k"
+    assert (
+        other.prepare(files, "x", "", Terms(endpoint=Endpoint(key="k"))).env["ACME_API_KEY"] == "k"
+    )
     assert other.check({}, Endpoint(key="k")) == []
     (problem,) = other.check({}, Endpoint(url="http://gateway"))
     assert "its endpoint can be" in problem

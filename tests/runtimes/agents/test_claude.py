@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lifecycle.status import Activity
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
 from runtimes.agents.claude import Claude
 from runtimes.base import Seen
 from tests.runtimes.agents.claudes import KIND, NOW, hook, status, transcript
@@ -43,7 +43,7 @@ def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
 def test_what_its_agent_is_told_before_anything_else_goes_with_every_run(
     files: RunFiles, command: Command
 ) -> None:
-    told = Claude(KIND).prepare(files, "Do it.", "", "Be kind.")
+    told = Claude(KIND).prepare(files, "Do it.", "", Terms(system="Be kind."))
     assert option(told, "--append-system-prompt") == "Be kind."
     assert "--append-system-prompt" not in command.argv
 

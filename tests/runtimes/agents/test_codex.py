@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.status import Activity
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
 from runtimes.agents.codex import Codex
 from runtimes.base import Seen
 from tests.runtimes.agents.codexes import (
@@ -70,7 +70,7 @@ def test_its_first_questions_are_answered_beforehand(files: RunFiles) -> None:
 def test_what_its_agent_is_told_before_anything_else_stands_in_its_settings(
     files: RunFiles, command: Command
 ) -> None:
-    told = Codex(KIND).prepare(files, "Do it.", "", 'Be "kind",\n\\n ä.')
+    told = Codex(KIND).prepare(files, "Do it.", "", Terms(system='Be "kind",\n\\n ä.'))
     assert settings(told)["developer_instructions"] == 'Be "kind",\n\\n ä.'
     assert "developer_instructions" not in settings(command)
 

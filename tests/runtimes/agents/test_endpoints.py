@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Command, Endpoint, RunFiles
+from runtimes.agents.base import AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.opencode import OpenCode
 
 HERE = Endpoint(url="http://127.0.0.1:1234", key="the-dummy")
@@ -57,7 +57,7 @@ def kind(request: pytest.FixtureRequest) -> AgentType:
 
 
 def test_an_agent_finds_its_model_at_the_endpoint(kind: AgentType, files: RunFiles) -> None:
-    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", "", HERE)
+    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", Terms(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
     assert HERE.key not in " ".join(command.argv)
     assert "" not in command.env  # No program could be started with it.
@@ -67,7 +67,7 @@ def test_the_endpoints_key_stands_in_for_one_it_was_passed(
     kind: AgentType, files: RunFiles
 ) -> None:
     passed = replace(kind, env=dict.fromkeys(OWN_KEYS, "another"))
-    command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", "", HERE)
+    command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", Terms(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
 
 
@@ -91,7 +91,7 @@ def test_an_endpoint_keeps_what_else_is_said_of_the_provider(files: RunFiles) ->
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": own})}
     kind = AgentType(program="opencode", model="anthropic/big", env=env)
     endpoint = Endpoint(url="http://gateway")
-    command = OpenCode(kind).prepare(files, "x", "", "", endpoint)
+    command = OpenCode(kind).prepare(files, "x", "", Terms(endpoint=endpoint))
     told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]
     options = {"timeout": 1, "baseURL": "http://gateway/v1"}
     assert told == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lifecycle.status import Activity
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles
+from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
 from runtimes.agents.gemini import Gemini
 from runtimes.base import Seen
 
@@ -98,7 +98,7 @@ def test_its_settings_sign_it_in_and_let_nothing_change_or_vanish_by_itself(
     files: RunFiles,
 ) -> None:
     kind = AgentType(program="gemini", env={"GEMINI_API_KEY": "k"})
-    Gemini(kind).prepare(files, "x", "", "Be kind.")
+    Gemini(kind).prepare(files, "x", "", Terms(system="Be kind."))
     told = settings(files)
     assert told["security"]["auth"]["selectedType"] == "gemini-api-key"
     assert not told["security"]["folderTrust"]["enabled"]

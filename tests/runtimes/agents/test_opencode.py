@@ -13,7 +13,7 @@ import pytest
 
 from lifecycle.status import Activity, Probe
 from runtimes.agents import opencode_files as its
-from runtimes.agents.base import AgentType, Command, RunFiles
+from runtimes.agents.base import AgentType, Command, RunFiles, Terms
 from runtimes.agents.files import write_private
 from runtimes.agents.opencode import OpenCode
 from runtimes.agents.opencode_reader import OpenCodeReader
@@ -83,7 +83,8 @@ def test_what_its_agent_is_told_before_anything_else_stands_in_a_file(
 ) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": '{"instructions": ["RULES.md"]}'}
     kind = AgentType(program="opencode", env=env)
-    more, told = settings(OpenCode(kind).prepare(files, "x", "", "Be kind."))["instructions"]
+    kindly = OpenCode(kind).prepare(files, "x", "", Terms(system="Be kind."))
+    more, told = settings(kindly)["instructions"]
     assert (more, Path(told).read_text()) == ("RULES.md", "Be kind.")
     assert "instructions" not in settings(command)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import THEIRS, AgentType, Command, RunFiles
+from runtimes.agents.base import AgentType, Command, RunFiles, Terms
 
 
 def of_claude(files: RunFiles, command: Command) -> Collection[str] | None:
@@ -41,7 +41,7 @@ def test_it_has_the_tools_it_is_held_to_and_no_others(name: str, files: RunFiles
     seen, question, held = HELD[name]
     program = AGENTS[name](AgentType(program=name))
     assert set(program.tools) == {"read", "edit", "run", "web"}
-    command = program.prepare(files, "Do it.", "", "", THEIRS, ("read", "run"))
+    command = program.prepare(files, "Do it.", "", Terms(tools=("read", "run")))
     told = seen(files, command)
     assert told is not None
     assert {*held, question} <= set(told)
