@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from lifecycle.facts import Agent
 from lifecycle.status import Activity, Probe
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Program, Reader, RunFiles, read_text
+from runtimes.agents.base import AgentType, Program, Reader, RunFiles
+from runtimes.agents.files import read_text
 from runtimes.base import Seen
 from tests.runtimes.agents.test_recordings import CASES, LINES, lay, port
 
