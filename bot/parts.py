@@ -34,6 +34,7 @@ from bot.redeliver import Redeliver
 from bot.repository_config import RepositoryConfig
 from bot.retention import Retention
 from bot.sites import Sites, programs
+from bot.starting import Starting
 from bot.store import Store
 from bot.watch_access import WatchAccess
 from bot.watch_agents import WatchAgents
@@ -157,16 +158,26 @@ class Parts:
             lambda: self.model_door.url,
         )
         self.model_door = ModelDoor(models.behind, layout.model_port)
-        agents = Agents(
+        prompts = Prompts(settings.prompts)
+        starting = Starting(
             self.store,
             self.github,
             self.sites,
-            Prompts(settings.prompts),
-            self.watch_agents,
+            prompts,
             self.archive,
             identities,
             models,
             settings.runtime.steering_files,
+            clock,
+        )
+        agents = Agents(
+            self.store,
+            self.sites,
+            prompts,
+            self.watch_agents,
+            self.archive,
+            identities,
+            starting,
             clock,
         )
         self.retention = Retention(

@@ -15,6 +15,7 @@ from bot.models import Models
 from bot.prompts import Prompts
 from bot.redaction import Redaction
 from bot.sites import Sites
+from bot.starting import Starting
 from bot.store import Recorded, Session
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
 from lifecycle.actions import Prompt, Start
@@ -100,12 +101,15 @@ class Site:
             *(settings, {"SHELL_KEY": "the key"}, self.sites.programs, room.store),
             *(self.layout, lambda: "http://door"),
         )
+        caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
+        identities = Identities(room.store, {"ada": ADA}, projects, caps)
+        starting = Starting(
+            *(room.store, nobody, self.sites, prompts, self.archive),
+            *(identities, self.models, ("CLAUDE.md",), room.clock),
+        )
         self.agents = Agents(
-            *(room.store, nobody, self.sites, Prompts(), watch, self.archive),
-            Identities(room.store, {"ada": ADA}, projects, Caps(sessions=0, agents={"ada": 1})),
-            self.models,
-            ("CLAUDE.md",),
-            room.clock,
+            *(room.store, self.sites, prompts, watch, self.archive),
+            *(identities, starting, room.clock),
         )
         self.id: str = room.session()
 
