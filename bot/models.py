@@ -2,20 +2,25 @@
 
 It is given the address of our own door (`bot.web.models`) and a pass: a random word of its run,
 for which the door takes the key. The pass is worth nothing elsewhere, nor once the run is over.
+What the answers used is counted by it too (`bot.store.usage` says what else counts).
 """
 
 import hmac
+import logging
 import re
 import secrets
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from bot.layout import Layout
-from bot.store import Session, Store
+from bot.store import Session, Store, StoreFailure
 from config.settings import Settings
+from lifecycle.facts import Usage
 from lifecycle.status import Activity, Reason
 from runtimes.agents.base import Endpoint, Program
 from runtimes.agents.files import read_text, write_private
+
+_log = logging.getLogger(__name__)
 
 _PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
 
@@ -39,6 +44,7 @@ class Models:
         store: Store,
         layout: Layout,
         door: Callable[[], str],
+        priced: Callable[[Usage], Usage],
     ) -> None:
         """`keys` by the variables that `settings` name; `door` is the address of our own."""
         self._settings = settings
@@ -47,6 +53,7 @@ class Models:
         self._store = store
         self._layout = layout
         self._door = door
+        self._priced = priced
 
     def endpoint(self, session: Session, run: int) -> Endpoint:
         """What a run is told: our door and its pass, or where its program goes by itself.
@@ -83,6 +90,16 @@ class Models:
                 HTTPStatus.PAYMENT_REQUIRED,
             )
         return self._real(session)
+
+    def count(self, shown: str, model: str, used: Usage) -> None:
+        """Count what an answer used for which a pass was shown that was good then."""
+        said = _PASS.fullmatch(shown)
+        try:
+            if said is not None:
+                session, run = said["session"], int(said["run"])
+                self._store.count_answer(session, run, model, used, self._priced)
+        except StoreFailure as failure:
+            _log.error("what an answer of %s used is not counted: %s", model, failure)
 
     def _real(self, session: Session) -> Endpoint:
         kind = self._settings.agent_types[session.agent_type]

@@ -97,11 +97,12 @@ class Parts:
             self.store, settings.data, timing.lease_seconds, clock, wakes.leading, over
         )
         may_act = self.leading.may_act
+        prices = Prices(settings.prices)
         self.watch_agents = WatchAgents(
             self.store,
             self.sites,
             policies.of,
-            Prices(settings.prices),
+            prices,
             clock,
             journal,
             wakes.resting,
@@ -156,8 +157,9 @@ class Parts:
             self.store,
             layout,
             lambda: self.model_door.url,
+            prices,
         )
-        self.model_door = ModelDoor(models.behind, layout.model_port)
+        self.model_door = ModelDoor(models.behind, models.count, layout.model_port)
         prompts = Prompts(settings.prompts)
         starting = Starting(
             self.store,

@@ -22,6 +22,7 @@ _FORGET = (
     "DELETE FROM judgements WHERE history IN (SELECT seq FROM history WHERE session = ?)",
     "DELETE FROM history WHERE session = ?",
     "DELETE FROM usage WHERE session = ?",
+    "DELETE FROM answers WHERE session = ?",
 )
 
 

@@ -209,6 +209,18 @@ WHOLE_LIFECYCLE = (
         PRIMARY KEY (session, run, day)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX usage_day ON usage (repository, day, cost_usd, tokens, unpriced, active_seconds)",
+    # What models said that the answers of a run used, as our door to them heard it.
+    """CREATE TABLE answers (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        run INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        reasoning INTEGER NOT NULL,
+        PRIMARY KEY (session, run, model)
+    ) STRICT, WITHOUT ROWID""",
     # A scope is empty (everything), `project:NAME` or `session:ID`.
     """CREATE TABLE freezes (
         scope TEXT PRIMARY KEY,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.store.agents import Agents
+from bot.store.answers import Answers
 from bot.store.configurations import Configurations
 from bot.store.deliveries import Deliveries
 from bot.store.errors import StoreFailure
@@ -51,6 +52,7 @@ class Store(
     Configurations,
     Retaining,
     Spent,
+    Answers,
     Lease,
 ):
     """Everything Mergewright remembers. May be used from any thread.

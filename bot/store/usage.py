@@ -1,8 +1,16 @@
-"""What agents used, by session, run and UTC day; and what that comes to."""
+"""What agents used, by session, run and UTC day; and what that comes to.
+
+A run is counted twice: by its program, in its files, and by our door to the models, as answers
+pass. Both begin at nothing and grow, and either may see less than the other. Whichever has counted
+more tokens is right, and of as many the one that speaks last; nothing of the one is ever added to
+what the other counts.
+"""
 
 import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from bot.store.rows import Row
 from lifecycle.facts import Agent, Spending, Usage
@@ -12,11 +20,11 @@ from lifecycle.status import Activity
 #: that spend are visited anyway, and the others only have to know roughly.
 STEP_USD = 0.25
 
-_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "cost_usd")
+_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "cost_usd", "unpriced")
 COUNTED = """SELECT coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
         coalesce(sum(cache_read), 0) AS cache_read, coalesce(sum(cache_write), 0) AS cache_write,
         coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cost_usd), 0.0) AS cost_usd,
-        coalesce(sum(unpriced), 0) AS unpriced
+        coalesce(sum(unpriced), 0) AS unpriced, coalesce(sum(tokens), 0) AS tokens
     FROM usage WHERE session = ? AND run = ?"""
 _ADD = """INSERT INTO usage (session, run, day, repository, active_seconds,
         input, output, cache_read, cache_write, reasoning, cost_usd, unpriced)
@@ -56,26 +64,49 @@ def account(
 ) -> None:
     """Inside a transaction that replaces `before` by `agent`: add what was used in between.
 
-    Usage is cumulative in its run, so what the table has of that run is taken off: reading it
-    again, also by another process, adds nothing. A turn counts, on the day of its end, in the very
-    transaction that takes its activity off the session, so it counts once. Tokens without a price
-    may become fewer, because some are told before their price is.
+    A turn counts, on the day of its end, in the very transaction that takes its activity off the
+    session, so it counts once.
     """
-    usage = agent.usage
     turned = _turned(before, agent, now)
-    if not turned and (usage == Usage() or (agent.run == before.run and usage == before.usage)):
-        return
-    counted = connection.execute(COUNTED, (session, agent.run)).fetchone()
-    more = {kind: max(0, (getattr(usage, kind) or 0) - counted[kind]) for kind in _KINDS}
-    more["unpriced"] = usage.unpriced - counted["unpriced"]
+    known = agent.usage == Usage() or (agent.run == before.run and agent.usage == before.usage)
+    if turned or not known:
+        count(connection, session, agent.run, agent.usage, now, turned)
+
+
+def count(
+    connection: sqlite3.Connection,
+    session: str,
+    run: int,
+    usage: Usage,
+    now: datetime,
+    turned: float = 0.0,
+) -> float:
+    """Inside a transaction: add what a run used beyond what is counted of it, and active seconds.
+
+    `usage` is all of the run so far, so what the table has of that run is taken off. Returns the
+    dollars that were added. Tokens without a price may become fewer, and dollars too, because some
+    are told before their price is.
+    """
+    more = _beyond(usage, connection.execute(COUNTED, (session, run)).fetchone())
     if not turned and not any(more.values()):
-        return
+        return 0.0
     day = day_of(now)
-    values = {"session": session, "run": agent.run, "day": day, "active_seconds": turned, **more}
+    values = {"session": session, "run": run, "day": day, "active_seconds": turned, **more}
     spent = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()["cost_usd"]
     connection.execute(_ADD, values)
     if spent // STEP_USD != (spent + more["cost_usd"]) // STEP_USD:
         connection.execute(_WAKE_OTHERS, {"id": session, "now": now.timestamp()})
+    return float(more["cost_usd"])
+
+
+def _beyond(usage: Usage, counted: Row) -> dict[str, float]:
+    """What one count of a run has more, by kind, than is counted of it already."""
+    if usage.tokens < counted["tokens"]:
+        return dict.fromkeys(_KINDS, 0)
+    priced = counted["tokens"] - counted["unpriced"]
+    if usage.tokens - usage.unpriced < priced:  # It knows the price of less.
+        usage = replace(usage, cost_usd=counted["cost_usd"], unpriced=usage.tokens - priced)
+    return {kind: (getattr(usage, kind) or 0) - counted[kind] for kind in _KINDS}
 
 
 def _turned(before: Agent, agent: Agent, now: datetime) -> float:

@@ -20,8 +20,10 @@ from litestar import Litestar, asgi
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope, Send
 
+from bot.meter import Meter
 from bot.models import NoModel
 from bot.web.serve import CannotListen, Server, log_failure
+from lifecycle.facts import Usage
 from runtimes.agents.base import Endpoint
 from runtimes.agents.files import read_text, write_private
 
@@ -47,20 +49,24 @@ _DROPPED = {
     *(b"host", b"expect", b"proxy-authorization", b"proxy-authenticate"),
     *(b"cookie", b"set-cookie", b"date"),
 }
+_PACKING = b"accept-encoding"
 #: A model may think for long; its agent knows how long it wants to wait.
 _PATIENCE = httpx.Timeout(None, connect=10.0)
 
 
 #: The endpoint and the key that a pass stands for; raises `NoModel`.
 Behind = Callable[[str], Endpoint]
+#: Called with a pass, a model's name and what an answer of it used.
+Count = Callable[[str, str, Usage], None]
 
 
 class ModelDoor:
     """The door as a server of its own, for programs of this machine alone."""
 
-    def __init__(self, behind: Behind, kept: Path) -> None:
+    def __init__(self, behind: Behind, count: Count, kept: Path) -> None:
         """`kept` is the file with the port: programs that outlive a bot know it already."""
         self._behind = behind
+        self._count = count
         self._kept = kept
         self._server: Server | None = None
         self.url = ""  #: Empty until it is opened.
@@ -68,7 +74,7 @@ class ModelDoor:
     def start(self) -> None:
         """Open it where it was, or, where that is taken, anywhere. Safe to repeat."""
         if self._server is None:
-            app = door(self._behind)
+            app = door(self._behind, self._count)
             try:
                 self._server = Server(app, _HOST, int(read_text(self._kept) or 0))
             except (CannotListen, ValueError) as problem:
@@ -84,9 +90,9 @@ class ModelDoor:
             self._server.stop()
 
 
-def door(behind: Behind) -> Litestar:
+def door(behind: Behind, count: Count) -> Litestar:
     """Make the application."""
-    proxy = _Door(behind)
+    proxy = _Door(behind, count)
     return Litestar(
         route_handlers=[asgi("/", is_mount=True, copy_scope=False)(proxy.pass_on)],
         on_startup=[proxy.open],
@@ -101,8 +107,9 @@ def door(behind: Behind) -> Litestar:
 class _Door:
     """Lives on its server's event loop."""
 
-    def __init__(self, behind: Behind) -> None:
+    def __init__(self, behind: Behind, count: Count) -> None:
         self._behind = behind
+        self._count = count
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -133,10 +140,20 @@ class _Door:
             for one in (asking, *ends):
                 one.cancel()
             await asyncio.wait((asking, *ends))
+        await self._counted(asked, answer)
         if not asking.cancelled():
             asking.result()  # What nobody expected is raised here.
         if self._closing.is_set() and not answer.begun:
             await answer.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the bot is being started anew")
+
+    async def _counted(self, asked: "_Asked", answer: "_Answer") -> None:
+        """Count what was used, also by an answer that was broken off."""
+        if answer.meter is None:
+            return
+        if told := answer.meter.told():
+            await asyncio.to_thread(self._count, asked.shown, *told)
+        if answer.meter.lost:
+            _log.warning("%s: what an answer used could not be read to its end", asked.path)
 
     async def _ask(self, asked: "_Asked", answer: "_Answer") -> None:
         try:
@@ -187,8 +204,11 @@ class _Asked:
         """The same question to an endpoint, with its key."""
         query = urlencode([(name, value) for name, value in self._query if name != "key"])
         posted = self._method == "POST"
-        dropped = {*_DROPPED, *_SHOWN, *(() if posted else (b"content-length",))}
+        dropped = {*_DROPPED, *_SHOWN, _PACKING, *(() if posted else (b"content-length",))}
         headers = [(name, value) for name, value in self._headers if name not in dropped]
+        # What it uses is read in passing: as it is, or packed in the one way that we can unpack.
+        packed = b"gzip" in dict(self._headers).get(_PACKING, b"")
+        headers.append((_PACKING, b"gzip" if packed else b"identity"))
         bearer = "Bearer " if self._where == b"authorization" else ""
         return httpx.Request(
             self._method,
@@ -222,13 +242,16 @@ class _Answer:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.begun = False
+        self.meter: Meter | None = None  #: Once a model answers.
 
     async def give(self, response: httpx.Response) -> None:
         """The model's answer as it comes. One that breaks off is left without an end."""
+        self.meter = meter = Meter(response.headers)
         try:
             headers = [one for one in response.headers.raw if one[0].lower() not in _DROPPED]
             await self._begin(response.status_code, headers)
             async for chunk in response.aiter_raw():
+                meter.sees(chunk)  # It is used, also where nobody hears it any more.
                 await self._say(chunk, more=True)
             await self._say(b"", more=False)
         except httpx.HTTPError as problem:

@@ -12,6 +12,7 @@ from bot.archive import Archive
 from bot.identities import Identities
 from bot.layout import Layout
 from bot.models import Models
+from bot.prices import Prices
 from bot.prompts import Prompts
 from bot.redaction import Redaction
 from bot.sites import Sites
@@ -99,7 +100,7 @@ class Site:
         watch: Any = self.deaf
         self.models = Models(
             *(settings, {"SHELL_KEY": "the key"}, self.sites.programs, room.store),
-            *(self.layout, lambda: "http://door"),
+            *(self.layout, lambda: "http://door", Prices({})),
         )
         caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
         identities = Identities(room.store, {"ada": ADA}, projects, caps)

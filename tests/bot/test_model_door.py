@@ -17,12 +17,14 @@ import pytest
 
 from bot.layout import Layout
 from bot.models import Models
-from bot.store import Store
+from bot.prices import Prices
+from bot.store import Store, StoreFailure
 from bot.web.models import ModelDoor
 from config.settings import AgentTypeSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 from tests.bot.conftest import Clock, Room
+from tests.world.waiting import eventually
 
 ASK = "/v1/messages"
 SECONDS = 20.0
@@ -91,9 +93,10 @@ class Agent:
             room.store,
             Layout(folder),
             lambda: self.door.url,
+            Prices({}),
         )
         self.kept = folder / "model-port"
-        self.door = ModelDoor(self.models.behind, self.kept)
+        self.door = ModelDoor(self.models.behind, self.models.count, self.kept)
         self.door.start()
         room.session()
         room.orders("widgets-12", run=1)
@@ -105,6 +108,10 @@ class Agent:
 
     def asks(self, path: str = ASK, method: str = "POST", **more: Any) -> httpx.Response:
         return self.http.request(method, path, **{"headers": {"x-api-key": self.key}, **more})
+
+    def tokens(self) -> int:
+        """How many of its run are counted."""
+        return sum(used.input + used.output for used in self.models._store.used("run"))
 
     @contextmanager
     def listens(self) -> Iterator[httpx.Response]:
@@ -161,6 +168,53 @@ def test_the_key_stands_where_the_pass_was_shown_and_all_else_as_it_was(
         assert agent.key not in said.as_string()
         assert said["host"] == provider.url.removeprefix("http://")
         assert "x-other" not in headers or said["x-other"].encode("latin-1").decode() == "é"
+
+
+def test_what_answers_used_is_counted_for_their_run_also_of_those_that_break_off(
+    agent: Agent, provider: Provider
+) -> None:
+    begun = b'data: {"message": {"model": "m", "usage": {"input_tokens": 9, "output_tokens": 1}}}'
+
+    def breaks_off(request: BaseHTTPRequestHandler) -> None:
+        begin(request)
+        piece(request, begun + b"\n\n")
+        request.close_connection = True
+
+    packed = gzip.compress(b'{"model": "m", "usage": {"input_tokens": 3, "output_tokens": 2}}')
+    provider.answers = lambda request: whole(request, packed, content_encoding="gzip")
+    assert agent.asks(content=b"{}").json()["model"] == "m"
+    assert provider.asked.get(timeout=SECONDS)[1]["accept-encoding"] == "gzip"
+    eventually(lambda: agent.tokens() == 5, "what the answer used")
+    provider.answers = breaks_off
+    with pytest.raises(httpx.RemoteProtocolError), agent.listens() as answer:
+        answer.read()
+    eventually(lambda: agent.tokens() == 15, "what it used until then")
+
+
+def test_a_way_of_packing_that_we_cannot_read_is_not_asked_for(
+    agent: Agent, provider: Provider
+) -> None:
+    agent.asks(content=b"{}", headers={"x-api-key": agent.key, "accept-encoding": "br, zstd"})
+    assert provider.asked.get(timeout=SECONDS)[1]["accept-encoding"] == "identity"
+
+
+def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
+    agent: Agent,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFailure("the disk is full")
+
+    monkeypatch.setattr(agent.models._store, "count_answer", full)
+    provider.answers = lambda request: whole(request, b'{"usage": {"input_tokens": 3}}')
+    assert agent.asks(content=b"{}").status_code == 200
+    eventually(lambda: "not counted: the disk is full" in caplog.text, "the log")
+    provider.answers = lambda request: whole(request, b"what is it", content_encoding="br")
+    with agent.listens() as answer:
+        assert b"".join(answer.iter_raw()) == b"what is it"
+    eventually(lambda: "could not be read to its end" in caplog.text, "the log")
 
 
 def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider) -> None:
@@ -312,13 +366,13 @@ def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")
-    agent.door = ModelDoor(agent.models.behind, agent.kept)
+    agent.door = ModelDoor(agent.models.behind, agent.models.count, agent.kept)
     agent.door.start()
     assert agent.asks(content=b"{}").status_code == 200
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
-    other = ModelDoor(agent.models.behind, agent.kept)
+    other = ModelDoor(agent.models.behind, agent.models.count, agent.kept)
     other.start()
     assert other.url not in ("", agent.door.url)
     other.stop()
@@ -327,7 +381,7 @@ def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
 def test_a_door_whose_place_cannot_be_read_stands_anywhere(agent: Agent, tmp_path: Path) -> None:
     kept = tmp_path / "model-port"
     kept.write_text("no port")
-    other = ModelDoor(agent.models.behind, kept)
+    other = ModelDoor(agent.models.behind, agent.models.count, kept)
     other.start()
     assert kept.read_text() == other.url.rpartition(":")[2]
     other.stop()

@@ -104,6 +104,7 @@ INSIDE_BOT = {
         "identities",
         "inbox",
         "limits",
+        "meter",
         "models",
         "plain",
         "policies",
@@ -168,6 +169,7 @@ INSIDE_BOT = {
     "archive": {"redaction", "sites", "store"},
     "sites": set[str](),
     "models": {"store"},
+    "meter": set[str](),
     "limits": set[str](),
     "journal": set[str](),
     "demo": set[str](),  #: A GitHub to stand in for the real one: it shares no code with the bot.

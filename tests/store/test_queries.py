@@ -8,6 +8,7 @@ import pytest
 from bot.store import (
     Store,
     agents,
+    answers,
     deliveries,
     freezes,
     history,
@@ -28,7 +29,7 @@ from bot.store import (
 )
 
 ROOMS = (
-    *(agents, deliveries, freezes, history, incidents, judgements, loading),
+    *(agents, answers, deliveries, freezes, history, incidents, judgements, loading),
     *(
         metadata,
         observe,
@@ -52,7 +53,7 @@ STATEMENTS = {
 # The list of all sessions, and what became of them, is meant to read all of them.
 MEANT = {"agents.LEDGER", "sessions.ALL"}
 TABLES = (
-    "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|metadata"
+    "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|answers|metadata"
     "|first|earlier"
 )
 

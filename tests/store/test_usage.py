@@ -209,3 +209,83 @@ def test_what_was_used_is_summed_up_as_people_ask_for_it(
         unpriced=6,
         active_seconds=0.0,
     )
+
+
+def free(usage: Usage) -> Usage:
+    """Nobody knows a price."""
+    return msgspec.structs.replace(usage, unpriced=usage.tokens)
+
+
+def dear(usage: Usage) -> Usage:
+    """Each token is a dollar."""
+    return msgspec.structs.replace(usage, cost_usd=float(usage.tokens))
+
+
+def heard(store: Store, session: str, tokens: int, run: int = 1, model: str = "m") -> None:
+    used = Usage(input=tokens - 1, output=1, cache_read=2)
+    store.count_answer(session, run, model, used, free)
+
+
+def told(tokens: int, run: int = 1, **more: object) -> Agent:
+    usage = Usage(input=tokens - 1, output=1, **more)  # type: ignore[arg-type]
+    return Agent(run=run, usage=usage)
+
+
+def test_what_the_door_hears_counts_where_a_program_tells_nothing(
+    room: Room, store: Store, name: str
+) -> None:
+    assert not store.due_visits(room.now)
+    heard(store, name, 10)
+    assert store.due_visits(room.now) == [name], "a budget may be used up"
+    heard(store, name, 5, model="n")
+    assert store.facts(name).spent == Spending(tokens=15, unpriced=15)
+    (used,) = store.used("run", name)
+    assert (used.input, used.output, used.cache_read) == (13, 2, 4)
+
+
+def test_program_and_door_count_a_run_once_whoever_is_ahead(
+    room: Room, store: Store, name: str
+) -> None:
+    for door, program, counted in ((10, 10, 10), (10, 15, 20), (0, 25, 25), (10, 25, 30)):
+        if door:
+            heard(store, name, door)
+        sees(room, name, told(program))
+        assert store.facts(name).spent.tokens == counted
+    (used,) = store.used("run", name)
+    assert used.input + used.output == 30
+
+
+def test_a_resumed_run_and_a_later_bot_count_on(
+    room: Room, store: Store, name: str, open_store: Callable[[], Store]
+) -> None:
+    heard(store, name, 10)
+    sees(room, name, told(10))
+    room.decides(name, run=2)
+    heard(store, name, 7, run=2)
+    heard(store, name, 1, run=1)  # An answer of the run before that ended late.
+    store.close()
+    later = open_store()
+    later.observe([Observed(session=name, run=2, agent=told(7, run=2))], room.now)
+    heard(later, name, 3, run=2)
+    assert [used.output + used.input for used in later.used("run", name)] == [11, 10]
+    assert later.facts(name).spent.tokens == 21
+
+
+def test_a_programs_own_price_stands_once_it_has_told_all(
+    room: Room, store: Store, name: str
+) -> None:
+    used = Usage(input=9, output=1)
+    store.count_answer(name, 1, "m", used, dear)
+    assert store.facts(name).spent.cost_usd == 10.0
+    sees(room, name, told(5, cost_usd=1.0))
+    assert store.facts(name).spent.cost_usd == 10.0, "of half of it"
+    sees(room, name, told(10, cost_usd=2.0))
+    assert store.facts(name).spent == Spending(cost_usd=2.0, tokens=10)
+
+
+def test_a_door_that_knows_no_price_takes_none_away(room: Room, store: Store, name: str) -> None:
+    sees(room, name, told(10, cost_usd=2.0))
+    heard(store, name, 15)
+    assert store.facts(name).spent == Spending(cost_usd=2.0, tokens=15, unpriced=5)
+    sees(room, name, told(15, cost_usd=3.0))
+    assert store.facts(name).spent == Spending(cost_usd=3.0, tokens=15)
