@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,11 +19,13 @@ from runtimes.agents.files import read_text, write_private
 from runtimes.agents.questions import Dialog, Way
 from runtimes.base import Gone, Handle, Press, Send
 
-#: How long a dialog may stay on after it was answered, before it is answered again.
+#: How long a step of an answer may show no effect, before it is taken again.
 _GONE_SECONDS = 8.0
 _PAUSE = 0.1
 #: How often the same answer is given.
 _TRIES = 3
+#: How many steps an answer has at most.
+_STEPS = 50
 
 
 class Answers:
@@ -46,28 +49,25 @@ class Answers:
         An answer from before the question, or that is none of its choices, is refused. It is given
         again only to the very dialog it was given to before.
         """
+        self._watch.look(session.id)
         dialog = self._dialog(session, tell.run)
         if dialog is None:
             return None
-        self._watch.look(session.id)
         check()
         known = self._session(session.id)
         agent = (known or session).agent
         if agent.activity is not Activity.WAITING_INPUT:
             raise Moot("it asks nothing any more")
-        dialog = self._dialog(session, tell.run) or Dialog()
         if not dialog.asks:
             raise Later("what it asks is in no dialog that is understood: answer at its terminal")
         given = self._given(session, tell)
-        if given and given != _name(dialog):
+        if given and given != _name(dialog.asks):
             return Outcome(result="it was given")
         before = agent.since and agent.since > datetime.fromisoformat(tell.prompt.values["at"])
-        way = None if before else dialog.way(tell.prompt.values["text"].strip())
-        if way is None:
+        if before or dialog.way(_text(tell)) is None:
             return Outcome(result=REFUSED)
-        write_private(self._record(session, tell), f"{tell.key} {_name(dialog)}\n")
-        self._take(session, tell, way, f"{tell.key}#{min(tried, _TRIES - 1)}")
-        if not self._is_gone(session, tell.run, dialog):
+        write_private(self._record(session, tell), f"{tell.key} {_name(dialog.asks)}\n")
+        if not self._take_all(session, tell, dialog, min(tried, _TRIES - 1)):
             why = "it was answered, and asks the same still"
             raise Later(why) if tried + 1 < _TRIES else Impossible(f"{why}, {_TRIES} times over")
         return Outcome(result="it was given")
@@ -75,8 +75,26 @@ class Answers:
     def was_given(self, session: Session, tell: Tell) -> bool:
         """Whether an answer was given, and what it was given to is open no more."""
         given = self._given(session, tell) if tell.prompt.name == ANSWER else ""
-        dialog = self._dialog(session, tell.run) if given else None
-        return dialog is not None and _name(dialog) != given
+        with suppress(Later):
+            dialog = self._dialog(session, tell.run) if given else None
+            return dialog is not None and _name(dialog.asks) != given
+        return False
+
+    def _take_all(self, session: Session, tell: Tell, dialog: Dialog, tried: int) -> bool:
+        """Take every step of an answer, each read off what the last one led to.
+
+        False: one of them changed nothing.
+        """
+        for _ in range(_STEPS):
+            way = dialog.way(_text(tell))
+            if way is None:
+                raise Impossible("it takes the rest of that answer only at its terminal")
+            self._take(session, tell, way, f"{tell.key}#{tried}:{_name(dialog.shows)}")
+            after = self._after(session, tell.run, dialog)
+            if after.asks != dialog.asks or after.shows == dialog.shows:
+                return after.asks != dialog.asks
+            dialog = after
+        return False
 
     def _take(self, session: Session, tell: Tell, way: Way, key: str) -> None:
         handle = self._sites.handle(session.id, tell.run)
@@ -94,21 +112,35 @@ class Answers:
             self._watch.look(session.id)
             raise Later(str(gone)) from gone
 
-    def _is_gone(self, session: Session, run: int, dialog: Dialog) -> bool:
+    def _after(self, session: Session, run: int, dialog: Dialog) -> Dialog:
+        """What it asks after a step; the same dialog where that changed nothing in time.
+
+        Two looks in a row must say so: one may find a screen that is being drawn.
+        """
         until = self._clock() + timedelta(seconds=_GONE_SECONDS)
-        while (self._dialog(session, run) or Dialog()).asks == dialog.asks:
-            if self._clock() > until:
-                return False
+        last = before = (dialog.asks, dialog.shows)
+        while self._clock() <= until:
             time.sleep(_PAUSE)
-        return True
+            with suppress(Later):
+                now = self._dialog(session, run) or Dialog()
+                seen, last = last, (now.asks, now.shows)
+                if last != before and last == seen:
+                    return now
+        return dialog
 
     def _dialog(self, session: Session, run: int) -> Dialog | None:
+        """What it asks now. Raises `Later` where nobody can tell."""
         handle: Handle = self._sites.handle(session.id, run)
-        screen = self._sites.runtime.screens([handle]).get(handle, "")
+        screen = self._sites.runtime.screens([handle]).get(handle)
+        if screen is None:
+            raise Later("its terminal cannot be read")
         program = self._sites.programs[session.agent_type]
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         files = self._sites.files(session.id, run, session.branch, workspace.path)
-        return program.dialog(files, screen)
+        try:
+            return program.dialog(files, screen)
+        except OSError as failure:
+            raise Later(str(failure)) from failure
 
     def _given(self, session: Session, tell: Tell) -> str:
         """The dialog this answer was given to; empty: it was given to none yet."""
@@ -116,9 +148,17 @@ class Answers:
         return name if key == tell.key else ""
 
     def _record(self, session: Session, tell: Tell) -> Path:
-        """Where the last answer of a run is written down before it is given."""
+        """Where the last answer of a run is written down before it is given.
+
+        Who forges it has an answer pass for given that was not, to what it asked itself: it gains
+        no more by that than by not heeding the answer.
+        """
         return self._sites.layout.run(session.id, tell.run) / "answered"
 
 
-def _name(dialog: Dialog) -> str:
-    return hashlib.sha256(dialog.asks.encode()).hexdigest()[:16]
+def _text(tell: Tell) -> str:
+    return tell.prompt.values["text"].strip()
+
+
+def _name(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

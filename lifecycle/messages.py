@@ -21,7 +21,7 @@ REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
     "The agent was not given that. It is none of the choices of what it asks, or it was said "
     "before the agent asked it. Say `answer` with a number, with the words of a choice, or with "
-    "`yes`, `always` or `no`."
+    "`yes`, `always` or `no`; where it asks several things, with a line for each."
 )
 
 

@@ -190,7 +190,10 @@ class Program(Protocol):
         ...
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
-        """What a run asks now, by its screen or its port; None: it hears messages even so."""
+        """What a run asks now, by its screen or its port; None: it hears messages even so.
+
+        Raises `OSError` where its port does not say.
+        """
         ...
 
     def typed(self, screen: str) -> str:

@@ -118,7 +118,7 @@ class Claude:
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """What its screen asks."""
-        return its.dialog(screen)
+        return its.dialog(files, screen)
 
     def typed(self, screen: str) -> str:
         """What its screen shows in the box."""

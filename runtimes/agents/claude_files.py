@@ -7,6 +7,7 @@ folder. Activity comes from the first, words and tokens from the next two, costs
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,6 +19,8 @@ from msgspec import Meta, Struct
 from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.files import Count, Dollars, Seconds, opened, read_text, understood
+from runtimes.agents.forms import Ask, Page, asks_in, form, place_of
+from runtimes.agents.hooks import Hook, last
 from runtimes.agents.questions import Dialog, on_screen
 
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
@@ -25,6 +28,8 @@ _RULE = re.compile(r"─{20,}")
 #: The box for the next message, between two rules.
 _BOX = re.compile(r"─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}")
 _PROPOSES = 'Try "'  #: So begins what it shows in an empty box.
+#: Above its questions, behind a rule.
+_HEADINGS = re.compile(r"─{20,}\n(?:←  | )[☐☒] ")
 #: The choice of its questions that is none of them.
 _OWN_WORDS = "Type something."
 _FIRST_LINES = 20  #: At the latest the first prompt tells its time.
@@ -159,15 +164,50 @@ def lives(status: Status) -> bool:
     return words.rpartition(")")[2].split()[19:20] == [status.proc_start]
 
 
-def dialog(screen: str) -> Dialog:
-    """What its screen asks: the choices below the last rule, one of them marked."""
-    found = list(_CHOICE.finditer(screen))
-    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
-    found = found[first:]
-    if not any(one[1] for one in found) or "Esc to cancel" not in screen[found[-1].end() :]:
+def dialog(files: RunFiles, screen: str) -> Dialog:
+    """What its screen asks: questions below their headings, or leave below the last rule."""
+    asked = last(files, "PermissionRequest", Hook[Payload])
+    name = str(asked.at) if asked else ""
+    if headings := list(_HEADINGS.finditer(screen)):
+        asks = asks_in(asked.hook.tool_input.get("questions")) if asked else ()
+        page = _page(screen[headings[-1].start() :], asks)
+        return form(name, asks, page) if page else Dialog()
+    found = _choices(screen)
+    if not found or "Esc to cancel" not in screen[found[-1].end() :]:
         return Dialog()
     above = _RULE.split(screen[: found[0].start()])[-1].strip()
-    return on_screen(above, (one[3] for one in found), _OWN_WORDS)
+    return on_screen(f"{name} {above}", (one[3] for one in found))
+
+
+def _choices(screen: str) -> Sequence[re.Match[str]]:
+    """The choices of a dialog, the last that begin with 1; none where none of them is marked."""
+    found = list(_CHOICE.finditer(screen))
+    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
+    return found[first:] if any(one[1] for one in found[first:]) else ()
+
+
+def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
+    """What it shows of its questions; None: of none of these."""
+    found = _choices(shows)
+    if not found:
+        return None
+    said = shows[: found[0].start()]
+    if "\nReview your answers\n" in said:
+        return Page(at=None, shows=shows, on=("1",))
+    at = place_of(said.partition("\n\n")[2], asks)
+    if at is None:
+        return None
+    choices, others = found[: len(asks[at].labels)], found[len(asks[at].labels) :]
+    own = [one for one in others[:1] if not asks[at].many]
+    return Page(
+        at=at,
+        shows=shows,
+        marked=next(int(one[2]) for one in found if one[1]),
+        ticks={int(one[2]): one[3].startswith("[✔]") for one in choices},
+        own=own[0][2] if own else "",
+        typed="".join(one[3] for one in own if one[3] != _OWN_WORDS),
+        on=("Tab",),
+    )
 
 
 def typed(screen: str) -> str:

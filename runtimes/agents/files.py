@@ -20,6 +20,21 @@ Dollars = Annotated[float, Meta(ge=0, le=1e6)]
 Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 
 
+def last_line(path: Path, text: str) -> str:
+    """The last whole line of a file that has this text somewhere; empty: there is none."""
+    with (
+        suppress(OSError, ValueError),  # An empty file cannot be mapped.
+        opened(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        end = content.rfind(b"\n") + 1
+        place = content.rfind(text.encode(), 0, end)
+        begin = content.rfind(b"\n", 0, max(place, 0)) + 1
+        line = content[begin : content.find(b"\n", begin)] if place >= 0 else b""
+        return line.decode(errors="replace")
+    return ""
+
+
 def read_text(path: Path) -> str:
     """A file's text; what cannot be read is empty."""
     with suppress(OSError), opened(path) as file:

@@ -17,9 +17,10 @@ from runtimes.agents import gemini_files as its
 from runtimes.agents.base import RunFiles
 from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, holds, read_text, understood
+from runtimes.agents.forms import questions
 from runtimes.agents.hooks import Hook
 from runtimes.agents.lines import Lines
-from runtimes.agents.questions import permission, questions, with_choices
+from runtimes.agents.questions import permission, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 

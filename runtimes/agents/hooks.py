@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.files import Seconds
+from runtimes.agents.files import Seconds, last_line, understood
 
 _P = TypeVar("_P")
 
@@ -17,6 +17,13 @@ class Hook(Struct, Generic[_P], frozen=True):
     run: int
     hook: _P  #: What the program gave its hook.
     at: Seconds = 0.0  #: When it was called, in whole seconds.
+
+
+def last(files: RunFiles, event: str, kind: type[Hook[_P]]) -> Hook[_P] | None:
+    """The last line of the run's spool about an event; None: there is none."""
+    # Within text that was given to a hook, the quotes would be escaped.
+    said = understood(last_line(files.spool, f'"{event}"'), kind)
+    return said if said is not None and said.run == files.run else None
 
 
 def spooling(files: RunFiles) -> str:

@@ -15,16 +15,8 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.databases import reading
 from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, read_text, understood
-from runtimes.agents.questions import (
-    Choice,
-    Dialog,
-    Way,
-    asks_in,
-    labels,
-    permission,
-    questions,
-    with_choices,
-)
+from runtimes.agents.forms import answers, asks_in, questions
+from runtimes.agents.questions import Choice, Dialog, Way, permission, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
@@ -242,41 +234,29 @@ def _put(given: Mapping[str, object]) -> str:
 
 
 def dialog(files: RunFiles) -> Dialog:
-    """What its port asks, the first thing first. A port that does not answer asks nothing."""
-    leaves, asks = its.answers(files, _ASKED) or ((), ())
+    """What its port asks, the first thing first. Raises `OSError` where it does not answer."""
+    said = its.answers(files, _ASKED)
+    if said is None:
+        raise OSError("its port does not answer")
+    leaves, asks = said
     if leaves:
         path = f"/permission/{leaves[0].id}/reply"
-        given = {label: {"reply": word} for label, word in _CHOICES.items()}
-        return Dialog(asks=leaves[0].id, choices=_offered(files, path, given))
+        choices = tuple(
+            Choice(number=number, label=label, way=_way(files, path, {"reply": word}))
+            for number, (label, word) in enumerate(_CHOICES.items(), 1)
+        )
+        return Dialog(asks=leaves[0].id, choices=choices)
     return _asked(files, asks[0]) if asks else Dialog()
 
 
 def _asked(files: RunFiles, ask: its.Question) -> Dialog:
-    path, each = f"/question/{ask.id}/reply", asks_in(ask.questions)
-    only = labels(each[0]) if len(each) == 1 else ()
-    return Dialog(
-        asks=ask.id,
-        choices=_offered(files, path, {label: {"answers": [[label]]} for label in only}),
-        words=lambda text: _way(files, path, {"answers": _lines(text, len(each))}),
-    )
+    def way(text: str) -> Way | None:
+        given = answers(asks_in(ask.questions), text)
+        path = f"/question/{ask.id}/reply"
+        return _way(files, path, {"answers": given}) if given is not None else None
 
-
-def _offered(
-    files: RunFiles, path: str, given: Mapping[str, Mapping[str, object]]
-) -> tuple[Choice, ...]:
-    return tuple(
-        Choice(number=number, label=label, way=_way(files, path, body))
-        for number, (label, body) in enumerate(given.items(), 1)
-    )
+    return Dialog(asks=ask.id, words=way)
 
 
 def _way(files: RunFiles, path: str, body: Mapping[str, object]) -> Way:
     return Way(request=partial(its.post, files, path, body))
-
-
-def _lines(text: str, questions: int) -> list[list[str]]:
-    """Words for each question, in its line where there are several; the last take none."""
-    if questions == 1:
-        return [[text]]
-    given = [line.strip() for line in text.splitlines() if line.strip()]
-    return [given[place : place + 1] for place in range(questions)]

@@ -1,10 +1,8 @@
 """What agents ask, in words for people, and how they are answered."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 
-import msgspec
 from msgspec import Struct
 
 _NUMBER = re.compile(r"\W*(\d+)\W*")
@@ -42,30 +40,38 @@ class Dialog(Struct, frozen=True, kw_only=True):
     """What a program asks at this moment, and what it takes for an answer."""
 
     asks: str = ""  #: Tells it from the next one; empty: none is open that is understood.
+    shows: str = ""  #: Where it takes an answer in several steps, another text after each of them.
     choices: tuple[Choice, ...] = ()
-    words: Callable[[str], Way] | None = None  #: How words of one's own are given, if it takes any.
+    #: How other words are given, or the next step of that; it may refuse them.
+    words: Callable[[str], Way | None] | None = None
 
     def way(self, answer: str) -> Way | None:
-        """How this answer is given: a number, a choice or its first words, yes, no or always.
-
-        None: it is none of these, and words of one's own are not taken.
-        """
-        said = _bare(answer)
-        labels = {choice.label: _bare(choice.label) for choice in self.choices}
-        number = _NUMBER.fullmatch(answer)
-        for fits in (
-            lambda one: number is not None and int(number[1]) == one.number,
-            lambda one: labels[one.label] == said,
-            lambda one: bool(said) and labels[one.label].startswith(f"{said} "),
-        ):
-            found = [one for one in self.choices if fits(one)]
-            if len(found) == 1:
-                return found[0].way
-        meant = _SHORT.get(_MEANT.get(said, ""))
-        for one in self.choices:
-            if meant is not None and meant.match(one.label.lower()):
-                return one.way
+        """How this answer is given; None: it is no choice, and such words are not taken."""
+        ways = {choice.number: choice.way for choice in self.choices}
+        number = number_of(answer, {choice.number: choice.label for choice in self.choices})
+        if number is not None:
+            return ways[number]
         return self.words(answer) if self.words is not None else None
+
+
+def number_of(answer: str, labels: Mapping[int, str]) -> int | None:
+    """The choice that is meant: by a number, its label or its first words, yes, no or always."""
+    said = _bare(answer)
+    bare = {number: _bare(label) for number, label in labels.items()}
+    given = _NUMBER.fullmatch(answer)
+    for fits in (
+        lambda number: given is not None and int(given[1]) == number,
+        lambda number: bare[number] == said,
+        lambda number: bool(said) and bare[number].startswith(f"{said} "),
+    ):
+        found = [number for number in labels if fits(number)]
+        if len(found) == 1:
+            return found[0]
+    meant = _SHORT.get(_MEANT.get(said, ""))
+    for number, label in labels.items():
+        if meant is not None and meant.match(label.lower()):
+            return number
+    return None
 
 
 def on_screen(above: str, labels: Iterable[str], own: str = "") -> Dialog:
@@ -90,38 +96,10 @@ def _bare(text: str) -> str:
     return _SIGNS.sub(" ", text.lower()).strip()
 
 
-class _Option(Struct, frozen=True):
-    label: str
-
-
-class Ask(Struct, frozen=True):
-    """One question of a tool that asks people."""
-
-    question: str
-    options: tuple[_Option, ...] = ()
-
-
 def permission(tool: str, given: Mapping[str, object]) -> str:
     """That it asks for leave to use a tool, and for what."""
     what = given.get("command") or given.get("file_path") or given.get("url") or ""
     return f"It asks for permission to use {tool}: {what}".rstrip(": ")
-
-
-def questions(given: object) -> str:
-    """Its questions, each with its choices; empty where they are something else."""
-    return " ".join(with_choices(ask.question, labels(ask)) for ask in asks_in(given))
-
-
-def asks_in(given: object) -> Sequence[Ask]:
-    """Its questions; none where they are something else."""
-    with suppress(msgspec.ValidationError):
-        return msgspec.convert(given, list[Ask])
-    return ()
-
-
-def labels(ask: Ask) -> Sequence[str]:
-    """The choices of a question."""
-    return [option.label for option in ask.options]
 
 
 def with_choices(question: str, choices: Iterable[str]) -> str:

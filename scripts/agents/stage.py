@@ -125,22 +125,32 @@ class Stage:
         raise Failed(f"it never got the message {key}; {self.look()}\n{self.screen()}")
 
     def answer(self, text: str) -> None:
-        """Answer what it asks as its own file says, and see that it asks it no more."""
-        dialog = self.wait(self._dialog, "no dialog was open")
+        """Answer what it asks as its own file says, step by step, until it asks that no more."""
+        dialog = first = self.wait(self._dialog, "no dialog was open")
+        while dialog.asks == first.asks:
+            self._take(dialog, text)
+            before = (dialog.asks, dialog.shows)
+
+            def changed(before: tuple[str, str] = before) -> Dialog | None:
+                now = self._dialog() or Dialog()
+                return now if (now.asks, now.shows) != before else None
+
+            dialog = self.wait(changed, "it asks the same still")
+
+    def _take(self, dialog: Dialog, text: str) -> None:
+        """Take the next step of an answer."""
         way = dialog.way(text)
         if way is None:
             raise Failed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
         if way.request is not None:
             way.request()
+        key = f"{text}:{dialog.shows}"
         if way.keys:
-            self._runtime.press(self.handle, Press(keys=way.keys, key=f"{text}:keys"))
+            self._runtime.press(self.handle, Press(keys=way.keys, key=f"{key}:keys"))
         if way.text:
             pause = self._program.submit_seconds
             time.sleep(pause if way.keys else 0)
-            self._runtime.send(self.handle, Send(text=way.text, key=text, submit_seconds=pause))
-        self.wait(
-            lambda: (self._dialog() or Dialog()).asks != dialog.asks, "it asks the same still"
-        )
+            self._runtime.send(self.handle, Send(text=way.text, key=key, submit_seconds=pause))
 
     def _dialog(self) -> Dialog | None:
         """What it asks in a dialog that is open."""

@@ -13,7 +13,7 @@ from lifecycle.actions import Prompt, Tell
 from lifecycle.messages import REFUSED
 from lifecycle.status import Activity
 from runtimes.agents.base import RunFiles
-from runtimes.agents.questions import Dialog, on_screen
+from runtimes.agents.questions import Dialog, Way, on_screen
 from runtimes.base import Handle
 from tests.bot.site import Site
 
@@ -37,6 +37,8 @@ class Asks:
         monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
         monkeypatch.setattr("bot.answers.time.sleep", lambda _: site.room.clock.passes(3))
         self.shown = "May I?"
+        self.steps: list[Way | None] = []  #: What is left of an answer in several steps.
+        self.blinking = False
         self.is_seen(Activity.WAITING_INPUT)
 
     def is_seen(self, activity: Activity) -> None:
@@ -58,7 +60,14 @@ class Asks:
         return self.site.runtime.heard(self.handle)
 
     def _dialog(self, files: RunFiles, screen: str) -> Dialog:
-        return on_screen(self.shown, CHOICES, CHOICES[-1]) if self.shown else Dialog()
+        if self.blinking or not self.shown:
+            self.blinking = False
+            return Dialog()
+        if self.steps:
+            return Dialog(
+                asks=self.shown, shows=str(len(self.steps)), words=lambda _: self.steps[0]
+            )
+        return on_screen(self.shown, CHOICES, CHOICES[-1])
 
     def _pressed(self, press: Any) -> Any:
         def pressed(*given: Any) -> None:
@@ -66,6 +75,11 @@ class Asks:
             self.meanwhile()
 
         return pressed
+
+    def takes_a_step(self) -> None:
+        self.steps.pop(0)
+        if not self.steps:
+            self.goes_on()
 
     def goes_on(self) -> None:
         self.shown = ""
@@ -148,3 +162,51 @@ def test_a_message_is_not_pasted_into_a_dialog(asks: Asks) -> None:
     with pytest.raises(Moot, match="would take the message for the answer"):
         asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
     assert asks.heard == []
+
+
+def test_an_answer_in_several_steps_goes_on_where_a_crash_left_it(asks: Asks) -> None:
+    site, tell = asks.site, asks.tell("1\n2")
+    asks.steps = [Way(keys=("Down",)), Way(keys=("Enter",))]
+
+    def crashes() -> None:
+        asks.steps.pop(0)
+        raise KeyboardInterrupt
+
+    asks.meanwhile = crashes
+    with pytest.raises(KeyboardInterrupt):
+        site.agents.tell(site.session, tell, 0, lambda: None)
+    assert site.agents.told(site.session, tell) is None, "it asks the same, only another step of it"
+    asks.meanwhile = asks.takes_a_step
+    assert site.agents.tell(site.session, tell, 1, lambda: None).result == "it was given"
+    assert asks.heard == ["Down", "Enter"]
+
+
+def test_an_answer_of_which_a_step_is_not_taken_is_left_to_people(asks: Asks) -> None:
+    asks.steps = [Way(keys=("1",)), None]
+    asks.meanwhile = asks.takes_a_step
+    with pytest.raises(Impossible, match="the rest of that answer only at its terminal"):
+        asks.is_answered("1\n2")
+    assert asks.heard == ["1"]
+
+
+def test_a_screen_that_is_being_drawn_is_not_taken_for_the_end_of_a_dialog(asks: Asks) -> None:
+    asks.steps = [Way(keys=("1",)), Way(keys=("2",))]
+
+    def blinks() -> None:
+        asks.takes_a_step()
+        asks.blinking = True
+
+    asks.meanwhile = blinks
+    assert asks.is_answered("1\n2") == "it was given"
+    assert asks.heard == ["1", "2"]
+
+
+def test_where_nobody_can_see_what_is_asked_no_answer_is_taken_for_given(asks: Asks) -> None:
+    site, tell = asks.site, asks.tell("yes")
+    with pytest.raises(Later):
+        asks.is_answered("yes")
+    site.runtime.screens = lambda handles: {}  # type: ignore[method-assign]
+    assert site.agents.told(site.session, tell) is None
+    with pytest.raises(Later, match="its terminal cannot be read"):
+        asks.is_answered("yes", tried=1)
+    assert asks.heard == ["1"]
