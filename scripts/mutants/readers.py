@@ -119,12 +119,13 @@ def judge(source: Source, place: int | None) -> str:
             "test_messages.py",
             "test_looks.py",
             "test_dialogs.py",
+            "test_forms.py",
             "test_boxes.py",
             *source.tests,
         )
     ]
     with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
-        options = ["-k", f"{source.agent} or dialog or boxes", "--basetemp", f"{own}/tests"]
+        options = ["-k", f"{source.agent} or dialog or forms or boxes", "--basetemp", f"{own}/tests"]
         return SURVIVED if passes([*paths, *options]) else KILLED
 
 

@@ -31,8 +31,9 @@ TABLES = {
     "AGENTS": Table(
         AGENTS,
         ROOT / "runtimes/agents",
-        {"adopting", "base", "conversation", "databases", "ending", "files", "hooks", "lines"}
-        | {"messages", "opencode_say", "providers", "questions", "starting", "tally", "whole"}
+        {"adopting", "base", "conversation", "databases", "ending", "files", "forms", "hooks"}
+        | {"lines", "messages", "opencode_say", "providers", "questions", "starting", "tally"}
+        | {"whole"}
         | {"claude_files", "codex_files", "gemini_files", "opencode_files"}
         | {f"{name}_reader" for name in AGENTS if name != "shell"}
         | {f"{name}_messages" for name in AGENTS if name != "shell"},
