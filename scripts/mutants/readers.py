@@ -125,7 +125,12 @@ def judge(source: Source, place: int | None) -> str:
         )
     ]
     with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
-        options = ["-k", f"{source.agent} or dialog or forms or boxes", "--basetemp", f"{own}/tests"]
+        options = [
+            "-k",
+            f"{source.agent} or dialog or forms or boxes",
+            "--basetemp",
+            f"{own}/tests",
+        ]
         return SURVIVED if passes([*paths, *options]) else KILLED
 
 
