@@ -9,7 +9,7 @@ import msgspec
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.read import NewComment, NewIssue
+from bot.github.rest import NewComment, NewIssue
 from bot.inbox import Inbox
 from bot.store import Delivery
 from config.settings import Project

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.read import IssueReading, Labeling
+from bot.github.readings import IssueReading, Labeling
 from bot.identities import Identities
 from bot.journal import Journal, Step
 from bot.labels import frozen_by_label, labelling, wears

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
-from bot.github.read import PullReading
+from bot.github.readings import PullReading
 from bot.journal import Journal, Step
 from bot.labels import frozen_by_label, wears
 from bot.looks import Looks

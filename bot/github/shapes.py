@@ -1,4 +1,4 @@
-"""The parts of GitHub's answers that are read, and nothing else: unknown fields are skipped.
+"""The parts of GraphQL's answers that are read, and nothing else: unknown fields are skipped.
 
 A field that is missing or null where it must not be makes the whole answer unreadable, which is
 `TryLater`: what is not there is never taken for "fine".

@@ -11,7 +11,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.read import NewIssue
+from bot.github.rest import NewIssue
 from bot.inbox import Inbox
 from bot.store import Accepted, Store, StoreFull
 from bot.watch_comments import WatchComments
