@@ -1,7 +1,7 @@
-"""One call to GitHub: out with the right token, back as a Struct or as one of our failures.
+"""Every way of asking GitHub: with the right token, within its limits, answered by a Struct.
 
-No call sleeps, and none is repeated but after an App's token that ended early: the outbox decides
-when to try again.
+No call sleeps but for the turn of a change, and none is repeated but after an App's token that
+ended early: the outbox decides when to try again.
 """
 
 import re
@@ -11,15 +11,14 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
-import msgspec
-from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from bot.github.answers import REINSTALL, UNDECODABLE, failure, graphql_failure, used_up
+from bot.github.answers import REINSTALL, graphql_failure, used_up
 from bot.github.auth import Credentials, InstallationToken, Tokens
 from bot.github.documents import document
 from bot.github.errors import NotInstalled, Refused, TryLater
+from bot.github.exchange import NOT_MODIFIED, Call, Exchange, decode, decode_bytes
 from bot.github.kit import Kit
 from bot.github.limits import Limits
 from bot.github.memory import Answer, Memory
@@ -29,10 +28,6 @@ from bot.github.said import Aliases, Envelope, Priced, Said, harmless, missing
 from bot.github.shapes import Login
 
 T = TypeVar("T")
-REDIRECTS = 3
-#: What was answered so was not done, and is to be asked as it is at another address.
-SAME_METHOD = (307, 308)
-NOT_MODIFIED = 304
 SCOPES = "X-OAuth-Scopes"
 #: The account of the App itself: no owner is called so.
 APP = "app:"
@@ -51,22 +46,6 @@ class Installation(Struct, frozen=True):
     suspended_at: str | None = None
 
 
-class Call(Struct, frozen=True, kw_only=True):
-    """What is asked: a method and an address, below the API's or whole."""
-
-    method: str
-    url: str
-    params: Mapping[str, str] | None = None
-    body: object = None
-    stream: bool = False
-    name: str = ""  #: What people know it by, where that is not its address.
-    etag: str = ""  #: What is known already, and need not be answered again.
-
-    def __str__(self) -> str:
-        """How messages name it."""
-        return self.name or f"{self.method} {self.url}"
-
-
 class Calls:
     """Every way the bot asks GitHub something. May be used from any thread.
 
@@ -83,8 +62,8 @@ class Calls:
         redact: Callable[[object], object] = lambda body: body,
     ) -> None:
         self._kit = Kit(api_url, timeout_seconds)
+        self._exchange = Exchange(self._kit, clock, redact)
         self.clock = clock
-        self._redact = redact
         self._limits = Limits(clock, mutation_seconds)
         self.places = Places()
         self.memory = Memory()
@@ -102,12 +81,12 @@ class Calls:
     ) -> T:
         """Read one thing, whole."""
         call = Call(method="GET", url=self._url(repository, path), params=params)
-        return _decode(call, self._ask(repository, call), shape)
+        return decode(call, self._ask(repository, call), shape)
 
     def get_place(self, repository: str, id: int, shape: type[T]) -> T:
         """What a repository is today, whatever it is called: by its number."""
         call = Call(method="GET", url=f"repositories/{id}")
-        return _decode_bytes(call, self._read(repository, call).content, shape)
+        return decode_bytes(call, self._read(repository, call).content, shape)
 
     def pages(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
@@ -117,7 +96,7 @@ class Calls:
             query = {**(params or {}), "per_page": "100", "page": str(page)}
             call = Call(method="GET", url=self._url(repository, path), params=query)
             answer = self._read(repository, call)
-            yield from _decode_bytes(call, answer.content, list[shape])  # type: ignore[valid-type]
+            yield from decode_bytes(call, answer.content, list[shape])  # type: ignore[valid-type]
             if not answer.more:
                 return
         raise TryLater(f"{call}: the list has more than {PAGES} pages, which nobody reads.")
@@ -125,7 +104,7 @@ class Calls:
     def send(self, repository: str, method: str, path: str, body: object, shape: type[T]) -> T:
         """Change something, and read what GitHub made of it."""
         call = Call(method=method, url=self._url(repository, path), body=body)
-        return _decode(call, self._ask(repository, call), shape)
+        return decode(call, self._ask(repository, call), shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
         """Change something whose answer does not matter."""
@@ -167,7 +146,7 @@ class Calls:
                 return None
             if problems:
                 raise graphql_failure(asked, problems, said.headers, self.clock())
-        return _decode_bytes(asked, bytes(said.data), shape)
+        return decode_bytes(asked, bytes(said.data), shape)
 
     def aliases(self, repository: str, name: str, query: str) -> dict[str, Raw]:
         """Ask for many things of a repository at once: the answer for each alias.
@@ -182,7 +161,7 @@ class Calls:
             whole = [one for one, path in zip(said.problems, paths, strict=True) if len(path) < 2]
             if whole:
                 raise graphql_failure(asked, whole, said.headers, self.clock())
-        answers = _decode_bytes(asked, bytes(said.data), Aliases).repository
+        answers = decode_bytes(asked, bytes(said.data), Aliases).repository
         bad = {path[1] for path in paths}
         return {alias: answer for alias, answer in answers.items() if alias not in bad}
 
@@ -193,7 +172,7 @@ class Calls:
     def get_app(self, shape: type[T]) -> T:
         """What GitHub knows of the App we are."""
         call = Call(method="GET", url="app")
-        return _decode(call, self._as_app(call, self.tokens.of_app()), shape)
+        return decode(call, self._as_app(call, self.tokens.of_app()), shape)
 
     def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
         """Read a list of the App's own; each page names where the next begins."""
@@ -201,7 +180,7 @@ class Calls:
         for _ in range(PAGES):
             call = Call(method="GET", url=path, params=query)
             answer = self._as_app(call, self.tokens.of_app())
-            yield from _decode(call, answer, list[shape])  # type: ignore[valid-type]
+            yield from decode(call, answer, list[shape])  # type: ignore[valid-type]
             following = answer.links.get("next")
             if following is None:
                 return
@@ -221,7 +200,7 @@ class Calls:
         """The keys of an App that was just made from a manifest; a code is good once."""
         url = f"app-manifests/{quote(code, safe='')}/conversions"
         call = Call(method="POST", url=url, name="The keys of the new App")
-        return _decode(call, self._exchange(call, ""), shape)
+        return decode(call, self._exchange.send(call, ""), shape)
 
     def close(self) -> None:
         """Close every connection."""
@@ -238,14 +217,14 @@ class Calls:
         name = {"repositories": [repository.partition("/")[2]]}
         body = {"repository_ids": [place.id]} if place else name
         make = Call(method="POST", url=f"app/installations/{found.id}/access_tokens", body=body)
-        return _decode(make, self._as_app(make, app_token), InstallationToken)
+        return decode(make, self._as_app(make, app_token), InstallationToken)
 
     def _installation(self, repository: str, app_token: str) -> Installation:
         """Where the App is installed for this repository, if it is to be used there."""
         find = Call(method="GET", url=self._url(repository, "installation"))
         again = self.clock() + REINSTALL
         try:
-            found = _decode(find, self._as_app(find, app_token), Installation)
+            found = decode(find, self._as_app(find, app_token), Installation)
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -273,10 +252,10 @@ class Calls:
         body = {"query": query, "variables": {**places, **variables}}
         call = Call(method="POST", url=self._graphql, body=body, name=asked)
         answer = self._send(repository, call, GRAPHQL, changes=query.startswith("mutation"))
-        priced = _decode(call, answer, Priced).data
+        priced = decode(call, answer, Priced).data
         if priced is not None and priced.rate_limit is not None:
             self._limits.spent(self._account(repository), priced.rate_limit)
-        envelope = _decode(call, answer, Envelope)
+        envelope = decode(call, answer, Envelope)
         return Said(envelope.data, envelope.errors or (), answer.headers)
 
     def _read(self, repository: str, call: Call) -> Answer:
@@ -303,7 +282,7 @@ class Calls:
     def _as_app(self, call: Call, token: str) -> httpx.Response:
         """Ask as the App itself, which has limits of its own."""
         with self._limits.within(APP, CORE):
-            answer = self._exchange(call, token)
+            answer = self._exchange.send(call, token)
         self._heed(APP, CORE, call, answer)
         return answer
 
@@ -328,70 +307,10 @@ class Calls:
     def _answered(self, repository: str, call: Call, token: str) -> httpx.Response:
         """Send with the repository's token; an App's may have ended early, and is then replaced."""
         try:
-            return self._exchange(call, token)
+            return self._exchange.send(call, token)
         except Refused as refusal:
             # What was answered with 401 was not done, so that even a change may be sent again.
             if refusal.status != 401 or not self.tokens.is_app:
                 raise
         self.tokens.forget(repository)
-        return self._exchange(call, self.tokens.of(repository))
-
-    def _exchange(self, call: Call, token: str) -> httpx.Response:
-        """Send, and follow where it is sent on; the token goes to GitHub's own host only."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        headers |= {"If-None-Match": call.etag} if call.etag else {}
-        url, params = call.url, call.params
-        for _ in range(REDIRECTS + 1):
-            answer = self._once(call, url, params, headers)
-            if answer.is_success or (call.etag and answer.status_code == NOT_MODIFIED):
-                return answer
-            answer.close()
-            target = answer.url.join(answer.headers.get("Location", ""))
-            away = _origin(target) != _origin(answer.url)
-            follows = call.method == "GET" or (answer.status_code in SAME_METHOD and not away)
-            if not follows or not answer.has_redirect_location:
-                raise failure(str(call), answer.status_code, answer.headers, b"", self.clock())
-            if away:
-                headers = {}
-            url, params = str(target), None
-        raise TryLater(f"{call}: redirected more than {REDIRECTS} times.")
-
-    def _once(
-        self, call: Call, url: str, params: Mapping[str, str] | None, headers: Mapping[str, str]
-    ) -> httpx.Response:
-        try:
-            return self._kit.request(
-                call.method,
-                url,
-                params=params,
-                json=None if call.body is None else self._redact(call.body),
-                headers=headers,
-                stream=call.stream,
-            ).raw_response
-        except RequestFailed as error:
-            said = error.response
-            raise failure(
-                str(call), said.status_code, said.headers, said.content, self.clock()
-            ) from error
-        except RequestTimeout as error:
-            raise TryLater(f"{call}: GitHub did not answer in time.") from error
-        except RequestError as error:
-            if not isinstance(error.exc, httpx.RequestError):
-                raise
-            why = f"{type(error.exc).__name__}: {error.exc}"
-            raise TryLater(f"{call}: GitHub cannot be reached ({why}).") from error
-
-
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port
-
-
-def _decode(call: Call, answer: httpx.Response, shape: type[T]) -> T:
-    return _decode_bytes(call, answer.content, shape)
-
-
-def _decode_bytes(asked: object, content: bytes, shape: type[T]) -> T:
-    try:
-        return msgspec.json.decode(content, type=shape)
-    except UNDECODABLE as error:
-        raise TryLater(f"{asked}: GitHub's answer cannot be read: {error}.") from error
+        return self._exchange.send(call, self.tokens.of(repository))
