@@ -16,6 +16,7 @@ from lifecycle.status import Activity
 from runtimes.agents.base import RunFiles
 from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, Count, Dollars, Seconds, holds, read_text, understood
+from runtimes.agents.limits import resets
 from runtimes.agents.lines import Lines
 from runtimes.agents.questions import Choice, Dialog, Way, with_choices
 from runtimes.agents.tally import Tally
@@ -27,6 +28,7 @@ _BOX = re.compile(r"([a-z-]+( multi)?)?>")
 _FILLED = re.compile(rf"{_BOX.pattern} \S")
 _QUESTION = re.compile(r"(.+\?) (\(Y\)es/.+) \[\w+\]:")
 _CHOICE = re.compile(r"\((\w)\)([^/]*)")
+_BETWEEN = re.compile(r"\n\n|─\n")
 _WAITS = "Waiting for "  #: It shows this until the first word of an answer comes.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
@@ -70,7 +72,9 @@ class AiderReader:
         self._fault = ""  #: What the last call broke off with, by itself.
         self._error = ""  #: What it says of the last call to its provider.
         self._words: list[str] = []
-        self._summary = ""
+        #: The last words since each start that its conversation tells of, also of earlier runs.
+        self._said = [""]
+        self._starts = 0  #: Those of this run.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by what it counts and says, with its screen; see `Reader.read`."""
@@ -78,7 +82,7 @@ class AiderReader:
             self._hear(line)
         events = self._events.to_end()
         if self._events.begun != self._begun:
-            self._begun, self._calls = self._events.begun, 0
+            self._begun, self._calls, self._starts = self._events.begun, 0, 0
         for line in events:
             if event := understood(line, _Event):
                 self._count(event)
@@ -87,7 +91,7 @@ class AiderReader:
             runtime=seen.runtime,
             program=seen.program,
             native_id=self._native,
-            summary=self._summary,
+            summary=self._summary(),
             seen=self._progress(),
             usage=self._tally.usage(),
         )
@@ -120,6 +124,7 @@ class AiderReader:
                 since=agent.seen,
                 evidence="its conversation says error",
                 error=error[:TEXT],
+                limit_until=resets(error, agent.seen),
                 unauthorised=bool(_UNAUTHORISED.search(error)),
             )
         if box:
@@ -145,6 +150,11 @@ class AiderReader:
             calling=self._last in ("message_send", "asks") and not _FILLED.match(shown),
         )
 
+    def _summary(self) -> str:
+        """Its last words in this run."""
+        ours = self._said[max(0, len(self._said) - self._starts) :]
+        return next(filter(None, reversed(ours)), "")
+
     def _progress(self) -> datetime | None:
         """When it last counted or said something."""
         if self._history.written is None or self._touched is None:
@@ -154,6 +164,7 @@ class AiderReader:
     def _count(self, event: _Event) -> None:
         given = event.properties
         self._touched = datetime.fromtimestamp(event.time, UTC)
+        self._starts += event.event == "launched"
         match event.event:
             case "launched" | "message_send_starting":
                 self._since = self._touched
@@ -173,6 +184,8 @@ class AiderReader:
         said = line.rstrip()
         if said.startswith("#### "):
             self._error = ""
+        elif said.startswith("# aider chat started at "):
+            self._said.append("")
         elif said.startswith("> "):
             self._note(said.removeprefix("> "))
         else:
@@ -185,7 +198,7 @@ class AiderReader:
         if said.startswith("Tokens: "):
             self._error = ""
             words = _EDIT.sub("", "\n".join(self._words).strip()).strip()
-            self._summary = words[:TEXT] or self._summary
+            self._said[-1] = words[:TEXT] or self._said[-1]
         elif _ERROR.match(said):
             self._error = said
         elif model := _MODEL.match(said):
@@ -214,8 +227,8 @@ def typed(screen: str) -> str:
 
 
 def _above(screen: str) -> str:
-    """What the last line of the screen is about: the lines above it, down from an empty one."""
-    return screen.rpartition("\n\n")[2].rpartition("\n")[0]
+    """What the last line of the screen is about: the lines above, from an empty one or a rule."""
+    return _BETWEEN.split(screen)[-1].rpartition("\n")[0]
 
 
 def _question(question: str, about: str, choices: str) -> str:

@@ -16,8 +16,14 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.files import Count
 
 _CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
+#: What stands below a field for words in a dialog, and where that field begins.
+_SUBMITS = re.compile(r"^[│ ]*\W*(Press )?Enter to submit\W+Esc to cancel", re.MULTILINE)
+_FIELD = re.compile(r"^│ +(> |╭)", re.MULTILINE)
+_TOP = re.compile(r"^ ?╭", re.MULTILINE)  #: Of a dialog.
 _BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 _EMPTY = "Type your message or @path/to/file"  #: What it shows in an empty box.
+LIMITED = "Usage limit reached"  #: How a dialog begins that offers to try again in vain.
+ASKED = "Answer Questions"  #: How those begin in which it asks people.
 #: The choice of its questions that is none of them.
 OWN_WORDS = "Enter a custom value"
 _Time = Annotated[datetime, Meta(tz=True)]
@@ -86,15 +92,27 @@ def transcripts(files: RunFiles, native: str) -> list[Path]:
 def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     """What a dialog that is open says above its choices, and these; empty where none is open.
 
-    Its choices are the last that begin with 1, one of them marked.
+    Its choices are the last that begin with 1, one of them marked; it may ask for words instead.
+    While it is open there is no box for a message below it.
     """
     found = list(_CHOICE.finditer(screen))
     first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
     found = found[first:]
-    if not any(one[1] for one in found):
+    if any(one[1] for one in found):
+        above, below = screen[: found[0].start()], screen[found[-1].end() :]
+        return ("", ()) if _BOX.search(below) else (_said(above), tuple(one[3] for one in found))
+    field = _SUBMITS.search(screen)
+    if field is None or _BOX.search(screen, field.end()):
         return "", ()
-    above = screen[: found[0].start()].rpartition("\n╭")[2]
-    return above.strip("─╮│ \n"), tuple(one[3] for one in found)
+    return _said(screen[: field.start()], until=_FIELD), ()
+
+
+def _said(above: str, until: re.Pattern[str] | None = None) -> str:
+    """The words of a dialog's upper part, from its top."""
+    inside = _TOP.split(above)[-1]
+    inside = until.split(inside)[0] if until else inside
+    lines = (line.strip("─╭╮╰╯│ ").removeprefix("? ") for line in inside.splitlines())
+    return " ".join(filter(None, lines))
 
 
 def typed(screen: str) -> str:

@@ -19,6 +19,7 @@ from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, holds, read_text, understood
 from runtimes.agents.forms import questions
 from runtimes.agents.hooks import Hook
+from runtimes.agents.limits import resets
 from runtimes.agents.lines import Lines
 from runtimes.agents.questions import permission, with_choices
 from runtimes.agents.tally import Tally
@@ -67,6 +68,7 @@ class GeminiReader:
         self._leave = False
         self._touched: datetime | None = None
         self._tally = Tally()
+        self._last = Agent(run=files.run)
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by its hooks, with its transcript and screen; see `Reader.read`."""
@@ -82,7 +84,8 @@ class GeminiReader:
         )
         if end := ended(seen, agent):
             return end
-        return self._judged(agent, screen, now)
+        self._last = self._judged(agent, screen, now)
+        return self._last
 
     def received(self, key: str) -> bool:
         """Whether the key is in a submitted prompt, or in the conversation."""
@@ -91,30 +94,13 @@ class GeminiReader:
         )
 
     def _judged(self, agent: Agent, screen: str | None, now: datetime) -> Agent:
-        if self._prompted is _NEVER:
-            return agent
-        if self._over >= self._prompted:
-            agent = replace(agent, since=self._over, evidence="its turn is over")
-            if self._failed < self._prompted:
-                return replace(agent, activity=Activity.READY)
-            return replace(
-                agent,
-                activity=Activity.BLOCKED,
-                evidence="its transcript says error",
-                error=self._error,
-                unauthorised=bool(_UNAUTHORISED.search(self._error)),
-            )
-        agent = replace(
-            agent,
-            activity=Activity.ACTIVE,
-            since=self._prompted,
-            evidence="its hook BeforeAgent was called",
-            calling=bool(self._uses),
-        )
-        _, choices = its.dialog(screen or "")
-        if self._asked is None:
-            return agent
-        if screen and not choices and now - self._asked > _SETTLE:
+        agent = self._turn(agent)
+        shown, choices = its.dialog(screen or "")
+        if agent.activity is not Activity.ACTIVE or self._asked is None:
+            # What it told lately may be newer than its screen.
+            lately = self._touched is not None and now - self._touched <= _SETTLE
+            return self._stopped(agent, shown, choices, now) if shown and not lately else agent
+        if screen and not shown and now - self._asked > _SETTLE:
             return replace(agent, evidence="its screen asks for leave no more")
         return replace(
             agent,
@@ -122,6 +108,55 @@ class GeminiReader:
             since=self._asked,
             evidence="its hook Notification was called",
             question=with_choices(self._question, choices if self._leave else ())[:TEXT],
+            calling=False,
+        )
+
+    def _turn(self, agent: Agent) -> Agent:
+        """What its hooks and its transcript say of the turn."""
+        if self._prompted is _NEVER:
+            return agent
+        if self._over < self._prompted:
+            return replace(
+                agent,
+                activity=Activity.ACTIVE,
+                since=self._prompted,
+                evidence="its hook BeforeAgent was called",
+                calling=bool(self._uses),
+            )
+        agent = replace(agent, since=self._over, evidence="its turn is over")
+        if self._failed < self._prompted:
+            return replace(agent, activity=Activity.READY)
+        return replace(
+            agent,
+            activity=Activity.BLOCKED,
+            evidence="its transcript says error",
+            error=self._error,
+            limit_until=resets(self._error, self._failed),
+            unauthorised=bool(_UNAUTHORISED.search(self._error)),
+        )
+
+    def _stopped(self, agent: Agent, shown: str, choices: tuple[str, ...], now: datetime) -> Agent:
+        """It stands before a dialog of which no hook tells."""
+        said = with_choices(shown, choices)[:TEXT]
+        evidence = "its screen shows a dialog"
+        if shown.startswith(its.LIMITED):
+            return replace(
+                agent,
+                activity=Activity.BLOCKED,
+                since=agent.seen,
+                evidence=evidence,
+                error=said,
+                limit_until=resets(shown, agent.seen),
+            )
+        return replace(
+            agent,
+            activity=Activity.WAITING_INPUT,
+            since=self._last.since if self._last.question == said else now,
+            evidence=evidence,
+            question=said,
+            error="",
+            limit_until=None,
+            unauthorised=False,
             calling=False,
         )
 

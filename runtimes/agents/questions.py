@@ -92,8 +92,8 @@ def on_screen(above: str, labels: Iterable[str], own: str = "") -> Dialog:
 
 
 def _bare(text: str) -> str:
-    """Words as they are compared."""
-    return _SIGNS.sub(" ", text.lower()).strip()
+    """Words as they are compared; telephones write another apostrophe."""
+    return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()
 
 
 def permission(tool: str, given: Mapping[str, object]) -> str:

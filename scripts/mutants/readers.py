@@ -47,6 +47,7 @@ SOURCES = (
     Source("codex_files", "codex", ("test_codex.py",)),
     Source("gemini_reader", "gemini", ("test_gemini.py",)),
     Source("gemini_files", "gemini", ("test_gemini.py",)),
+    Source("limits", "gemini", ("test_limits.py",)),
     Source("opencode_reader", "opencode", ("test_opencode.py",)),
     Source("opencode_files", "opencode", ("test_opencode.py",)),
     Source("aider_reader", "aider", ("test_aider.py",)),
@@ -125,12 +126,8 @@ def judge(source: Source, place: int | None) -> str:
         )
     ]
     with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
-        options = [
-            "-k",
-            f"{source.agent} or dialog or forms or boxes",
-            "--basetemp",
-            f"{own}/tests",
-        ]
+        apart = "dialog or forms or boxes or limits"
+        options = ["-k", f"{source.agent} or {apart}", "--basetemp", f"{own}/tests"]
         return SURVIVED if passes([*paths, *options]) else KILLED
 
 

@@ -306,14 +306,33 @@ def test_every_call_of_a_run_is_counted_with_its_model_and_its_price_where_it_ha
 
 
 def test_its_last_words_are_kept_without_the_files_it_wrote(
-    command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:
+    counts(files, "launched")
     edit = ("a.py", "```python", "<<<<<<< SEARCH", "=======", "x = 1", ">>>>>>> REPLACE", "```")
     says(command, "#### go", "", "I add x.", "", *edit, "", "> Tokens: 1k sent.", "> Commit 1 Add")
     says(command, "more of the commit's message", "> You can use /undo")
     assert reader.read(alive, None, NOW).summary == "I add x."
     says(command, "#### go", *edit, "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == "I add x."
+
+
+def test_words_of_an_earlier_run_are_none_of_this_one(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    started = "# aider chat started at 2026-11-21 12:00:00"
+    says(command, started, "#### go", "", "Of old.", "", "> Tokens: 1k sent.")
+    assert reader.read(alive, None, NOW).summary == ""
+    says(command, started)
+    counts(files, "launched", "message_send_starting", "message_send")
+    says(command, "#### go on", "", "> Tokens: 1k sent.")
+    assert reader.read(alive, None, NOW).summary == ""
+    says(command, "Of today.", "", "> Tokens: 1k sent.", started)
+    counts(files, "launched")
+    assert reader.read(alive, None, NOW).summary == "Of today."
+    files.spool.unlink()
+    counts(files, "launched")
+    assert reader.read(alive, None, NOW).summary == ""
 
 
 def test_its_end_outweighs_what_its_files_and_its_screen_say(

@@ -53,7 +53,17 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
         ("aider", "waiting_input/new_file", "2", Way(text="no")),
         ("aider", "waiting_input/new_file", "perhaps", None),
         ("aider", "waiting_input/command", "don't ask again", Way(text="don't")),
+        ("aider", "waiting_input/command", "Don’t ask again.", Way(text="don't")),
         ("aider", "waiting_input/command", "always", Way(text="don't")),
+        ("aider", "waiting_input/gitignore", "No", Way(text="no")),
+        ("gemini", "waiting_input/trust", "yes", Way(keys=("1",))),
+        ("gemini", "waiting_input/trust", "Don't trust", Way(keys=("3",))),
+        ("gemini", "waiting_input/sign_in", "Use Gemini API Key", Way(keys=("2",))),
+        ("gemini", "waiting_input/key", "sk-of-somebody", None),
+        ("gemini", "waiting_input/question_for_words", "1", Way(text="1")),
+        ("gemini", "waiting_input/question_yes_no", "no", Way(keys=("2",))),
+        ("gemini", "waiting_input/question_yes_no", "Later", Way(keys=("3",), text="Later")),
+        ("gemini", "blocked/usage_limit", "Stop", Way(keys=("2",))),
     ],
 )
 def test_an_answer_is_given_as_the_dialog_takes_it(

@@ -206,8 +206,32 @@ def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
     assert reader.read(alive, "", later).activity is Activity.WAITING_INPUT
     agent = reader.read(alive, "1. a list of its own", later)
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
-    screen = "Tips:\n1. Read.\n2. Think.\n╭─╮\n│ ● 1. Yes │\n│   2. No  │"
+    screen = "Tips:\n1. Read.\n2. Think.\n╭─╮\n│ Go? │\n│ ● 1. Yes │\n│   2. No  │"
     assert reader.read(alive, screen, later).question.endswith("make (Yes / No)")
+
+
+def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_are(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    screen = " ╭─╮\n │ Loop? │\n │ ● 1. Go on │\n │   2. Stop │\n ╰─╯"
+    began = reader.read(alive, screen, NOW)
+    assert (began.activity, began.question) == (Activity.WAITING_INPUT, "Loop? (Go on / Stop)")
+    hook(files, "BeforeAgent")
+    hook(files, "BeforeTool", tool_name="shell", tool_input={"command": "make"})
+    soon, later = NOW + timedelta(seconds=3), NOW + timedelta(seconds=4)
+    assert reader.read(alive, screen, soon).calling
+    agent = reader.read(alive, screen, later)
+    assert (agent.activity, agent.calling) == (Activity.WAITING_INPUT, False)
+    assert reader.read(alive, screen, later + timedelta(minutes=9)).since == later
+    record(files, "1", "error", content="[API Error: 401 Please retry in 9s.]")
+    hook(files, "AfterAgent", after=1)
+    agent = reader.read(alive, screen.replace("Loop", "Login"), later + timedelta(minutes=9))
+    assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "Login? (Go on / Stop)")
+    assert (agent.error, agent.limit_until, agent.unauthorised) == ("", None, False)
+    assert agent.since == later + timedelta(minutes=9)
+    over = reader.read(alive, f"{screen}\n *   Type your message", later)
+    assert (over.activity, over.unauthorised) == (Activity.BLOCKED, True)
+    assert over.limit_until == NOW + timedelta(seconds=10)
 
 
 def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
