@@ -10,11 +10,12 @@ from bot.archive import Archive
 from bot.clock import Clock
 from bot.identities import Identities
 from bot.outbox import Check, Later, Moot, Outcome
-from bot.prompts import Prompts, one_line, plain
+from bot.prompts import Prompts
 from bot.releases import end_programs, release
 from bot.sites import Sites
 from bot.starting import Starting, values_of
 from bot.store import Observed, Session, Store
+from bot.visible import one_line, plain
 from bot.watch_agents import WatchAgents
 from lifecycle import keys
 from lifecycle.actions import Start, Tell

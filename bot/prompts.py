@@ -1,7 +1,5 @@
 """The messages an agent gets, made from the files of `config/prompts/`."""
 
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
@@ -10,51 +8,11 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 
+from bot.visible import fence, fit, one_line, seen
 from lifecycle.actions import Prompt
-from lifecycle.names import UNSPOKEN
-from lifecycle.text import plain as without_controls
 
-# What a page does not show: comments, of which one that is never closed hides all that follows,
-# and references that lead nowhere and are used as comments.
-_HIDDEN = re.compile(
-    r"<!--[\s\S]*?(?:-->|\Z)|<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)"
-    r"|^[ >*+-]*\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]*(?:[\"'(][^\n]*)?$",
-    re.MULTILINE,
-)
-# Markup that a page shows as it stands only where it is code: declarations and instructions, of
-# which nothing is seen, and tags, which are seen by what they do. Lengths are capped, so that a
-# hostile text costs linear time.
-_UNSHOWN = r"<(?:![A-Za-z]|\?)[^>]*>|^[ >*+-]*<(?:![A-Za-z]|\?)[^>]*\Z|(?P<tag></?[A-Za-z][\w-]*)"
-_SPACE = r"(?:[ \t\v\f]|\n(?![ \t]*\n))"
-_VALUE = r"(?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\s\"'=<>`]+)"
-# In a sentence only what is well written is a tag: `Promise<string | undefined>` is shown.
-_TAG = re.compile(
-    rf"{_UNSHOWN}(?P<rest>(?:{_SPACE}++[A-Za-z_:][\w.:-]*+(?:{_SPACE}*+={_SPACE}*+{_VALUE})?+)*+"
-    rf"{_SPACE}*+/?)>",
-    re.MULTILINE,
-)
-# In HTML everything is one. That begins with a line, behind what quotes and lists begin with and
-# who says it, or behind a comment, and where it is over is left open.
-_HTML_TAG = re.compile(
-    rf"{_UNSHOWN}(?P<rest>[\s/](?:\"[^\"]{{0,4000}}\"|'[^']{{0,4000}}'|[^\"'<>])*)>", re.MULTILINE
-)
-_HTML = re.compile(
-    r"^(?:(?:@\S{1,60}:|\[[^\]\n]{0,40}\]|\d+[.)]|[^\w\n<`])*+<(?!!--)[A-Za-z/!?]|(?>.*?-->).*<)",
-    re.MULTILINE,
-)
 #: What people wrote on a page that shows it as Markdown; all else, such as logs, is as it stands.
 _MARKDOWN = ("body", "text")
-# What of a tag may matter to somebody who reads it: values of one word, as addresses are.
-_PLAIN_ATTRIBUTE = re.compile(r"\s[\w:-]+=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z")
-# Signs without a shape that Unicode does not count among the formatting ones: fillers, and the
-# selectors of variants, in which whole texts can be hidden.
-_SHAPELESS = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0"
-    "\U000e0000-\U000e0fff]"
-)
-_UNSEEN = ("Cc", "Cf", "Cs")
-_TICKS = re.compile(r"`{3,}")
-_LONGEST_FENCE = 8
 #: What every message may use, and what those may beside it that are told to a session.
 _ANY = ("mark", "fence", "items")
 _SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
@@ -84,7 +42,6 @@ _ITEMS = {"address_review": ("where", "diff", "text"), "fix_ci": ("name", "url",
 #: Of one text, and of all items of a message together, so many characters are told.
 _MOST = 20_000
 _LEAST_OF_ITEM = 500
-_LINE = 200
 
 
 class PromptFailure(Exception):
@@ -109,14 +66,19 @@ class Prompts:
 
         `mark` is the short visible key by which the message is found again where it arrived.
         """
-        given = {n: fit(_seen(n, text)) for n, text in {**values, **prompt.values}.items()}
+        given = {n: _told(n, text, _MOST) for n, text in {**values, **prompt.values}.items()}
         share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
-        items = [{n: fit(_seen(n, text), share) for n, text in one.items()} for one in prompt.items]
-        fence = _fence([*given.values(), *(text for item in items for text in item.values())])
+        items = [{n: _told(n, text, share) for n, text in one.items()} for one in prompt.items]
+        around = fence([*given.values(), *(text for item in items for text in item.values())])
         try:
-            return self._templates[prompt.name].render(given, items=items, mark=mark, fence=fence)
+            return self._templates[prompt.name].render(given, items=items, mark=mark, fence=around)
         except TemplateError as error:
             raise PromptFailure(f"the prompt {prompt.name}: {error}") from error
+
+
+def _told(name: str, text: str, most: int) -> str:
+    """A value as people see it where they wrote it, and no more of it than the agent is told."""
+    return fit(seen(text) if name in _MARKDOWN else text, most)
 
 
 @cache
@@ -170,59 +132,3 @@ def _read(folder: Path) -> Iterator[tuple[str, str]]:
                 yield path.stem, path.read_text("utf-8")
     except (OSError, UnicodeError) as error:
         raise PromptFailure(f"{folder}: its prompts cannot be read: {error}") from error
-
-
-def plain(text: str) -> str:
-    """Text of others without what a person would not see: comments, invisible and control signs."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    visible = _SHAPELESS.sub("", _HIDDEN.sub("", without_controls(lines)))
-    return "".join(
-        sign for sign in visible if sign in "\n\t" or unicodedata.category(sign) not in _UNSEEN
-    ).strip("\n")
-
-
-def _seen(name: str, text: str) -> str:
-    """A value without what its markup hides, where it is one that has any; code shows all of it."""
-    if name not in _MARKDOWN:
-        return text
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    unfenced = UNSPOKEN.sub(lambda code: "`" * len(code[0]) if code["fence"] else code[0], text)
-    html = _HTML.search(unfenced)
-    begins = html.start() if html else len(text)
-    return _without(_TAG, text[:begins]) + _without(_HTML_TAG, text[begins:])
-
-
-def _without(markup: re.Pattern[str], text: str) -> str:
-    """What is seen of this markup, and all of what is code."""
-    parts, end = list[str](), 0
-    for code in UNSPOKEN.finditer(text):
-        if code["fence"] or code["ticks"]:
-            parts += [markup.sub(_bare, text[end : code.start()]), code[0]]
-            end = code.end()
-    return "".join([*parts, markup.sub(_bare, text[end:])])
-
-
-def _bare(markup: re.Match[str]) -> str:
-    """A tag with its plain attributes alone; nothing of what else there is."""
-    if not markup["tag"]:
-        return ""
-    return f"{markup['tag']}{''.join(_PLAIN_ATTRIBUTE.findall(markup['rest']))}>"
-
-
-def fit(text: str, most: int = _MOST) -> str:
-    """Plain text of at most `most` characters, without runs of backticks that make a fence long."""
-    told = _TICKS.sub(lambda run: run[0][:_LONGEST_FENCE], plain(text))
-    if len(told) <= most:
-        return told
-    return f"{told[:most]}\n[{len(told) - most} more characters are left out here]"
-
-
-def one_line(text: str) -> str:
-    """Text that stands outside a fence: it cannot begin a line of its own."""
-    return " ".join(text.split())[:_LINE]
-
-
-def _fence(texts: list[str]) -> str:
-    """A fence longer than any inside, so that no text can close it."""
-    longest = max((len(found) for text in texts for found in _TICKS.findall(text)), default=2)
-    return "`" * max(3, longest + 1)

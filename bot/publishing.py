@@ -7,10 +7,10 @@ from pathlib import Path
 from bot import words
 from bot.github.client import GitHub
 from bot.outbox import Check, Impossible, Later, Outcome
-from bot.prompts import plain
 from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Session, Store, Touch
+from bot.visible import plain
 from lifecycle import actions
 from lifecycle.status import PullState, Reason
 from runtimes.agents.files import read_text

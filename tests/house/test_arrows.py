@@ -24,9 +24,9 @@ LEAVES = {
     "layout",
     "log",
     "plain",
-    "prompts",
     "redaction",
     "store",
+    "visible",
     "words",
 }
 
@@ -122,6 +122,7 @@ INSIDE_BOT = {
     "rows": {"plain", "store"},
     "bars": set[str](),
     "prices": set[str](),
+    "prompts": {"visible"},
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {
@@ -129,10 +130,10 @@ INSIDE_BOT = {
         *("store", "words"),
     },
     "landing": {"github", "outbox", "people", "publishing", "sites", "store", "words"},
-    "publishing": {"github", "outbox", "prompts", "redaction", "sites", "store", "words"},
+    "publishing": {"github", "outbox", "redaction", "sites", "store", "visible", "words"},
     "agents": {
         *("answers", "archive", "identities", "outbox", "prompts", "releases", "sites"),
-        *("starting", "store", "watch_agents"),
+        *("starting", "store", "visible", "watch_agents"),
     },
     "starting": {
         *("archive", "github", "identities", "models", "outbox", "prompts", "releases", "sites"),
