@@ -12,8 +12,9 @@ import typer.main
 def pytest_configure() -> None:
     """Do once what every client would do: read certificates and keys, and put commands together.
 
-    Each costs as much as many a test.
+    Each costs as much as many a test. And collect no garbage while tests are: there is little.
     """
+    gc.disable()
     for place, name in (
         (ssl, "create_default_context"),
         (jwt.algorithms, "load_pem_private_key"),
@@ -27,3 +28,4 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()

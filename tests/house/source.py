@@ -27,12 +27,12 @@ class Module:
     def room(self) -> str:
         return self.name.partition(".")[0]
 
-    @property
+    @cached_property
     def imports(self) -> set[str]:
         """Every module it imports, wherever in the file, dotted."""
         return _imported(ast.walk(self.tree))
 
-    @property
+    @cached_property
     def runtime_imports(self) -> set[str]:
         """Those without the ones that only the type checker follows."""
         typing_only = {
@@ -94,6 +94,7 @@ def _dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
 def _is_module(name: str) -> bool:
     path = ROOT.joinpath(*name.split("."))
     return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
