@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle import keys
@@ -14,6 +15,8 @@ from lifecycle.status import Reason, Status
 from lifecycle.suggestions import as_patches
 from lifecycle.view import REWORD, View, spent
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_CLEANUP = Status.CLEANUP
 #: The prompt that answers what the agent asks.
 ANSWER: Final = "answer"
 #: What came of one that is none of the choices it was given, or was for an earlier question.
@@ -45,6 +48,14 @@ class Judged(Struct, frozen=True):
     blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
     answers: tuple[Answer, ...] = ()  #: To wishes that were judged now.
     asked: tuple[Wish, ...] = ()  #: All wishes there are, those without effect too.
+
+    @property
+    def told(self) -> "Judged":
+        """As people are told of it: by its outcome, also while what it holds is given back."""
+        ended = self.view.facts.ended
+        if ended is None or self.status is not _CLEANUP:
+            return self
+        return replace(self, status=ended.status, reason=ended.reason, because=ended.because)
 
     @property
     def conversation(self) -> int:

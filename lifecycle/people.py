@@ -135,12 +135,13 @@ def _label(judged: Judged, *, on: bool) -> do.Action:
 
 
 def tell_the_end(judged: Judged) -> Iterator[do.Action]:
-    """An outcome other than a merge is told on the issue."""
+    """An outcome other than a merge is told on the issue, however long its program takes to end."""
+    told = judged.told
     yield do.Comment(
-        key=f"comment:ended:{judged.status}:{judged.reason}:r{judged.view.facts.run}",
-        number=judged.view.facts.issue.number,
+        key=f"comment:ended:{told.status}:{told.reason}:r{told.view.facts.run}",
+        number=told.view.facts.issue.number,
         topic="ended",
-        values={**_explained(judged), "status": judged.status.value},
+        values={**_explained(told), "status": told.status.value},
     )
 
 

@@ -97,8 +97,6 @@ ON_PULL: Final = frozenset(
 UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
-#: The outcome was told before anything is released, and nothing about it changes.
-REPORTED: Final = EVERY - {S.CLEANUP}
 #: People have to look.
 CALLING: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
@@ -126,8 +124,9 @@ can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
 stale = merge(Merge.CONFLICT, Merge.BEHIND)
 #: GitHub lands it as soon as the queue's own checks pass.
 queued = merge(Merge.QUEUED)
-#: `cleanup` alone does not say so: a session that was stopped reads as it too.
+#: `cleanup` alone says neither: whatever is over reads as it while it is given back.
 merged = stage(Stage.MERGED)
+stopped = stage(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 
 REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
@@ -167,10 +166,10 @@ REACTIONS: Final = (
     Reaction("release", frozenset({S.MERGED}), always, release),
     Reaction("stop", STOPPED, always, stop),
     Reaction("give_back", STOPPED, always, give_back),
-    Reaction("tell_the_end", STOPPED, always, tell_the_end),
+    Reaction("tell_the_end", STOPPED | {S.CLEANUP}, stopped, tell_the_end),
     Reaction("sum_up", TERMINAL, always, sum_up),
-    Reaction("report", REPORTED, always, report),
-    Reaction("report_pull", REPORTED, always, report_pull, each=True),
+    Reaction("report", EVERY, always, report),
+    Reaction("report_pull", EVERY, always, report_pull, each=True),
 )
 
 #: The rows of each status, in their order.

@@ -41,6 +41,7 @@ class _Edit(NamedTuple):
 
 def report(judged: Judged) -> Iterator[do.Action]:
     """The issue says how its session stands."""
+    judged = judged.told
     view, number = judged.view, judged.view.facts.issue.number
     begins = judged.status in _BEGINNING and not view.past.shown(f"report:{number}")
     if begins and not view.passed(view.facts.created, _BEGINS_SECONDS):
@@ -55,7 +56,7 @@ def report(judged: Judged) -> Iterator[do.Action]:
 
 def report_pull(judged: Judged) -> Iterator[do.Action]:
     """A pull request says the same, with what stands in its way; so does a check on its head."""
-    pull = judged.view.pull
+    pull, judged = judged.view.pull, judged.told
     if pull is None or pull.state is PullState.CLOSED:
         return
     view, blockers = judged.view, judged.blockers

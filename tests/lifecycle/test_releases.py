@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle import actions as do
-from lifecycle.facts import Agent, Ended, Facts
-from lifecycle.status import Reason, Status
+from lifecycle.facts import Agent, Ended, Facts, Issue
+from lifecycle.reactions import STOPPED
+from lifecycle.status import PullState, Reason, Status
 from tests.lifecycle.asking import asked, decision
-from tests.lifecycle.universe import NOW, ago, done, facts, wish
+from tests.lifecycle.universe import NOW, ago, done, facts, published, pull, wish
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.TERMINATED, Status.ERRORED, Status.DONE])
@@ -52,3 +53,25 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     assert decision(over).status is Status.KILLED
     later = replace(again, key="comment:later", at=ago(1))
     assert decision(replace(over, wishes=(again, later))).status is Status.QUEUED
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"wishes": (wish("stop"),)},
+        {"pulls": (pull(state=PullState.CLOSED),)},
+        {"issue": Issue(number=12, title="", open=False, state_reason="completed")},
+    ],
+    ids=["killed", "terminated", "done"],
+)
+def test_how_it_ended_is_told_while_its_program_is_still_being_stopped(ends: Any) -> None:
+    over = decision(published(**ends))
+    assert over.status in STOPPED
+    ordered = frozenset(action.key for action in over.actions)
+    told = [one for one in over.actions if isinstance(one, do.Comment | do.Report)]
+    assert {"stop:r1", f"comment:ended:{over.status}:{over.reason}:r1"} < ordered
+    assert {one.number for one in told} >= {12}
+    for one in told:  # As it is judged again before it is done: all others are still ordered.
+        waits = published(**ends, ended=over.ended, pending=ordered - {one.key})
+        assert decision(waits).status is Status.CLEANUP
+        assert one in decision(waits).actions, "it was taken back"

@@ -132,10 +132,14 @@ def test_what_is_back_as_it_was_once_is_told_again() -> None:
     assert report.key == f"report:34:2:{before.rpartition(':')[2]}"
 
 
-def test_while_anything_is_released_nothing_is_told() -> None:
-    given = facts(wishes=(wish("stop"),), pending=frozenset({"stop:r1"}))
+def test_while_anything_is_released_its_outcome_stands_there() -> None:
+    over = decision(facts(wishes=(wish("stop"),))).ended
+    given = facts(ended=over, pending=frozenset({"stop:r1"}))
     assert decision(given).status is Status.CLEANUP
-    assert not reports(given)
+    (report,) = reports(given)
+    assert isinstance(report, do.Report)
+    assert report.standing.status is Status.KILLED
+    assert report.standing.because == "stopped by @alice"
 
 
 # -- what it says ----------------------------------------------------------------------------------
