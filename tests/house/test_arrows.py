@@ -122,7 +122,6 @@ INSIDE_BOT = {
     "rows": {"plain", "store"},
     "bars": set[str](),
     "prices": set[str](),
-    "prompts": {"visible"},
     "watch_comments": {"github", "inbox", "store"},
     "inbox": {"commands", "events", "store"},
     "act": {
@@ -170,6 +169,7 @@ INSIDE_BOT = {
     "archive": {"redaction", "sites", "store"},
     "sites": set[str](),
     "models": {"store"},
+    "prompts": {"visible"},
     "meter": set[str](),
     "limits": set[str](),
     "journal": set[str](),
