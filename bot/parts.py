@@ -35,7 +35,7 @@ from bot.repository_config import RepositoryConfig
 from bot.retention import Retention
 from bot.sites import Sites, programs
 from bot.starting import Starting
-from bot.store import Store
+from bot.store import Store, StoreFailure
 from bot.watch_access import WatchAccess
 from bot.watch_agents import WatchAgents
 from bot.watch_comments import WatchComments
@@ -75,7 +75,13 @@ class Parts:
     ) -> None:
         """`over` is set when the bot is to end, or has lost its place."""
         layout = Layout(settings.data)
-        layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as failure:
+            raise StoreFailure(
+                f"server.data = {layout.data}: this folder cannot be made: {failure.strerror};"
+                " name one in which this user may write"
+            ) from None
         self.redact = redact = Redaction(secret_values(settings, secrets, os.environ))
         self.store = Store(layout.database, clock=clock, redact=redact)
         self.github = client(settings, secrets, clock)

@@ -5,7 +5,13 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template, TemplateError
+from jinja2 import (
+    Environment,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateSyntaxError,
+)
 from jinja2.meta import find_undeclared_variables
 
 from bot.visible import fence, fit, one_line, seen
@@ -104,8 +110,12 @@ def _compiled(name: str, text: str, folder: str) -> Template:
         template = environment.from_string(text)
         tried = dict.fromkeys(NAMES[name], "x")
         template.render({**tried, "items": [dict.fromkeys(_ITEMS.get(name, ()), "x")]})
+    except TemplateSyntaxError as error:
+        raise PromptFailure(f"{folder}/{name}.md, line {error.lineno}: {error}") from error
     except TemplateError as error:
         raise PromptFailure(f"{folder}/{name}.md: {error}") from error
+    if not text.strip():
+        raise PromptFailure(f"{folder}/{name}.md: it is empty: write it, or remove the file")
     return template
 
 

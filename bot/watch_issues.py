@@ -21,7 +21,7 @@ from bot.reopened import wish_to_restore
 from bot.retries import Retries
 from bot.store import DueTouch, NewSession, NewWish, Observed, Outsider, Session, Store, Touch
 from bot.watch_pulls import WatchPulls
-from config.load import nearest
+from config.contradictions import nearest
 from config.settings import Project
 from lifecycle.capacity import priority_of
 from lifecycle.facts import Issue

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from config.load import misfits, unfit_paths
+from config.contradictions import unfit_paths
+from config.load import misfits
 from config.settings import Table
 from lifecycle.policy import AutoMerge, Mode, Policy
 

@@ -190,7 +190,7 @@ def _commands(group: Any, name: str) -> Iterator[tuple[str, ...]]:
 
 def _usage(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return str(parameter.metavar)
+        return str(parameter.metavar) if parameter.required else f"[{parameter.metavar}]"
     value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
     option = f"{parameter.opts[0]}{value}"
     return option if parameter.required else f"[{option}]"

@@ -15,7 +15,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Of an agent.")]
 
 @app.callback()
 def agents(context: typer.Context, config: Config = None, as_json: Json = False) -> None:
-    """Show the agents with what became of their work, and the types with what they need."""
+    """Show the agents, what became of their work, what types need."""
     if context.invoked_subcommand is not None:
         return
     from rich.console import Group

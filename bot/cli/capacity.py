@@ -11,7 +11,7 @@ from bot.cli.refused import Refused
 from bot.cli.screens import add, age, duration, grid, listing
 from bot.cli.spending import tokens
 from bot.store import Ledger, Queued, Session
-from config.load import nearest
+from config.contradictions import nearest
 from config.settings import AgentSettings
 from lifecycle.status import Status
 

@@ -12,7 +12,8 @@ from bot.cli.refused import PROBLEM, Refused
 from bot.layout import Layout
 from bot.redaction import Redaction
 from bot.store import Session, Store, StoreFailure
-from config.load import ConfigError, Secrets, load, load_settings, nearest, secret_values
+from config.contradictions import nearest
+from config.load import ConfigError, Secrets, load, load_settings, secret_values
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
@@ -26,7 +27,8 @@ def file(config: Path | None) -> Path:
     if path.is_file():
         return path
     if config:
-        raise Refused(f"{config}: there is no such file")
+        what = "a folder, not a file" if config.is_dir() else "there is no such file"
+        raise Refused(f"{config}: {what}")
     raise Refused(
         f"no configuration: {FILE} is not here, and --config or MERGEWRIGHT_CONFIG name none\n"
         f"to begin: mergewright config example > {FILE}"

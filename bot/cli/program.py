@@ -35,7 +35,8 @@ def main() -> None:
         print(f"mergewright: {refusal}", file=sys.stderr)
         sys.exit(refusal.code)
     except OSError as failure:  # A full disk, a file of another user, a program that is not there.
-        print(f"mergewright: {failure}", file=sys.stderr)
+        where = f"{failure.filename}: " if failure.filename else ""
+        print(f"mergewright: {where}{failure.strerror or failure}", file=sys.stderr)
         sys.exit(PROBLEM)
 
 
@@ -104,7 +105,7 @@ def ls(
 
 @app.command()
 def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
-    """Show a session: what it works on, how far it is, what happened."""
+    """Show a session: its work, how far it is, and what happened."""
     from rich.console import Group
 
     from bot.bars import bars
@@ -179,7 +180,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
 @app.command()
 def replay(
     session_id: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="Such as widgets-12.")
+        str | None, typer.Argument(metavar="SESSION", help="Such as widgets-12.")
     ] = None,
     config: Config = None,
     delivery: Annotated[
@@ -281,7 +282,7 @@ def cleanup(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what has outlived its days, and what belongs to no session."""
+    """Remove what outlived its days, and what belongs to no session."""
     from bot.cli import cleaning, given, screens
     from bot.retention import Busy
     from runtimes.base import RuntimeFailure
@@ -315,7 +316,7 @@ def setup(
     ] = Path(),
     port: Annotated[int, typer.Option(metavar="PORT", help="Of the page; 0: any free one.")] = 0,
 ) -> None:
-    """Make a GitHub App in your browser, or take a token, and write the configuration."""
+    """Make a GitHub App, or take a token; write the configuration."""
     from bot.cli import setting_up
     from bot.setup.files import Wanted
     from runtimes.agents import AGENTS
@@ -338,7 +339,7 @@ def setup(
 
 @app.command()
 def doctor(config: Config = None, as_json: Json = False) -> None:
-    """Check machine, configuration and GitHub; a remedy for every fault."""
+    """Check machine, configuration and GitHub; tell each remedy."""
     from bot.cli.doctor import examine
 
     if not examine(config, os.environ, as_json=as_json):

@@ -27,7 +27,7 @@ class By(StrEnum):
 @app.command()
 def usage(
     session_id: Annotated[
-        str, typer.Argument(metavar="[SESSION]", help="Only this one, by its runs.")
+        str, typer.Argument(metavar="SESSION", help="Only this one, by its runs.")
     ] = "",
     config: Config = None,
     by: Annotated[By | None, typer.Option(help="What to sum up by.")] = None,
@@ -61,7 +61,7 @@ def transcript(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more comes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print what was said and done in a run, in one form for every agent."""
+    """Print what was said and done in a run, whatever the agent."""
     from bot.cli import given, talk
     from bot.layout import Layout
     from bot.sites import programs

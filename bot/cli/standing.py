@@ -12,7 +12,7 @@ from rich.text import Text
 from bot.cli.findings import Installation
 from bot.cli.refused import Refused
 from bot.models import key_source, without_endpoint
-from config.load import nearest
+from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.text import plain
 from runtimes.agents import AGENTS

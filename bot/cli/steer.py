@@ -28,9 +28,7 @@ PLAIN: Mapping[str, str] = {
 Text = Annotated[list[str], typer.Argument(metavar="TEXT", help="What to say.")]
 Project = Annotated[str, typer.Option("--project", metavar="NAME", help="All of one project.")]
 Everything = Annotated[bool, typer.Option("--all", help="Everything.")]
-MaybeSession = Annotated[
-    str | None, typer.Argument(metavar="[SESSION]", help="Such as widgets-12.")
-]
+MaybeSession = Annotated[str | None, typer.Argument(metavar="SESSION", help="Such as widgets-12.")]
 
 
 def _plain(kind: str) -> Callable[..., None]:
@@ -45,7 +43,7 @@ def _plain(kind: str) -> Callable[..., None]:
 @app.command()
 def start(
     session_id: SessionId,
-    agent: Annotated[str, typer.Argument(metavar="[AGENT]", help="Which agent.")] = "",
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Which agent.")] = "",
     config: Config = None,
     resume: Annotated[
         str, typer.Option(metavar="ID", help="Go on with a conversation of your own.")
@@ -53,7 +51,7 @@ def start(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Have an agent work on an issue: widgets-12 is issue 12 of project widgets."""
+    """Have an agent work on an issue: widgets-12 is 12 of widgets."""
     _ask(config, session_id, "start", agent, resume=resume, no_wait=no_wait, as_json=as_json)
 
 
@@ -88,9 +86,7 @@ def answer(
 @app.command()
 def merge(
     session_id: SessionId,
-    method: Annotated[
-        str, typer.Argument(metavar="[METHOD]", help="merge, squash or rebase.")
-    ] = "",
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="merge, squash or rebase.")] = "",
     config: Config = None,
     pull: Annotated[
         int | None, typer.Option(min=1, metavar="NUMBER", help="Which, where several are open.")
@@ -98,7 +94,7 @@ def merge(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Merge the pull request as it stands now, once nothing stands in the way."""
+    """Merge it as it stands now, once nothing stands in the way."""
     _ask(config, session_id, "merge", method, pull=pull, no_wait=no_wait, as_json=as_json)
 
 
@@ -129,12 +125,12 @@ def agent(
 @app.command()
 def review(
     session_id: SessionId,
-    agent: Annotated[str, typer.Argument(metavar="[AGENT]", help="Who takes over for it.")] = "",
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Who takes over for it.")] = "",
     config: Config = None,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Have a session's agent, or another one, read its pull request over."""
+    """Have its agent, or another one, read the pull request over."""
     _ask(config, session_id, "review", agent, no_wait=no_wait, as_json=as_json)
 
 
@@ -159,7 +155,7 @@ def freeze(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Stop every effect, on GitHub and on agents, of a session, a project or everything."""
+    """Stop every effect of a session, a project or everything."""
     _hold(config, session_id, project, everything, "freeze", no_wait=no_wait, as_json=as_json)
 
 
@@ -181,7 +177,7 @@ def meta(
     session_id: SessionId,
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE ...]", help="To remember; KEY= forgets."),
+        typer.Argument(metavar="KEY=VALUE", help="To remember; KEY= forgets."),
     ] = None,
     config: Config = None,
     as_json: Json = False,

@@ -158,7 +158,8 @@ def test_a_prompt_of_ones_own_takes_the_place_of_one(tmp_path: Path) -> None:
     [
         ("tell", "{{ actor }} {{ pull }}", "tell.md: nothing is known of pull; it may use mark"),
         ("tell", "{% if text %}{{ hed }}{% endif %}", "nothing is known of hed"),
-        ("tell", "{% if text %}", "tell.md: "),
+        ("tell", "\n{% if text %}", "tell.md, line 2: "),
+        ("tell", "\n", "tell.md: it is empty"),
         ("tell", "{{ text | shout }}", "shout"),
         ("fix_ci", "{% for one in items %}{{ one.lgo }}{% endfor %}", "lgo"),
         ("fix_all", "", "there is no such prompt; there are: address_review"),

@@ -60,6 +60,8 @@ def test_a_configuration_that_is_named_must_be_there(
 ) -> None:
     result = mergewright("ls", "--config", "elsewhere.toml")
     assert (result.code, result.err) == (2, "mergewright: elsewhere.toml: there is no such file\n")
+    result = mergewright("ls", "--config", str(house.file.parent))
+    assert result.err == f"mergewright: {house.file.parent}: a folder, not a file\n"
 
 
 def test_the_configuration_may_be_named_by_a_variable(
@@ -142,6 +144,15 @@ def test_a_port_in_use_is_said_in_one_line(house: House) -> None:
         code, said = serve(house)
     assert code == 1
     assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in said
+    assert "Traceback" not in said
+
+
+def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(house: House) -> None:
+    below = house.file / "data"  # There is a file of this name.
+    house.file.write_text(f"{house.file.read_text()}\n".replace(str(house.layout.data), str(below)))
+    code, said = serve(house)
+    assert code == 1
+    assert f"server.data = {below}: this folder cannot be made: Not a directory; name one" in said
     assert "Traceback" not in said
 
 

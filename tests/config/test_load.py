@@ -38,7 +38,7 @@ ANSWERS = {
     ),
     "[runtime]\nsandbox = 'nune'": "runtime.sandbox = 'nune': did you mean 'none'? known: none",
     "server = 3": "server = 3: expected a table [server]",
-    "projects = 3": "projects = 3: expected object, got int",
+    "projects = 3": "projects = 3: expected a table, got int",
     "[projects.w]\nagent = 'x'": "projects.w.repository: missing",
     f"{PROJECT}repository = 'w'": "projects.w.repository = 'w': expected 'owner/name'",
     f"{PROJECT}repository = 'a/b'\nbootstrap = ['x', 3]": (
@@ -60,7 +60,10 @@ ANSWERS = {
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
     ),
     "[limits]\nper-person = -1": "limits.per-person = -1: expected int >= 0",
-    "[agents.ada]\ntypes = []": "agents.ada.types = []: expected array of length >= 1",
+    "[agents.ada]\ntypes = []": "agents.ada.types = []: expected at least one",
+    "[prices.m]\ninput = 1.0\noutput = 1.0\nas-of = 'soon'": (
+        "prices.m.as-of = 'soon': expected a date such as 2026-11-21"
+    ),
     "[agents.ada]\ntypes = ['shel']\n[agent-types.shell]\nprogram = 'shell'": (
         "agents.ada.types: no [agent-types.shel]; did you mean 'shell'? known: shell"
     ),
@@ -124,7 +127,7 @@ def test_broken_toml_is_answered_with_line_and_column(complaints: Complaints) ->
 
 def test_a_file_that_is_no_text_is_refused(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="utf-8"):
+    with pytest.raises(ConfigError, match="save it as UTF-8"):
         load_settings(file)
 
 

@@ -108,7 +108,12 @@ def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("key = 'AIzaSyA0123456789abcdefghij'", "x.key: this looks like a secret"),
+        (
+            "key = 'AIzaSyA0123456789abcdefghij'",
+            "x.key: this looks like a secret, which does not belong in a file: keep it in a",
+        ),
+        ("pass-env = ['a key']", "x.pass-env: expected names of variables"),
+        ("env = {'A=B' = 'x'}", "x.env: expected names of variables"),
         ("key = 'a key, not its name'", "x.key: expected the name of a variable"),
         ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would give the model's provider"),
         ("endpoint = 'http://models/v1/'", "x.endpoint = 'http://models/v1/': expected it without"),
