@@ -111,6 +111,8 @@ class AgentTypeSettings(Table, frozen=True, kw_only=True):
     endpoint: str = ""  #: Where its model is, without a version; empty: its provider's own.
     key: str = ""  #: The server's variable with the key for it; the program never sees it.
     permission_mode: Literal["auto", "confirm", "reject"] = "auto"
+    #: Whether it may run agents of its own inside its session, or how many at a time.
+    intra_parallel: bool | Count = True
     #: How its agents are told their system prompt; empty: in the program's own best way.
     preamble: Literal["", "system-prompt", "instructions-file", "first-message"] = ""
     env: dict[str, str] = field(default_factory=dict)  #: Set for the program, as they stand.

@@ -14,7 +14,7 @@ from bot.redaction import Redaction
 from bot.store import Session, Store, StoreFailure
 from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
-from config.settings import Settings
+from config.settings import AgentTypeSettings, Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 
@@ -85,6 +85,8 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
                 f"{path}: agent-types.{name}.preamble = {one.preamble!r}: {one.program} has"
                 f" {' and '.join(sorted(ways))}"
             )
+        if says := _unfit_agents(one):
+            wrong.append(f"{path}: agent-types.{name}.intra-parallel {says}")
     for name, agent in found.agents.items():
         for kind in agent.types if agent.tools else ():
             program = found.agent_types[kind].program
@@ -98,6 +100,21 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
         wrong.append(f"{path}: runtime.kind = {kind!r}: {nearest(kind, RUNTIMES)}")
     if wrong:
         raise Refused("\n".join(wrong))
+
+
+def _unfit_agents(kind: AgentTypeSettings) -> str:
+    """What is wrong with what a type says of agents of its program's own; empty: nothing is."""
+    program, allowed = AGENTS.get(kind.program), kind.intra_parallel
+    if program is None or allowed is True:
+        return ""
+    if not program.runs_agents:
+        return (
+            f"= {str(allowed).lower()}: Mergewright knows of no agents that {kind.program} runs"
+            " inside a session, and cannot hold it to that: leave it out"
+        )
+    if allowed and not program.counts_agents:
+        return f"= {allowed}: {kind.program} takes no number of agents: say true or false"
+    return ""
 
 
 @contextmanager

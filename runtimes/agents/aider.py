@@ -67,6 +67,8 @@ class Aider:
     #: Each has a model that it takes where none is named.
     preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {}
+    runs_agents = False
+    counts_agents = False
     logins: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:

@@ -24,6 +24,8 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
     env: Mapping[str, str] = {}  #: Set for the program, as they stand.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
+    #: Whether it may run agents of its own inside its session, or how many at a time.
+    intra_parallel: bool | int = True
     preamble: str = ""  #: Where the system prompt stands: one of its program's; empty: the first.
 
 
@@ -161,6 +163,10 @@ class Program(Protocol):
     #: By kind (`read`, `edit`, `run`, `web`), its own names for its tools. Empty: it cannot be
     #: held to some of them.
     tools: Mapping[str, Collection[str]]
+    #: Whether it can run agents of its own inside its session, and be kept from it.
+    runs_agents: bool
+    #: Whether it can be told how many of them at a time.
+    counts_agents: bool
     #: Its provider's own API, without a version; empty: nobody knows.
     provider: str
     #: The variables with which it signs in by itself, where it is given one of them.

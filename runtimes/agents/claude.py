@@ -40,6 +40,8 @@ _QUIET = {
 }
 #: Those with which it talks to people and plans; it always has them.
 _ALWAYS = ("AskUserQuestion", "TodoWrite", "ExitPlanMode")
+#: Those with which it runs agents of its own, also by the name that one had before.
+_AGENTS = ("Agent", "Task", "Workflow")
 _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
 _INSTALL = "npm install -g @anthropic-ai/claude-code"
 
@@ -57,6 +59,8 @@ class Claude:
         "run": ("Bash",),
         "web": ("WebFetch", "WebSearch"),
     }
+    runs_agents = True
+    counts_agents = False
     provider = ANTHROPIC
     logins: Collection[str] = (
         "ANTHROPIC_API_KEY",
@@ -103,6 +107,7 @@ class Claude:
             *(("--model", self._kind.model) if self._kind.model else ()),
             *(("--append-system-prompt", system) if system and not in_file else ()),
             *(("--tools", ",".join((*_ALWAYS, *tools))) if tools else ()),
+            *(() if self._kind.intra_parallel else ("--disallowedTools", ",".join(_AGENTS))),
             *self._kind.args,
         ]
         return Command(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)

@@ -40,6 +40,8 @@ _QUIET = {
     "check_for_update_on_startup": "false",
     "analytics.enabled": "false",
 }
+#: It has no agents of its own, whichever of its two ways of having some is on.
+_ALONE = ("agents.enabled=false", "features.multi_agent=false", "features.multi_agent_v2=false")
 _KEY = "OPENAI_API_KEY"
 _HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
 
@@ -53,6 +55,8 @@ class Codex:
     provider = OPENAI
     preambles: Collection[str] = ("system-prompt", "instructions-file")
     tools: Mapping[str, Collection[str]] = {}
+    runs_agents = True
+    counts_agents = True
     logins: Collection[str] = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
     def __init__(self, kind: AgentType) -> None:
@@ -85,7 +89,10 @@ class Codex:
             *("--cd", str(files.workspace)),  # It asks where, if it was elsewhere before.
             *(
                 word
-                for setting in _settings(files, "" if in_file else system, terms.endpoint)
+                for setting in (
+                    *_settings(files, "" if in_file else system, terms.endpoint),
+                    *_of_agents(self._kind.intra_parallel),
+                )
                 for word in ("--config", setting)
             ),
             *_MODES.get(self._kind.permission_mode, _MODES["confirm"]),
@@ -137,6 +144,13 @@ class Codex:
                 " the agent type, or name a model_provider of your own in its args"
             )
         return problems
+
+
+def _of_agents(allowed: bool | int) -> Sequence[str]:
+    """Its settings for agents of its own."""
+    if not allowed:
+        return _ALONE
+    return () if allowed is True else (f"agents.max_threads={allowed}",)
 
 
 def _settings(files: RunFiles, system: str, endpoint: Endpoint) -> Iterator[str]:

@@ -39,6 +39,9 @@ _WORDS = {
 }
 #: Those with which it talks to people and plans; it always has them.
 _ALWAYS = ("ask_user", "write_todos", "exit_plan_mode")
+#: That with which it runs agents of its own, which those that it brings along have even where
+#: agents are switched off.
+_AGENTS = "invoke_agent"
 _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 
 
@@ -55,6 +58,8 @@ class Gemini:
         "run": ("run_shell_command",),
         "web": ("web_fetch", "google_web_search"),
     }
+    runs_agents = True
+    counts_agents = False
     provider = GOOGLE
     logins: Collection[str] = _WORDS.keys()
 
@@ -74,6 +79,8 @@ class Gemini:
         settings = _settings(files, env)
         if terms.tools:
             settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, terms.tools)]}
+        elif not self._kind.intra_parallel:
+            settings["tools"] = {"exclude": [_AGENTS]}
         write_private(its.folder(files) / "settings.json", json.dumps(settings, indent=1))
         write_private(its.folder(files) / "GEMINI.md", system)
         native = read_text(files.conversation)

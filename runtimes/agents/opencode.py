@@ -64,6 +64,8 @@ class OpenCode:
         "run": ("bash",),
         "web": ("webfetch", "websearch"),
     }
+    runs_agents = True
+    counts_agents = False
     logins: Collection[str] = (_CONFIG, "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     def __init__(self, kind: AgentType) -> None:
@@ -149,7 +151,11 @@ class OpenCode:
         settings |= {
             "autoupdate": False,
             "share": "disabled",
-            "permission": {**mode, **(own if isinstance(own, dict) else {})},
+            "permission": {
+                **mode,
+                **(own if isinstance(own, dict) else {}),
+                **({} if self._kind.intra_parallel else {"task": "deny"}),
+            },
         }
         if self._kind.model:
             settings["model"] = self._kind.model

@@ -72,6 +72,8 @@ class Shell:
     provider = ""
     preambles: Collection[str] = ("system-prompt",)
     tools: Mapping[str, Collection[str]] = {}
+    runs_agents = False
+    counts_agents = False
     logins: Collection[str] = ()
 
     def __init__(self, kind: AgentType) -> None:

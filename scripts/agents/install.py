@@ -24,6 +24,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: str
     npm: str = ""
     python: str = ""
+    agents: tuple[str, ...] = ()
     asks: str = "bash echo asked > asked.txt"
     interrupt: str = "Escape"
     estimates: bool = False

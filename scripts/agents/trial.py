@@ -36,13 +36,17 @@ class Trial:
         self.stage = stage
         self.native = ""  #: The name of its conversation.
 
-    def begin(self, permission_mode: str, prompt: str) -> None:
-        """Start a run; one that is not the first goes on with the conversation."""
+    def begin(self, permission_mode: str, prompt: str, *, alone: bool = False) -> None:
+        """Start a run; one that is not the first goes on with the conversation.
+
+        `alone`: it is to have no agents of its own.
+        """
         kind = AgentType(
             program=self.name,
             command=(str(self.program),),
             model=MODELS[self.name],
             permission_mode=permission_mode,
+            intra_parallel=not alone,
             env={"IS_SANDBOX": "1"},
         )
         self.stage.start(kind, prompt, self.native)
@@ -64,6 +68,13 @@ class Trial:
         if found != text:
             raise Failed(f"{file} holds {found!r}, not {text!r}\n{self.stage.screen()}")
 
+    def offers(self, *tools: str) -> None:
+        """The model was offered these tools last, of those for agents of its own."""
+        asked = [heard.asked for heard in self.stage.model.heard if heard.asked]
+        offered = next((one.tools for one in reversed(asked) if not one.aside), frozenset[str]())
+        if (found := offered & {*self.release.agents}) != {*tools}:
+            raise Failed(f"of its tools for agents of its own its model is offered {[*found]}")
+
     def hears(self, words: str) -> None:
         """Wait until the model is told this."""
         self.stage.wait(lambda: words in self.stage.told(), f'the model never heard "{words}"')
@@ -73,6 +84,7 @@ def start(trial: Trial) -> None:
     """Its first prompt arrives, and its turn ends; the conversation has a name from then on."""
     trial.begin("auto", "[mw-start]\n#do: write hello.txt Hello there\n#do: say It began.")
     trial.native = trial.says("It began.").native_id
+    trial.offers(*trial.release.agents)
 
 
 def write(trial: Trial) -> None:
@@ -83,8 +95,10 @@ def write(trial: Trial) -> None:
 def ask(trial: Trial) -> None:
     """Where it may not do everything, it asks, and is seen to wait."""
     trial.stage.stop()
-    trial.begin("confirm", f"[mw-ask]\n#do: {trial.release.asks}\n#do: say It was allowed.")
+    script = f"[mw-ask]\n#do: {trial.release.asks}\n#do: say It was allowed."
+    trial.begin("confirm", script, alone=bool(trial.release.agents))
     agent = trial.stage.until(Activity.WAITING_INPUT)
+    trial.offers()
     if "asked.txt" not in agent.question:
         raise Failed(f"it does not say what it asks for: {agent.question!r}")
 

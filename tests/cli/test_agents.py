@@ -121,6 +121,28 @@ def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
     assert "agents.ada.tools: codex ([agent-types.coder]) cannot be held" in result.err
 
 
+@pytest.mark.parametrize(
+    ("kind", "allowed", "says"),
+    [
+        ("keyed", "false", "= false: Mergewright knows of no agents that shell runs inside"),
+        ("keyed", "2", "= 2: Mergewright knows of no agents that shell runs inside"),
+        ("claude", "2", "= 2: claude takes no number of agents: say true or false"),
+        ("keyed", "true", ""),
+        ("claude", "false", ""),
+        ("coder", "2", ""),
+    ],
+)
+def test_what_cannot_be_held_to_so_many_agents_of_its_own_is_refused(
+    mergewright: CommandLine, house: House, kind: str, allowed: str, says: str
+) -> None:
+    text = f"{house.file.read_text()}\n[agent-types.claude]\nprogram = 'claude'\n"
+    table = f"[agent-types.{kind}]\n"
+    house.file.write_text(text.replace(table, f"{table}intra-parallel = {allowed}\n"))
+    result = mergewright("agents")
+    assert result.code == (2 if says else 0)
+    assert (f"agent-types.{kind}.intra-parallel {says}" in result.err) is bool(says)
+
+
 def test_a_preamble_that_a_program_has_not_is_refused(
     mergewright: CommandLine, house: House
 ) -> None:

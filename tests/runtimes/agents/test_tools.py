@@ -1,4 +1,4 @@
-"""An agent that is held to some kinds of tools has no others; questions to people it may ask."""
+"""What agents may use: some kinds of tools alone, and agents of their own or none."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -47,3 +47,52 @@ def test_it_has_the_tools_it_is_held_to_and_no_others(name: str, files: RunFiles
     assert {*held, question} <= set(told)
     assert not set(told) & {*program.tools["edit"], *program.tools["web"]}
     assert seen(files, program.prepare(files, "Do it.", "")) is None
+
+
+def refused_by_claude(files: RunFiles, command: Command) -> bool:
+    words = command.argv
+    refused = words[words.index("--disallowedTools") + 1] if "--disallowedTools" in words else ""
+    return {"Agent", "Task", "Workflow"} <= set(refused.split(","))
+
+
+def refused_by_codex(files: RunFiles, command: Command) -> bool:
+    told = [word for word in command.argv if word.endswith("=false") and "agent" in word]
+    alone = {"agents.enabled", "features.multi_agent", "features.multi_agent_v2"}
+    return alone <= {word.removesuffix("=false") for word in told}
+
+
+def refused_by_gemini(files: RunFiles, command: Command) -> bool:
+    told = json.loads((files.home / ".gemini" / "settings.json").read_text())
+    return bool(told.get("tools") == {"exclude": ["invoke_agent"]})
+
+
+def refused_by_opencode(files: RunFiles, command: Command) -> bool:
+    told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
+    return bool(told.get("task") == "deny")
+
+
+#: How each is told that it has no agents of its own: seen with the real programs to take the tools
+#: out of what their models are offered.
+ALONE: Mapping[str, Callable[[RunFiles, Command], bool]] = {
+    "claude": refused_by_claude,
+    "codex": refused_by_codex,
+    "gemini": refused_by_gemini,
+    "opencode": refused_by_opencode,
+}
+
+
+@pytest.mark.parametrize("name", [name for name, program in AGENTS.items() if program.runs_agents])
+def test_it_runs_agents_of_its_own_unless_it_is_told_not_to(name: str, files: RunFiles) -> None:
+    env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"permission": {"task": "allow"}})}
+    for allowed in (True, False):
+        kind = AgentType(program=name, intra_parallel=allowed, env=env)
+        command = AGENTS[name](kind).prepare(files, "Do it.", "")
+        assert ALONE[name](files, command) is not allowed
+
+
+def test_codex_is_told_how_many_agents_it_may_run_at_a_time(files: RunFiles) -> None:
+    for allowed, told in ((2, ["agents.max_threads=2"]), (1, ["agents.max_threads=1"]), (True, [])):
+        command = AGENTS["codex"](AgentType(program="codex", intra_parallel=allowed)).prepare(
+            files, "Do it.", ""
+        )
+        assert [word for word in command.argv if "agents." in word] == told
