@@ -126,7 +126,7 @@ def _agent(session: Session) -> AgentInfo:
     return AgentInfo(
         summary=plain.line(agent.summary),
         evidence=plain.line(agent.evidence),
-        question=plain.line(agent.question),
+        question=plain.block(agent.question),
         error=plain.line(agent.error),
         native_id=agent.native_id,
         cost_usd=round(spent.cost_usd, 4),

@@ -1,6 +1,7 @@
 """The page's buttons: each sends a form, which becomes a wish or a freeze, and leads back."""
 
 import secrets
+from collections.abc import Sequence
 
 from litestar import Request, Router, post
 from litestar.datastructures import State
@@ -12,12 +13,13 @@ from msgspec import Struct
 from bot.asking import PAGE, AskedOtherwise, ask, wish_of
 from bot.clock import utc_now
 from bot.commands import Unfit
-from bot.rows import Row
+from bot.rows import Row, row_of
 from bot.web.access import Access
 from bot.web.detail import Detail
 from bot.web.views import Views
 from lifecycle.lives import RESTORABLE
 from lifecycle.status import TERMINAL, Activity, Status
+from runtimes.agents.questions import choices_in
 
 _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
@@ -36,6 +38,7 @@ class _Ask(Struct, frozen=True):
     key: str = ""  #: Of this form, so that a double click asks once.
     text: str = ""
     head: str = ""
+    asked: str = ""  #: The question that a choice was offered for.
 
 
 class _Freeze(Struct, frozen=True):
@@ -77,6 +80,12 @@ def sayings(row: Row) -> list[Button]:
     return [*(answer if asks else ()), Button(kind="tell", says="Tell the agent")]
 
 
+def choices(row: Row) -> Sequence[str]:
+    """The answers that its agent offers, each given by a click."""
+    asks = row.status in _ALIVE and row.activity == Activity.WAITING_INPUT
+    return choices_in(row.agent_info.question) if asks else ()
+
+
 def form_key() -> str:
     """A key for a form that is being made."""
     return secrets.token_urlsafe(9)
@@ -90,6 +99,12 @@ def form_routes(views: Views, access: Access) -> list[Router]:
     def asks(request: _Request, id: FromPath[str], data: URLEncodedBody[_Ask]) -> Redirect:
         access.check_form(request, data.word)
         session = views.session(id)
+        # A form's line breaks are others than those it was given.
+        if data.asked and data.asked.split() != row_of(session).agent_info.question.split():
+            raise ClientException(
+                "The agent asks something else by now.",
+                extra={"remedy": "Go back, load the page again, and answer what it asks now."},
+            )
         try:
             asked = wish_of(
                 session,

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from bot.web.access import COOKIE, Access, remedy_of
-from bot.web.forms import buttons, form_key, form_routes, sayings
+from bot.web.forms import buttons, choices, form_key, form_routes, sayings
 from bot.web.groups import GROUPS, group_of, sort_key, tone
 from bot.web.health import Health
 from bot.web.live import Watchers
@@ -80,6 +80,7 @@ def page_routes(
             detail=detail,
             buttons=buttons(detail),
             sayings=sayings(detail.session),
+            choices=choices(detail.session),
             warn=views.policies.of(detail.session.project).budget_warning,
             standing=views.standing(),
             word=access.form_word(request),

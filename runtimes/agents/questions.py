@@ -1,7 +1,7 @@
 """What agents ask, in words for people, and how they are answered."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -106,3 +106,14 @@ def with_choices(question: str, choices: Iterable[str]) -> str:
     """A question with its choices behind it, where there are any."""
     listed = " / ".join(choices)
     return f"{question} ({listed})" if listed else question
+
+
+def choices_in(question: str) -> Sequence[str]:
+    """The choices that `with_choices` put behind a question; none where there are several."""
+    opened = 0
+    for place in range(len(question) - 1, -1, -1) if question.endswith(")") else ():
+        opened += {")": 1, "(": -1}.get(question[place], 0)
+        if not opened:
+            listed = question[place + 1 : -1].split(" / ")
+            return listed if len(listed) > 1 else ()
+    return ()

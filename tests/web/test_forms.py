@@ -1,5 +1,6 @@
 """The page's buttons: they ask what the API asks, and no other page can press them."""
 
+import html
 import re
 import time
 from datetime import UTC, datetime
@@ -8,11 +9,12 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from bot.clock import utc_now
 from bot.store import Observed
 from bot.web.access import COOKIE
 from lifecycle.actions import Comment
-from lifecycle.facts import Pull, Work
-from lifecycle.status import Reason, Status
+from lifecycle.facts import Agent, Pull, Work
+from lifecycle.status import Activity, Reason, Status
 from tests.web.conftest import Site, sign_in
 
 HEAD = "a" * 40
@@ -29,9 +31,9 @@ def page(site: Site, path: str = "/sessions/widgets-1") -> str:
     return site.http.get(path).text
 
 
-def fields(html: str, action: str) -> dict[str, str]:
+def fields(page: str, action: str) -> dict[str, str]:
     """The hidden fields of the first form that leads there."""
-    form = html[html.index(f'action="{action}"') :]
+    form = page[page.index(f'action="{action}"') :]
     form = form[: form.index("</form>")]
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
 
@@ -41,8 +43,8 @@ def pressed(site: Site, action: str, **more: str) -> httpx.Response:
     return site.http.post(action, data={**fields(page(site, path), action), **more})
 
 
-def kinds(html: str) -> list[str]:
-    return re.findall(r'name="kind" value="(\w+)"', html)
+def kinds(page: str) -> list[str]:
+    return re.findall(r'name="kind" value="(\w+)"', page)
 
 
 def asked(site: Site) -> list[tuple[str, str, str]]:
@@ -73,6 +75,27 @@ def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
     pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text=text)
     assert [(kind, said) for kind, said, _ in asked(visitor)] == [("tell", text)]
     assert "Use &lt;b&gt; &amp;" in page(visitor)
+
+
+def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visitor: Site) -> None:
+    def asks(question: str) -> None:
+        agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=question)
+        visitor.store.observe([Observed(session="widgets-1", run=1, agent=agent)], utc_now())
+
+    visitor.session(1)
+    asks("May it use Bash?\nrm <x> (Yes, and don't ask / No)")
+    shown = page(visitor)
+    assert re.findall('name="text" value="(.+?)"', shown) == ["Yes, and don&#39;t ask", "No"]
+    form = fields(html.unescape(shown.replace("\n", "\r\n")), "/sessions/widgets-1/ask")
+    visitor.http.post("/sessions/widgets-1/ask", data={**form, "text": "No"})
+    assert asked(visitor) == [("answer", "No", "page:visitor")]
+    asks("May it use Bash? rm -r / (Yes / No)")
+    refused = visitor.http.post("/sessions/widgets-1/ask", data={**form, "key": "2", "text": "No"})
+    assert refused.status_code == 400
+    assert "The agent asks something else by now. Go back" in refused.text
+    asks("What is it to be called?")
+    assert 'name="asked"' not in page(visitor)
+    assert len(asked(visitor)) == 1
 
 
 def test_a_commit_that_is_held_may_be_allowed_by_a_click(visitor: Site) -> None:

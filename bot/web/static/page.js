@@ -46,7 +46,7 @@ function count() {
 // What finds the same thing on the page that comes: what has the keyboard is to keep it.
 function mark(thing) {
   if (thing.id) return `#${thing.id}`;
-  if (thing.value) return `#main button[value="${thing.value}"]`;
+  if (thing.value) return `#main button[value="${CSS.escape(thing.value)}"]`;
   return thing.pathname ? `#main a[href="${thing.getAttribute("href")}"]` : null;
 }
 

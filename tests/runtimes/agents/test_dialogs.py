@@ -8,7 +8,7 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.questions import Dialog, Way
+from runtimes.agents.questions import Dialog, Way, choices_in, with_choices
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.test_recordings import RECORDINGS, lay
 
@@ -82,6 +82,22 @@ def test_an_answer_is_given_as_the_dialog_takes_it(
 )
 def test_where_no_dialog_is_open_none_is_seen(files: RunFiles, agent: str, case: str) -> None:
     assert dialog(agent, case, files) == Dialog()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [("Yes", "No"), ("Trust folder (checkout)", "No, suggest changes (esc)"), ("a", "(b) c", "d")],
+)
+def test_the_choices_of_a_question_are_found_behind_it(choices: tuple[str, ...]) -> None:
+    assert tuple(choices_in(with_choices("Shall it (really / truly) be?", choices))) == choices
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["", "May it run f(a)", "What?", "Which? (a / b)\nSure? (c / d)\nAnswer both.", ") / ("],
+)
+def test_where_a_question_has_none_or_is_several_no_choice_is_found(question: str) -> None:
+    assert not choices_in(question)
 
 
 def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
