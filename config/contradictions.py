@@ -26,6 +26,8 @@ def contradictions(settings: Settings) -> Iterator[str]:
     for name, value in msgspec.structs.asdict(settings.policy).items():
         if isinstance(value, int | float) and value < 0:
             yield f"policy.{name.replace('_', '-')} = {value}: expected 0 or more"
+    if "" in settings.prices:
+        yield 'prices."": expected the name of a model, or a pattern'
     yield from unfit_paths("policy.protected-paths", settings.policy.protected_paths)
     yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
     for where, url in (

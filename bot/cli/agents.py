@@ -45,11 +45,15 @@ def show(name: Name, config: Config = None, as_json: Json = False) -> None:
     from bot.cli import capacity, given, screens
     from bot.clock import utc_now
     from bot.identities import known
+    from bot.layout import Layout
 
     settings = given.settings(config)
-    with given.store(settings) as store:
-        ledger = capacity.one_of(known(store.ledgers(), settings.identities), name)
-        theirs = [one for one in store.sessions() if one.agent_name == name]
+    ledgers, sessions = [], []
+    if Layout(settings.data).database.exists():
+        with given.store(settings) as store:
+            ledgers, sessions = store.ledgers(), store.sessions()
+    ledger = capacity.one_of(known(ledgers, settings.identities), name)
+    theirs = [one for one in sessions if one.agent_name == name]
     if as_json:
         screens.show_json(ledger)
     else:

@@ -1,5 +1,6 @@
 """Runs the application: uvicorn in a thread of its own, started and stopped from outside."""
 
+import asyncio
 import errno
 import logging
 import socket
@@ -12,6 +13,7 @@ import uvicorn
 from litestar import Litestar
 from litestar.exceptions import HTTPException
 from litestar.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +23,8 @@ _START_SECONDS = 30.0
 _SWITCH_SECONDS = 0.0005
 #: How long requests under way may take when the server stops.
 _STOP_SECONDS = 5
+#: How long a client may take to say what it asks for.
+_HEADERS_SECONDS = 20.0
 
 
 class CannotListen(Exception):
@@ -35,6 +39,34 @@ class Streams(Protocol):
         ...
 
 
+class _Protocol(HttpToolsProtocol):
+    """HTTP that waits for nobody who never comes to the end of a request's headers."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody is there."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
+
+    def on_message_begin(self) -> None:
+        """The next request begins."""
+        super().on_message_begin()
+        self._late.cancel()
+        self._late = self.loop.call_later(_HEADERS_SECONDS, self.transport.close)
+
+    def on_headers_complete(self) -> None:
+        """It has said what it asks for."""
+        self._late.cancel()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is there any more."""
+        self._late.cancel()
+        super().connection_lost(exc)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Whoever asks for a websocket is answered as if it had not: that is no news."""
+
+
 class Server:
     """One HTTP server. The address is taken when it is made, so that nothing starts without it."""
 
@@ -47,7 +79,7 @@ class Server:
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http="httptools",
+                http=_Protocol,
                 ws="none",
                 lifespan="on",
                 access_log=False,

@@ -153,3 +153,10 @@ def test_a_preamble_that_a_program_has_not_is_refused(
     result = mergewright("agents")
     assert result.code == 2
     assert "agent-types.keyed.preamble = 'instructions-file': shell has first-message" in result.err
+
+
+def test_an_agent_is_shown_before_there_was_any_session(mergewright: CommandLine) -> None:
+    assert "sessions 0" in words(mergewright("agents", "show", "ada").out)
+    refused = mergewright("agents", "show", "adda")
+    assert refused.code != 0
+    assert "no agent 'adda'; did you mean 'ada'?" in refused.err

@@ -26,6 +26,9 @@ ANSWERS = {
         "prices.x.input = -1.0: expected float >= 0.0"
     ),
     "[prices.x]\ninput = 1.0\noutput = 1.0": "prices.x.as-of: missing",
+    '[prices.""]\ninput = 1.0\noutput = 1.0\nas-of = 2026-11-21': (
+        'prices."": expected the name of a model, or a pattern'
+    ),
     "[server]\nport = 'x'": "server.port = 'x': expected int, got str",
     "[server]\nport = 70000": "server.port = 70000: expected int <= 65535",
     "[limits]\nsessions = 0": "limits.sessions = 0: expected int >= 1",
