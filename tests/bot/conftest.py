@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from bot.watch_agents import WatchAgents
 from lifecycle.actions import Action
 from lifecycle.facts import Issue
 from lifecycle.policy import Policy
+from tests.bot.doors import Agent, Provider, whole
 from tests.bot.edges import PROJECTS, Checkout, Edge
 from tests.bot.reading import Bench
 from tests.bot.site import Site
@@ -118,3 +121,32 @@ def checkout(watch: WatchAgents, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     made = Checkout()
     monkeypatch.setattr(watch._sites, "workspace", lambda *_: made)
     return made
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Provider]:
+    provider = Provider()
+    thread = Thread(target=provider.server.serve_forever, args=(0.01,))
+    thread.start()
+    yield provider
+    provider.server.shutdown()
+    thread.join()
+    provider.server.server_close()
+
+
+@pytest.fixture
+def provider(at: Provider) -> Provider:
+    at.answers = lambda request: whole(request, b"{}")
+    at.asked = Queue()
+    return at
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory, at: Provider) -> Iterator[Agent]:
+    folder, clock = tmp_path_factory.mktemp("door"), Clock()
+    store = Store(folder / "mergewright.db", clock=clock)
+    agent = Agent(Room(store, clock), folder, at)
+    yield agent
+    agent.http.close()
+    agent.door.stop()
+    store.close()

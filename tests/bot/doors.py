@@ -1,0 +1,130 @@
+"""A model's API, our own door before it, and a session that asks through it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from email.message import Message
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import httpx
+
+from bot.layout import Layout
+from bot.models import Models
+from bot.prices import Prices
+from bot.web.models import ModelDoor
+from config.settings import AgentTypeSettings, Settings
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType
+
+ASK = "/v1/messages"
+SECONDS = 20.0
+Answers = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Quiet(ThreadingHTTPServer):
+    """A server to which it is no news that somebody hangs up."""
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
+class Provider:
+    """A model's API: keeps what it is asked, and answers as a test says."""
+
+    def __init__(self) -> None:
+        self.asked: Queue[tuple[str, Message, bytes]] = Queue()
+        self.answers: Answers = lambda request: whole(request, b"{}")
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                provider.asked.put((self.path, self.headers, body))
+                provider.answers(self)
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = Quiet(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def whole(request: BaseHTTPRequestHandler, body: bytes, status: int = 200, **more: str) -> None:
+    request.send_response(status)
+    for name, value in {"content-length": str(len(body)), **more}.items():
+        request.send_header(name.replace("_", "-"), value)
+    request.end_headers()
+    request.wfile.write(body)
+
+
+def piece(request: BaseHTTPRequestHandler, data: bytes) -> None:
+    request.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+    request.wfile.flush()
+
+
+def begin(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.send_header("content-type", "text/event-stream")
+    request.send_header("transfer-encoding", "chunked")
+    request.end_headers()
+
+
+class Agent:
+    """A session at work, which has its pass and the door's address."""
+
+    def __init__(self, room: Any, folder: Path, provider: Provider) -> None:
+        kind = AgentType(program="shell", command=("true",))
+        typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
+        settings = Settings(agent_types={"shell": typed})
+        self.door: ModelDoor
+        self.models = Models(
+            settings,
+            {"KEY": "the key"},
+            {"shell": AGENTS["shell"](kind)},
+            room.store,
+            Layout(folder),
+            lambda: self.door.url,
+            Prices({}),
+        )
+        self.kept = folder / "model-port"
+        self.door = ModelDoor(self.models.behind, self.models.count, self.kept)
+        self.door.start()
+        room.session()
+        room.orders("widgets-12", run=1)
+        session = room.store.session("widgets-12")
+        assert session
+        told = self.models.endpoint(session, 1)
+        self.key = told.key
+        self.http = httpx.Client(base_url=told.url, timeout=SECONDS)
+
+    def asks(self, path: str = ASK, method: str = "POST", **more: Any) -> httpx.Response:
+        return self.http.request(method, path, **{"headers": {"x-api-key": self.key}, **more})
+
+    @property
+    def streams(self) -> Any:
+        """What the door has open."""
+        server: Any = self.door._server
+        return server._streams
+
+    @contextmanager
+    def connects(self) -> Iterator[HTTPConnection]:
+        with closing(HTTPConnection("127.0.0.1", self.http.base_url.port, timeout=SECONDS)) as made:
+            yield made
+
+    def tokens(self) -> int:
+        """How many of its run are counted."""
+        return sum(used.input + used.output for used in self.models._store.used("run"))
+
+    @contextmanager
+    def listens(self) -> Iterator[httpx.Response]:
+        with self.http.stream("POST", ASK, headers={"x-api-key": self.key}) as answer:
+            yield answer

@@ -1,0 +1,148 @@
+"""Our own door to the models: what it does not pass on, and for whom it does not wait."""
+
+import json
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from threading import Event
+
+import httpx
+import pytest
+
+from bot.web import models, passing, serve
+from bot.web.models import ModelDoor
+from config.settings import AgentTypeSettings, Settings
+from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
+from tests.world.waiting import eventually
+
+
+def test_a_model_is_not_kept_thinking_for_an_agent_that_has_gone(
+    agent: Agent, provider: Provider
+) -> None:
+    noticed = Event()
+
+    def thinks(request: BaseHTTPRequestHandler) -> None:
+        assert request.rfile.read(1) == b""
+        noticed.set()
+
+    provider.answers = thinks
+    with agent.connects() as asking:
+        asking.request("POST", ASK, b"{}", headers={"x-api-key": agent.key})
+        provider.asked.get(timeout=SECONDS)
+    assert noticed.wait(SECONDS)
+
+
+def test_a_model_that_never_says_anything_is_waited_for_no_longer_than_is_meant(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passing, "_PATIENCE", httpx.Timeout(0.05))
+    provider.answers = lambda request: None
+    answer = agent.asks(content=b"{}")
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (504, "true")
+    assert "never said anything" in answer.json()["error"]["message"]
+
+
+def test_a_status_that_is_none_is_not_passed_on(agent: Agent, provider: Provider) -> None:
+    provider.answers = lambda request: whole(request, b"{}", 799)
+    answer = agent.asks(content=b"{}")
+    assert answer.status_code == 502
+    assert "answered with 799, which is no status" in answer.json()["error"]["message"]
+
+
+def test_a_websocket_is_refused_in_words_and_is_no_news(
+    agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"connection": "Upgrade", "upgrade": "websocket", "x-api-key": agent.key}
+    with agent.connects() as asking:
+        asking.request("GET", "/v1/responses", headers=headers)
+        answer = asking.getresponse()
+        assert (answer.status, b"asked by POST" in answer.read()) == (426, True)
+    assert not caplog.records
+
+
+def test_more_than_is_meant_is_not_asked_at_once(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Event()
+
+    def holds(request: BaseHTTPRequestHandler) -> None:
+        assert held.wait(SECONDS)
+        whole(request, b"{}")
+
+    provider.answers = holds
+    with agent.connects() as first:
+        first.request("POST", ASK, b"{}", headers={"x-api-key": agent.key})
+        provider.asked.get(timeout=SECONDS)
+        for limit, key, status in (("_MOST_OF_ONE", agent.key, 429), ("", "a stranger's", 503)):
+            with monkeypatch.context() as patch:
+                if limit:
+                    patch.setattr(models, limit, 1)
+                else:
+                    patch.setattr(agent.streams, "_room", 1)
+                answer = agent.asks(content=b"{}", headers={"x-api-key": key})
+            assert (answer.status_code, answer.headers["retry-after"]) == (status, "1")
+            assert answer.headers["x-should-retry"] == "true"
+            assert "at once already" in answer.json()["error"]["message"]
+        held.set()
+        assert first.getresponse().status == 200
+    eventually(lambda: not agent.streams._under_way, "the end of all")
+
+
+def test_a_question_of_any_size_is_not_taken(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passing, "_MOST_BYTES", 1 << 20)
+    answer = agent.asks(content=b" " * ((1 << 20) + 1))
+    assert answer.status_code == 413
+    assert answer.json()["error"]["message"] == "the question has more than 1 MB"
+
+
+def test_a_question_that_does_not_come_to_its_end_is_not_waited_for(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passing, "_PIECE_SECONDS", 0.05)
+    with agent.connects() as asking:
+        asking.putrequest("POST", ASK)
+        for name, value in (("x-api-key", agent.key), ("content-length", "9")):
+            asking.putheader(name, value)
+        asking.endheaders(b"{")
+        answer = asking.getresponse()
+        assert (answer.status, b"nothing more of the question" in answer.read()) == (408, True)
+        assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("said", [b"", b"POST /v1/mess"])
+def test_who_never_says_what_it_asks_is_shown_out(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(serve, "_HEADERS_SECONDS", 0.05)
+    with agent.connects() as slow:
+        slow.connect()
+        slow.sock.sendall(said)
+        assert slow.sock.recv(1) == b""
+
+
+def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = AgentTypeSettings(program="shell", endpoint="http://127.0.0.1:1", key="KEY")
+    monkeypatch.setattr(agent.models, "_settings", Settings(agent_types={"shell": typed}))
+    answer = agent.asks(content=b"{}")
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
+    assert "cannot be reached: ConnectError" in json.dumps(answer.json())
+
+
+def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
+    other = ModelDoor(agent.models.behind, agent.models.count, agent.kept)
+    other.start()
+    assert other.url not in ("", agent.door.url)
+    other.stop()
+
+
+@pytest.mark.parametrize("place", ["no port", "65536", "-1", "9" * 5000])
+def test_a_door_whose_place_cannot_be_read_stands_anywhere(
+    agent: Agent, tmp_path: Path, place: str
+) -> None:
+    kept = tmp_path / "model-port"
+    kept.write_text(place)
+    other = ModelDoor(agent.models.behind, agent.models.count, kept)
+    other.start()
+    assert kept.read_text() == other.url.rpartition(":")[2]
+    other.stop()
