@@ -204,7 +204,7 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
         shows=shows,
         marked=next(int(one[2]) for one in found if one[1]),
         ticks={int(one[2]): one[3].startswith("[✔]") for one in choices},
-        own=own[0][2] if own else "",
+        own=(own[0][2],) if own else None,
         typed="".join(one[3] for one in own if one[3] != _OWN_WORDS),
         on=("Tab",),
     )

@@ -17,7 +17,7 @@ from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.files import read_text, write_private
 from runtimes.agents.hooks import spooling
 from runtimes.agents.providers import OPENAI
-from runtimes.agents.questions import Dialog, on_screen
+from runtimes.agents.questions import Dialog
 from runtimes.agents.starting import (
     argument,
     environment,
@@ -114,8 +114,7 @@ class Codex:
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """What its screen asks."""
-        above, choices = its.dialog(screen)
-        return on_screen(above, choices) if choices else Dialog()
+        return its.dialog(files, screen)
 
     def typed(self, screen: str) -> str:
         """What its screen shows in the box."""

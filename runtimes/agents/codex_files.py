@@ -6,6 +6,7 @@ for, and the name of its conversation, only from hooks; whether leave was given,
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +16,17 @@ from msgspec import Meta, Raw, Struct
 from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.files import Count, Seconds
+from runtimes.agents.forms import Ask, Page, asks_in, form, place_of
+from runtimes.agents.hooks import Hook, last
+from runtimes.agents.questions import Dialog, on_screen
 
 #: The last line of every dialog.
 _FOOT = re.compile(r"Press enter to |enter \w+ · esc ")
 _CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
+#: Of its questions: the line above each, its choices, and what is in the last line.
+_COUNT = re.compile(r"^ *Question \d+/\d+ \(\d+ unanswered\)$", re.MULTILINE)
+_OPTION = re.compile(r"^ *(› )?(\d)\. ", re.MULTILINE)
+_QUESTION_FOOT = " | esc to interrupt"
 _BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
 _EMPTY = "Ask Codex to do anything"  #: What it shows in an empty box.
 
@@ -141,7 +149,30 @@ def rollout(files: RunFiles, native: str) -> Path | None:
     return next(iter(found), None)
 
 
-def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
+def dialog(files: RunFiles, screen: str) -> Dialog:
+    """What its screen asks: one of its questions below their count, or leave."""
+    if counts := list(_COUNT.finditer(screen)):
+        asked = last(files, "PreToolUse", Hook[Payload])
+        given = asked.hook.tool_input if asked else None
+        asks = asks_in(given.get("questions")) if isinstance(given, dict) else ()
+        page = _page(screen[counts[-1].end() :], asks)
+        return form(asked.hook.tool_use_id, asks, page) if asked and page else Dialog()
+    above, choices = leave_on(screen)
+    return on_screen(above, choices) if choices else Dialog()
+
+
+def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
+    """What it shows of its questions; None: of none of these, or they are not open any more.
+
+    Words of one's own it takes only as notes.
+    """
+    found = list(_OPTION.finditer(shows))
+    marked = [int(one[2]) for one in found if one[1]]
+    at = place_of(shows[: found[0].start()], asks) if marked and _QUESTION_FOOT in shows else None
+    return None if at is None else Page(at=at, shows=shows, marked=marked[0])
+
+
+def leave_on(screen: str) -> tuple[str, tuple[str, ...]]:
     """What a dialog that is open says above its choices, and these; empty where none is open."""
     lines = [line.strip() for line in screen.strip().splitlines()]
     if not lines or not _FOOT.match(lines[-1]):

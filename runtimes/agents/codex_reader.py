@@ -83,7 +83,7 @@ class CodexReader:
 
     def _judged(self, screen: str | None, now: datetime) -> Agent:
         """What the turn does, or what it waits for."""
-        shown, choices = its.dialog(screen or "")
+        shown, choices = its.leave_on(screen or "")
         ask = next(iter(self._asks.values()), None)
         if ask is not None:
             if ask.leave and screen and not shown and now - ask.at > _SETTLE:

@@ -48,7 +48,9 @@ class Page(Struct, frozen=True, kw_only=True):
     shows: str  #: Another text after every step.
     marked: int = 0  #: The choice that Enter takes.
     ticks: dict[int, bool] = {}  #: Which choices are ticked, of those on the screen.
-    own: str = ""  #: The key of the choice for words of one's own; empty: it takes none.
+    own: tuple[str, ...] | None = (
+        None  #: What is pressed before words of one's own, if it takes any.
+    )
     typed: str = ""  #: Words of one's own that were not sent.
     on: tuple[str, ...] = ()  #: What is pressed where there is nothing to be chosen any more.
 
@@ -108,7 +110,7 @@ def _step(asks: Sequence[Ask], page: Page, text: str) -> Way | None:
     if not wanted and page.typed:
         return Way(keys=("Enter",)) if page.typed == said[0] else None
     if not wanted:
-        return Way(keys=(page.own,), text=said[0]) if page.own else None
+        return None if page.own is None else Way(keys=page.own, text=said[0])
     if not ask.many:
         return Way(keys=("Enter",) if page.marked == wanted[0] else (str(wanted[0]),))
     wrong = [str(number) for number, is_on in page.ticks.items() if is_on != (number in wanted)]

@@ -18,7 +18,7 @@ from runtimes.agents.gemini_messages import GeminiMessages
 from runtimes.agents.gemini_reader import GeminiReader
 from runtimes.agents.hooks import spooling
 from runtimes.agents.providers import GOOGLE
-from runtimes.agents.questions import Dialog, Way, on_screen
+from runtimes.agents.questions import Dialog
 from runtimes.agents.starting import (
     argument,
     environment,
@@ -112,12 +112,7 @@ class Gemini:
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """What its screen asks."""
-        above, choices = its.dialog(screen)
-        if choices:
-            return on_screen(above, choices, its.OWN_WORDS)
-        if above.startswith(its.ASKED):
-            return Dialog(asks=above, words=lambda text: Way(text=text))
-        return Dialog()  # A key, if anything: nobody is to write one into a comment.
+        return its.dialog(files, screen)
 
     def typed(self, screen: str) -> str:
         """What its screen shows in the box."""

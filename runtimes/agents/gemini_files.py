@@ -5,6 +5,7 @@ have two).
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,9 @@ from msgspec import Meta, Struct
 from lifecycle.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.files import Count
+from runtimes.agents.forms import Ask, Page, asks_in, form, place_of
+from runtimes.agents.hooks import Hook, last
+from runtimes.agents.questions import Dialog, on_screen
 
 _CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
 #: What stands below a field for words in a dialog, and where that field begins.
@@ -23,10 +27,24 @@ _TOP = re.compile(r"^ ?╭", re.MULTILINE)  #: Of a dialog.
 _BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 _EMPTY = "Type your message or @path/to/file"  #: What it shows in an empty box.
 LIMITED = "Usage limit reached"  #: How a dialog begins that offers to try again in vain.
-ASKED = "Answer Questions"  #: How those begin in which it asks people.
-#: The choice of its questions that is none of them.
-OWN_WORDS = "Enter a custom value"
+#: The box of its questions.
+_FORM = re.compile(r"╭─+╮\n│ Answer Questions +│\n(.*?)╰", re.DOTALL)
+#: What follows the words of a question.
+_ANSWER = re.compile(r"^(\(Select all that apply\)|▲|● 1\.|1\.|>)", re.MULTILINE)
+#: The choice of its questions that is none of them, and the one that ends the ticking.
+_OWN_WORDS, _DONE = "Enter a custom value", "●  Done"
 _Time = Annotated[datetime, Meta(tz=True)]
+
+
+class Payload(Struct, frozen=True):
+    """What a hook is given."""
+
+    session_id: str
+    hook_event_name: str
+    timestamp: _Time
+    tool_name: str = ""
+    tool_input: object = None
+    notification_type: str = ""
 
 
 class Tokens(Struct, frozen=True):
@@ -89,7 +107,20 @@ def transcripts(files: RunFiles, native: str) -> list[Path]:
     return sorted((folder(files) / "tmp").glob(f"*/chats/session-*-{native[:8]}.jsonl"))
 
 
-def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
+def dialog(files: RunFiles, screen: str) -> Dialog:
+    """What its screen asks: questions in their box, or leave."""
+    if shows := questions_on(screen):
+        asked = last(files, "BeforeTool", Hook[Payload])
+        given = asked.hook.tool_input if asked else None
+        asks = asks_in(given.get("questions")) if isinstance(given, dict) else ()
+        page = _page(shows, asks)
+        return form(str(asked.hook.timestamp), asks, page) if asked and page else Dialog()
+    above, choices = leave_on(screen)
+    # What takes words takes a key, if anything: nobody is to write one into a comment.
+    return on_screen(above, choices) if choices else Dialog()
+
+
+def leave_on(screen: str) -> tuple[str, tuple[str, ...]]:
     """What a dialog that is open says above its choices, and these; empty where none is open.
 
     Its choices are the last that begin with 1, one of them marked; it may ask for words instead.
@@ -103,7 +134,7 @@ def dialog(screen: str) -> tuple[str, tuple[str, ...]]:
         return ("", ()) if _BOX.search(below) else (_said(above), tuple(one[3] for one in found))
     field = _SUBMITS.search(screen)
     if field is None or _BOX.search(screen, field.end()):
-        return "", ()
+        return questions_on(screen), ()
     return _said(screen[: field.start()], until=_FIELD), ()
 
 
@@ -113,6 +144,36 @@ def _said(above: str, until: re.Pattern[str] | None = None) -> str:
     inside = until.split(inside)[0] if until else inside
     lines = (line.strip("─╭╮╰╯│ ").removeprefix("? ") for line in inside.splitlines())
     return " ".join(filter(None, lines))
+
+
+def questions_on(screen: str) -> str:
+    """What the box of its questions holds; empty: it is not open."""
+    boxes = list(_FORM.finditer(screen))
+    if not boxes or _BOX.search(screen, boxes[-1].end()):
+        return ""
+    return "\n".join(filter(None, (line.strip("│ ") for line in boxes[-1][1].splitlines())))
+
+
+def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
+    """What it shows of its questions; None: of none of these."""
+    if re.search("^Review your answers:$", shows, re.MULTILINE):
+        return Page(at=None, shows=shows, on=("Enter",))
+    said = _ANSWER.split(shows)[0]
+    at = place_of(said.rpartition("Review →\n")[2], asks)
+    if at is None:
+        return None
+    found = {int(one[2]): one[3] for one in _CHOICE.finditer(shows)}
+    number = len(asks[at].labels) + 1
+    own = found.get(number, _OWN_WORDS)
+    return Page(
+        at=at,
+        shows=shows,
+        marked=next((int(one[2]) for one in _CHOICE.finditer(shows) if one[1]), 0),
+        ticks={place: label.startswith("[x]") for place, label in found.items() if place < number},
+        own=None if asks[at].many else (str(number),) if found else (),
+        typed="" if own == _OWN_WORDS else own,
+        on=("Enter",) if _DONE in shows else ("Down",),
+    )
 
 
 def typed(screen: str) -> str:

@@ -6,9 +6,7 @@ It says in no file when leave was given: only its screen shows that.
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
 
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from lifecycle.facts import Agent
@@ -25,24 +23,12 @@ from runtimes.agents.questions import permission, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
-_Time = Annotated[datetime, Meta(tz=True)]
 _NEVER = datetime.min.replace(tzinfo=UTC)
 #: Its dialog is on the screen at the latest so long after its hook was called.
 _SETTLE = timedelta(seconds=3)
 _ASKS = "ask_user"
 _CANCELLED = "Request cancelled."
 _UNAUTHORISED = re.compile(r"\b40[13]\b|api.key|unauthenticated", re.IGNORECASE)
-
-
-class _Payload(Struct, frozen=True):
-    """What a hook is given."""
-
-    session_id: str
-    hook_event_name: str
-    timestamp: _Time
-    tool_name: str = ""
-    tool_input: object = None
-    notification_type: str = ""
 
 
 class GeminiReader:
@@ -60,7 +46,7 @@ class GeminiReader:
         self._error = ""
         self._summary = ""
         self._uses: list[str] = []  #: Tools that run, or wait for leave to run.
-        self._given: _Payload | None = None  #: The last use of a tool.
+        self._given: its.Payload | None = None  #: The last use of a tool.
         self._asked: datetime | None = None
         self._asked_use = ""
         self._question = ""
@@ -95,7 +81,7 @@ class GeminiReader:
 
     def _judged(self, agent: Agent, screen: str | None, now: datetime) -> Agent:
         agent = self._turn(agent)
-        shown, choices = its.dialog(screen or "")
+        shown, choices = its.leave_on(screen or "")
         if agent.activity is not Activity.ACTIVE or self._asked is None:
             # What it told lately may be newer than its screen.
             lately = self._touched is not None and now - self._touched <= _SETTLE
@@ -165,7 +151,7 @@ class GeminiReader:
         heard = False
         for line in self._spool.to_end():
             heard = True
-            said = understood(line, Hook[_Payload])
+            said = understood(line, Hook[its.Payload])
             if said is None or said.run != self._files.run:
                 continue
             hook = said.hook
@@ -173,7 +159,7 @@ class GeminiReader:
             self._hear(hook, f"{hook.tool_name} {hook.tool_input}")
         return heard
 
-    def _hear(self, hook: _Payload, use: str) -> None:
+    def _hear(self, hook: its.Payload, use: str) -> None:
         match hook.hook_event_name:
             case "BeforeAgent":
                 self._prompted = hook.timestamp
@@ -216,7 +202,7 @@ class GeminiReader:
                 self._tally.counts(record.id, record.model, its.used(record.tokens))
 
 
-def _question(hook: _Payload | None) -> str:
+def _question(hook: its.Payload | None) -> str:
     given = hook.tool_input if hook is not None and isinstance(hook.tool_input, dict) else {}
     asked = questions(given.get("questions")) if hook and hook.tool_name == _ASKS else ""
     return asked or permission(hook.tool_name if hook else "a tool", given)

@@ -74,21 +74,13 @@ def number_of(answer: str, labels: Mapping[int, str]) -> int | None:
     return None
 
 
-def on_screen(above: str, labels: Iterable[str], own: str = "") -> Dialog:
-    """A dialog of numbered choices at a terminal, each taken by the key of its number.
-
-    `own`: the label of the one for words of one's own, which are typed then.
-    """
-    keys = {label: (str(number),) for number, label in enumerate(labels, 1)}
-    return Dialog(
-        asks="\n".join((above, *keys)),
-        choices=tuple(
-            Choice(number=int(*pressed), label=label, way=Way(keys=pressed))
-            for label, pressed in keys.items()
-            if label != own
-        ),
-        words=(lambda text: Way(keys=keys[own], text=text)) if own in keys else None,
+def on_screen(above: str, labels: Iterable[str]) -> Dialog:
+    """A dialog of numbered choices at a terminal, each taken by the key of its number."""
+    choices = tuple(
+        Choice(number=number, label=label, way=Way(keys=(str(number),)))
+        for number, label in enumerate(labels, 1)
     )
+    return Dialog(asks="\n".join((above, *(one.label for one in choices))), choices=choices)
 
 
 def _bare(text: str) -> str:

@@ -126,16 +126,22 @@ class Stage:
 
     def answer(self, text: str) -> None:
         """Answer what it asks as its own file says, step by step, until it asks that no more."""
-        dialog = first = self.wait(self._dialog, "no dialog was open")
-        while dialog.asks == first.asks:
+        asked = dialog = self.wait(self._dialog, "no dialog was open")
+        while dialog.asks == asked.asks:
             self._take(dialog, text)
-            before = (dialog.asks, dialog.shows)
+            dialog = self._after(dialog)
 
-            def changed(before: tuple[str, str] = before) -> Dialog | None:
-                now = self._dialog() or Dialog()
-                return now if (now.asks, now.shows) != before else None
+    def _after(self, dialog: Dialog) -> Dialog:
+        """What it asks after a step; two looks must say so: one may see it drawn by half."""
+        last = before = (dialog.asks, dialog.shows)
 
-            dialog = self.wait(changed, "it asks the same still")
+        def changed() -> Dialog | None:
+            nonlocal last
+            now = self._dialog() or Dialog()
+            seen, last = last, (now.asks, now.shows)
+            return now if last != before and last == seen else None
+
+        return self.wait(changed, "it asks the same still")
 
     def _take(self, dialog: Dialog, text: str) -> None:
         """Take the next step of an answer."""

@@ -17,7 +17,7 @@ from runtimes.agents.questions import Dialog, Way, on_screen
 from runtimes.base import Handle
 from tests.bot.site import Site
 
-CHOICES = ("Yes", "No", "Something else")
+CHOICES = ("Yes", "No")
 
 
 @pytest.fixture
@@ -67,7 +67,9 @@ class Asks:
             return Dialog(
                 asks=self.shown, shows=str(len(self.steps)), words=lambda _: self.steps[0]
             )
-        return on_screen(self.shown, CHOICES, CHOICES[-1])
+        return replace(
+            on_screen(self.shown, CHOICES), words=lambda text: Way(keys=("3",), text=text)
+        )
 
     def _pressed(self, press: Any) -> Any:
         def pressed(*given: Any) -> None:

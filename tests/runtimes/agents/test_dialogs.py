@@ -47,7 +47,7 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
         ("gemini", "waiting_input/permission_seen", "Allow for this session", Way(keys=("2",))),
         ("claude", "waiting_input/question", "blue", Way(keys=("2",))),
         ("claude", "waiting_input/question", "-x; any", Way(keys=("3",), text="-x; any")),
-        ("gemini", "waiting_input/question", "Red", Way(keys=("1",))),
+        ("gemini", "waiting_input/question", "Red", Way(keys=("Enter",))),
         ("gemini", "waiting_input/question", "Green", Way(keys=("3",), text="Green")),
         ("aider", "waiting_input/new_file", "yes", Way(text="yes")),
         ("aider", "waiting_input/new_file", "2", Way(text="no")),

@@ -5,7 +5,7 @@ import pytest
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.forms import Page, answers, asks_in, form, questions
-from runtimes.agents.questions import Way
+from runtimes.agents.questions import Dialog, Way
 from tests.runtimes.agents.test_recordings import RECORDINGS, lay
 
 GIVEN = [
@@ -52,14 +52,14 @@ def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
 @pytest.mark.parametrize(
     ("page", "way"),
     [
-        (Page(at=0, shows="", own="3", marked=1), Way(keys=("2",))),
-        (Page(at=0, shows="", own="3", marked=2), Way(keys=("Enter",))),
+        (Page(at=0, shows="", own=("3",), marked=1), Way(keys=("2",))),
+        (Page(at=0, shows="", own=("3",), marked=2), Way(keys=("Enter",))),
         (Page(at=1, shows="", ticks={1: False, 2: False}), Way(keys=("1",))),
         (Page(at=1, shows="", ticks={1: True, 2: True}), Way(keys=("2",))),
         (Page(at=1, shows="", ticks={1: True, 2: False}, on=("Tab",)), Way(keys=("Tab",))),
-        (Page(at=3, shows="", own="3"), Way(keys=("3",), text="Ada")),
-        (Page(at=3, shows="", own="3", typed="Ada"), Way(keys=("Enter",))),
-        (Page(at=3, shows="", own="3", typed="Bob"), None),
+        (Page(at=3, shows="", own=("3",)), Way(keys=("3",), text="Ada")),
+        (Page(at=3, shows="", own=("3",), typed="Ada"), Way(keys=("Enter",))),
+        (Page(at=3, shows="", own=("3",), typed="Bob"), None),
         (Page(at=3, shows=""), None),
         (Page(at=None, shows="", on=("1",)), Way(keys=("1",))),
     ],
@@ -70,34 +70,58 @@ def test_each_step_brings_what_is_shown_nearer_to_the_answer(page: Page, way: Wa
 
 
 SEVERAL = "2\nSalt, Sugar\nLarge"
+FOUR = "Blue\nSalt, Sugar\nbob\nyes"
 
 
 @pytest.mark.parametrize(
-    ("case", "screen", "answer", "way"),
+    ("agent", "case", "screen", "answer", "way"),
     [
-        ("several", "screen.txt", SEVERAL, Way(keys=("2",))),
-        ("several", "screen.txt", "red\nSalt\nLarge", Way(keys=("Enter",))),
-        ("several", "screen.txt", "a green one\nSalt\nLarge", Way(keys=("3",), text="a green one")),
-        ("several", "screen.txt", "2\nSalt, Vinegar\nLarge", None),
-        ("several", "screen.txt", "2", None),
-        ("several", "ticked.txt", SEVERAL, Way(keys=("Tab",))),
-        ("several", "ticked.txt", "2\nPepper\nLarge", Way(keys=("1",))),
-        ("several", "review.txt", SEVERAL, Way(keys=("1",))),
-        ("preview", "screen.txt", "Narrow\nyes", Way(keys=("Enter",))),
-        ("preview", "screen.txt", "Wide\nyes", Way(keys=("1",))),
-        ("preview", "screen.txt", "Tall\nyes", None),
+        ("claude", "several", "screen", SEVERAL, Way(keys=("2",))),
+        ("claude", "several", "screen", "red\nSalt\nLarge", Way(keys=("Enter",))),
+        ("claude", "several", "screen", "green\nSalt\nLarge", Way(keys=("3",), text="green")),
+        ("claude", "several", "screen", "2\nSalt, Vinegar\nLarge", None),
+        ("claude", "several", "screen", "2", None),
+        ("claude", "several", "ticked", SEVERAL, Way(keys=("Tab",))),
+        ("claude", "several", "ticked", "2\nPepper\nLarge", Way(keys=("1",))),
+        ("claude", "several", "review", SEVERAL, Way(keys=("1",))),
+        ("claude", "preview", "screen", "Narrow\nyes", Way(keys=("Enter",))),
+        ("claude", "preview", "screen", "Wide\nyes", Way(keys=("1",))),
+        ("claude", "preview", "screen", "Tall\nyes", None),
+        ("gemini", "several", "screen", FOUR, Way(keys=("2",))),
+        ("gemini", "several", "screen", "green\n1\n-\ny", Way(keys=("3",), text="green")),
+        ("gemini", "several", "typed", "green\n1\n-\ny", Way(keys=("Enter",))),
+        ("gemini", "several", "ticked", FOUR, Way(keys=("Down",))),
+        ("gemini", "several", "ticked", "2\nPepper\nbob\nyes", Way(keys=("1",))),
+        ("gemini", "several", "ticked", "2\nVinegar\nbob\nyes", None),
+        ("gemini", "several", "done", "2\nPepper\nbob\nyes", Way(keys=("Enter",))),
+        ("gemini", "several", "name", FOUR, Way(text="bob")),
+        ("gemini", "several", "review", FOUR, Way(keys=("Enter",))),
+        ("codex", "several", "screen", "blue\nlarge", Way(keys=("2",))),
+        ("codex", "several", "screen", "red\nlarge", Way(keys=("Enter",))),
+        ("codex", "several", "screen", "green\nlarge", None),
+        ("codex", "several", "second", "blue\nlarge", Way(keys=("2",))),
     ],
 )
-def test_claude_is_answered_where_it_stands(
-    files: RunFiles, case: str, screen: str, answer: str, way: Way | None
+def test_what_really_asks_is_answered_where_it_stands(
+    files: RunFiles, agent: str, case: str, screen: str, answer: str, way: Way | None
 ) -> None:
-    recording = RECORDINGS / "claude" / "waiting_input" / case
+    recording = RECORDINGS / agent / "waiting_input" / case
     lay(recording, files, 0)
-    program = AGENTS["claude"](AgentType(program="claude"))
+    program = AGENTS[agent](AgentType(program=agent))
     asked = program.dialog(files, (recording / "screen.txt").read_text())
-    dialog = program.dialog(files, (recording / screen).read_text())
+    dialog = program.dialog(files, (recording / f"{screen}.txt").read_text())
     assert asked is not None
     assert dialog is not None
     assert dialog.way(answer) == way
-    assert dialog.asks == asked.asks, "it is the same question at every step"
-    assert (dialog.shows == asked.shows) is (screen == "screen.txt")
+    assert dialog.asks == asked.asks != "", "it is the same question at every step"
+    assert (dialog.shows == asked.shows) is (screen == "screen")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
+def test_questions_that_nobody_knows_of_are_left_to_people(files: RunFiles, agent: str) -> None:
+    recording = RECORDINGS / agent / "waiting_input" / "several"
+    program = AGENTS[agent](AgentType(program=agent))
+    assert program.dialog(files, (recording / "screen.txt").read_text()) == Dialog()
+    lay(recording, files, 0)
+    other = (recording / "screen.txt").read_text().replace("Which colour?", "Which one?")
+    assert program.dialog(files, other) == Dialog()
