@@ -32,7 +32,16 @@ TABLES = {
         AGENTS,
         ROOT / "runtimes/agents",
         {"adopting", "base", "conversation", "databases", "ending", "files", "forms", "hooks"}
-        | {"lines", "messages", "opencode_say", "providers", "questions", "starting", "tally"}
+        | {
+            "limits",
+            "lines",
+            "messages",
+            "opencode_say",
+            "providers",
+            "questions",
+            "starting",
+            "tally",
+        }
         | {"whole"}
         | {"claude_files", "codex_files", "gemini_files", "opencode_files"}
         | {f"{name}_reader" for name in AGENTS if name != "shell"}
