@@ -1,26 +1,22 @@
 """What the facts say when they are read together: the questions rules and reactions ask."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
 from lifecycle import keys
 from lifecycle.facts import Check, Facts, Pull, Remark, Thread, Wish
-from lifecycle.moment import Moment
 from lifecycle.policy import Policy
 from lifecycle.queueing import put_out
-from lifecycle.signals import Talk
 from lifecycle.status import CheckState, Merge, Mover, PullState, Reason
-from lifecycle.talk import standing_talk, talk_of
+from lifecycle.working import REMINDER, Working
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_AT_REST: Final = (Talk.QUIET, Talk.ENDED)
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
 _CANCELLED, _ALL_PASSED = CheckState.CANCELLED, {_PASSED}
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _BEHIND, _OPEN = Merge.CONFLICT, Merge.BEHIND, PullState.OPEN
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
-_REMINDER: Final = "tell:dirty:"
 #: How the causes begin of messages about messages of commits.
 REWORD: Final = "tell:messages:"
 #: What a taking in comes to where the commits of others and the agent's own do not go together.
@@ -29,11 +25,9 @@ CLASH: Final = "conflict"
 GOES_ON: Final = ("resume", "restart", "tell", "answer")
 #: Wishes that hold something to say to the agent.
 _WORDS: Final = ("tell", "answer", "review")
-#: Wishes that may name who is to work on it from then on.
-_NAMES_AGENT: Final = ("agent", "review", "start")
 
 
-class View(Moment):
+class View(Working):
     """Facts under a policy at an instant, with one pull request in the middle.
 
     Lives for one decision. Where several are open there is a view of each, of the same instant.
@@ -49,7 +43,6 @@ class View(Moment):
     ) -> None:
         """`pull` is the one in the middle; None: it is worked out."""
         super().__init__(facts, policy, now, due)
-        self._read_agent()
         #: The pull request that matters: an open one, else the newest merged, else the newest.
         self.pull = pull or _foremost(facts.pulls)
         #: Views of all open pull requests, where there are several.
@@ -70,72 +63,6 @@ class View(Moment):
             self.several = tuple(several)
             for view in several:
                 view.several = self.several
-
-    # -- the agent and its work ------------------------------------------------------------------
-
-    def _read_agent(self) -> None:
-        work = self.facts.work
-        self.talk = talk_of(self)
-        #: The same as far as a failed look contradicts nothing: what a status is read by, while
-        #: nothing is said to an agent that cannot be seen.
-        self.stands = standing_talk(self, self.talk)
-        #: Whether the agent is done with everything it was told: its turn or its program ended.
-        self.at_rest = self.stands in _AT_REST
-        #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        shown = [pull.head for pull in self.facts.pulls]
-        self.pushed = work.head in shown or work.head in self.past.pushes
-        self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
-
-    @property
-    def pushes_full(self) -> datetime | None:
-        """When the first of so many pushes went out that none is left this hour; None: one is."""
-        most = self.policy.pushes_per_hour
-        newest = sorted(self.past.pushes.values(), reverse=True) if most else []
-        first = newest[most - 1 :][:1]
-        return first[0] if first and not self.passed(first[0], 3600) else None
-
-    @property
-    def handing_over(self) -> Wish | None:
-        """Who named another agent last, until that agent has the session."""
-        facts = self.facts
-        named = [wish for wish in facts.wishes if wish.kind in _NAMES_AGENT and wish.text]
-        last = max(named, key=lambda wish: wish.at, default=None)
-        return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
-
-    def in_vain(self, told: datetime) -> bool:
-        """Whether the agent came to rest without a commit after it was told something."""
-        return self.at_rest and not self.unpushed and not self.past.pushed_since(told)
-
-    @property
-    def crashes(self) -> int:
-        """Runs that failed by themselves since the session last came further; see `_in_a_row`."""
-        return self._in_a_row(self.past.crashes)
-
-    @property
-    def losses(self) -> int:
-        """Runs that were lost with what they ran on since then: no fault of the agent's."""
-        return self._in_a_row(self.past.losses)
-
-    def _in_a_row(self, runs: Mapping[int, datetime]) -> int:
-        """How many of these there were since the session last came further, whatever they pushed.
-
-        It comes further with a pull request, with green checks, with a person's push, and with a
-        new request to it.
-        """
-        opened = self.facts.done.get(f"pull:{self.facts.branch}")
-        marks = list(self._requests.values())
-        marks += [opened.at] if opened else []
-        for pull in self.facts.pulls:
-            marks += [pull.green_since] if pull.green_since else []
-            marks += [pull.person.at] if pull.person else []
-        since = max(marks, default=None)
-        return sum(since is None or at > since for at in runs.values())
-
-    @property
-    def _requests(self) -> dict[str, datetime]:
-        """What the world asked of the agent after its issue, with when it was first told."""
-        told = self.past.told("tell:")
-        return {cause: at for cause, at in told.items() if not cause.startswith(_REMINDER)}
 
     # -- the pull request ------------------------------------------------------------------------
 
@@ -337,7 +264,7 @@ class View(Moment):
         """Work left uncommitted after one request: it does not matter at which commit."""
         if not self.facts.work.dirty:
             return ""
-        return f"{_REMINDER}{len(self._requests) + len(self.past.broke_off)}"
+        return f"{REMINDER}{len(self._requests) + len(self.past.broke_off)}"
 
     @property
     def messages_cause(self) -> str:
