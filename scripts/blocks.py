@@ -26,7 +26,10 @@ from scripts import core_tables
 from scripts.mutants.tables import TABLES
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md")
+DOCUMENTS = (
+    *("README.md", "ARCHITECTURE.md", "docs/agents.md", "docs/commands.md", "docs/decisions.md"),
+    *("docs/github.md", "docs/running.md", "docs/settings.md", "docs/tests.md"),
+)
 
 _BLOCK = re.compile(
     r"(?P<head><!-- generated:(?P<name>[\w-]+) -->\n)(?P<body>.*?)(?P<foot><!-- /generated -->)",

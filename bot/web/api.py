@@ -297,9 +297,9 @@ _HANDLERS: Final[ExceptionHandlersMap] = {
 }
 
 _REMEDIES: Final[Mapping[int, str]] = {
-    400: "README.md says what every route takes.",
-    404: "GET /api/sessions lists the sessions; README.md has the routes.",
-    405: "README.md has the routes and their methods.",
+    400: "docs/commands.md says what every route takes.",
+    404: "GET /api/sessions lists the sessions; docs/commands.md has the routes.",
+    405: "docs/commands.md has the routes and their methods.",
     413: f"Send at most {_MOST_BYTES} bytes.",
     500: "The server's log says more.",
 }

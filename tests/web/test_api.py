@@ -208,7 +208,7 @@ def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body:
     assert response.status_code == 400
     assert response.json() == {
         "error": "The body is no JSON.",
-        "remedy": "README.md says what every route takes.",
+        "remedy": "docs/commands.md says what every route takes.",
     }
 
 
