@@ -98,11 +98,13 @@ class WatchIssues:
     def _triggered(self, project: Project) -> set[int]:
         """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`.
 
-        GitHub lists only what is spelled as it is asked for, so the configuration's letters count.
+        GitHub lists only what is spelled as it is asked for; the repository's labels may be spelled
+        in other letters than the configuration's.
         """
-        spelled = [f"{project.label}:{agent}" for agent in sorted(self._identities.words)]
-        words = dict.fromkeys([*self._triggers(project), project.label, *spelled])
-        return self._github.read.labelled(project.repository, words)
+        triggers, read = self._triggers(project), self._github.read
+        there = read.labels(project.repository, project.label)
+        spelled = [name for name in there if name.lower() in triggers]
+        return read.labelled(project.repository, dict.fromkeys([*triggers, project.label, *spelled]))
 
     def _triggers(self, project: Project) -> Mapping[str, str]:
         """What asks for an agent where an issue wears it, each with the agent; in small letters."""

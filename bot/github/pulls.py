@@ -40,7 +40,8 @@ def reading_of(
 ) -> PullReading:
     """One reading of all pages, the newest of which says how the pull request stands.
 
-    `checks_complete` is False where a page is missing or the checks are not those of the head.
+    `checks_complete` is False where a page is missing, or the beginning of an open thread, or the
+    checks are not those of the head.
     """
     last = pages[-1]
     base = last.base_ref
@@ -116,6 +117,12 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
     if rollups:
         lists.append(rollups[-1].contexts.page_info)
     unseen = any(context is None for rollup in rollups for context in rollup.contexts.nodes)
+    threads = (thread for page in pages for thread in page.review_threads.nodes)
+    unseen |= any(
+        thread.comments.total_count > len(thread.comments.nodes)
+        for thread in threads
+        if not thread.is_resolved
+    )
     heads = {node.commit.oid for page in pages for node in page.commits.nodes}
     return not unseen and not any(p.has_next_page for p in lists) and heads == {last.head_ref_oid}
 

@@ -8,13 +8,14 @@ from urllib.parse import quote
 
 from msgspec import Raw
 
-from bot.github.calls import PAGES, Calls
+from bot.github.calls import Calls
 from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
-from bot.github.documents import glances, labelled
+from bot.github.documents import glances
 from bot.github.errors import Refused, TryLater
 from bot.github.failures import report_of
 from bot.github.glances import glance_of
 from bot.github.issues import issue_of
+from bot.github.labels import labelled, labels
 from bot.github.permissions import lacking
 from bot.github.places import Place
 from bot.github.pulls import reading_of
@@ -38,7 +39,6 @@ from bot.github.rest import (
 from bot.github.shapes import (
     BranchData,
     IssueData,
-    LabelledData,
     Page,
     PullData,
     PullRequest,
@@ -160,26 +160,17 @@ class Reads:
         """Whether a branch takes signed commits alone."""
         return wants_signatures(self._calls, repo, branch)
 
+    def labels(self, repo: str, word: str) -> list[str]:
+        """The labels of a repository that hold a word, in whatever letters, as they are spelled."""
+        return labels(self._calls, repo, word)
+
     def labelled(self, repo: str, words: Iterable[str]) -> set[int]:
         """The numbers of all open issues that wear one of the labels, or are assigned to `@login`.
 
         A label counts as it is spelled. One request, and one more where there are more than a
         hundred of a word.
         """
-        numbers: set[int] = set()
-        waiting: dict[str, str | None] = dict.fromkeys(words)
-        for _ in range(PAGES):
-            query = labelled(waiting)
-            data = self._calls.graphql(repo, "labelled", LabelledData, {}, query)
-            if data is None:
-                break
-            pages = {word: data.repository[f"l{at}"] for at, word in enumerate(waiting)}
-            numbers |= {issue.number for page in pages.values() for issue in page.nodes}
-            infos = {word: page.page_info for word, page in pages.items()}
-            waiting = {word: one.end_cursor for word, one in infos.items() if one.has_next_page}
-            if not waiting:
-                return numbers
-        raise TryLater(f"The labelled issues of {repo} could not be listed whole.")
+        return labelled(self._calls, repo, words)
 
     def comments_since(self, repo: str, since: datetime) -> list[NewComment]:
         """Every comment in a repository that was written or changed since then, oldest first."""

@@ -29,6 +29,13 @@ class Nodes(Shape, Generic[T], frozen=True):
     nodes: tuple[T, ...]
 
 
+class Newest(Shape, Generic[T], frozen=True):
+    """The end of a list, and how many there are in all."""
+
+    total_count: int
+    nodes: tuple[T, ...]
+
+
 class Paged(Shape, Generic[T], frozen=True):
     """One page of a list."""
 
@@ -117,21 +124,6 @@ class IssueData(Shape, frozen=True):
     repository: IssueRepository
 
 
-# `documents.labelled`
-
-
-class Numbered(Shape, frozen=True):
-    """Something of which only the number matters."""
-
-    number: int
-
-
-class LabelledData(Shape, frozen=True):
-    """A page of the issues that wear each word."""
-
-    repository: dict[str, Paged[Numbered]]
-
-
 # pulls_of_branch.graphql
 
 
@@ -194,7 +186,7 @@ class ReviewThread(Shape, frozen=True):
     original_start_line: int | None
     is_resolved: bool
     is_outdated: bool
-    comments: Nodes[Comment]
+    comments: Newest[Comment]
 
 
 class WorkflowRun(Shape, frozen=True):

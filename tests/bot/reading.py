@@ -48,6 +48,7 @@ class GitHub:
         self.seen: dict[int, Any] = {}
         self.glanced: list[tuple[int, ...]] = []
         self.listed: list[tuple[str, ...]] = []
+        self.spelled: list[str] = []
         self.left: Budget | None = None
         self.remembered = 0
 
@@ -70,6 +71,9 @@ class GitHub:
 
     def blocked_by(self, repository: str, number: int) -> tuple[str, ...]:
         return self.blocked.get(number, ())
+
+    def labels(self, repository: str, word: str) -> list[str]:
+        return self.spelled
 
     def labelled(self, repository: str, words: Iterable[str]) -> set[int]:
         self.listed.append((repository, *words))

@@ -271,16 +271,12 @@ def test_reconciliation_lists_all_that_asks_for_an_agent(
     assert bench.github.listed == [(REPOSITORY, "mergewright", *agents, "@robot")]
 
 
-def test_labels_are_listed_as_the_configuration_spells_them_too(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = replace(PROJECTS["widgets"], label="AI")
-    monkeypatch.setattr(bench.issues, "_projects", {"widgets": project})
+def test_labels_are_listed_as_the_repository_spells_them_too(bench: Bench) -> None:
+    bench.github.spelled = ["MergeWright", "mergewright:ADA", "mergewright-needs-you", "Not ours"]
     bench.issues.labelled()
-    ends = ("", ":ada", ":claude", ":rob", ":shell")
-    assert bench.github.listed == [
-        (REPOSITORY, *(f"{it}{end}" for it in ("ai", "AI") for end in ends))
-    ]
+    agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
+    words = ("mergewright", *agents, "MergeWright", "mergewright:ADA")
+    assert (REPOSITORY, *words) in bench.github.listed
 
 
 def test_what_was_read_is_remembered_once_it_is_written_down(

@@ -14,6 +14,7 @@ from bot.github.shapes import (
     HeadCommit,
     HeadNode,
     Named,
+    Newest,
     Nodes,
     Page,
     Paged,
@@ -108,7 +109,7 @@ def thread(id: str, *comments: Comment, **changes: Any) -> ReviewThread:
         "original_start_line": None,
         "is_resolved": False,
         "is_outdated": False,
-        "comments": Nodes(nodes=comments),
+        "comments": Newest(total_count=len(comments), nodes=comments),
     }
     return ReviewThread(**{**fields, **changes})
 

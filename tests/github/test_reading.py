@@ -121,7 +121,7 @@ def test_checks_that_may_not_be_read_are_never_taken_for_none(
 def test_a_list_of_too_many_pages_is_no_list(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in ("calls", "read"):
+    for room in ("calls", "labels"):
         monkeypatch.setattr(f"bot.github.{room}.PAGES", 3)
     route = respx_mock.get(f"{REPO}/issues/1/dependencies/blocked_by")
     route.respond(json=[], headers={"Link": f'<{REPO}/issues?page=2>; rel="next"'})

@@ -194,6 +194,9 @@ def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_ful
     closed.label("agent", by="ann")
     closed.close("ann")
     assert listed('the "agent": ü') == (set(), 1), "GitHub takes other letters for another label"
+    assert github.read.labels(repo.full_name, "AGENT") == ["agent", 'the "Agent": ü']
+    assert github.read.labels(repo.full_name, 'the "agent": ü') == ['the "Agent": ü']
+    assert github.read.labels(repo.full_name, "bug") == []
     assert listed("other", 'the "Agent": ü', "@wright") == ({named.number, mine.number}, 1)
     assert listed("agent", "@wright") == ({mine.number, *(one.number for one in many)}, 2)
     assert listed("other") == (set(), 1)
@@ -254,6 +257,22 @@ def test_many_checks_comments_reviews_and_threads_are_read_to_the_last(
     )
     assert len({each.id for each in found.comments}) == len(found.comments)
     assert [each.remarks[0].body for each in found.threads] == [text for _, _, text in threads]
+
+
+def test_an_open_thread_whose_beginning_is_not_read_is_not_read_whole(
+    github: GitHub, pull: Pull
+) -> None:
+    pull.review("ann", "COMMENTED", "", [("retry.py", 2, "Why 2?")])
+    (thread,) = pull.threads
+    for _ in range(99):
+        thread.reply("ann", "Why?")
+    assert read(github, pull).pull.checks_complete
+    thread.reply("ann", "Tell me!")
+    found = read(github, pull).pull
+    assert not found.checks_complete
+    assert (len(found.threads[0].remarks), found.threads[0].remarks[-1].body) == (100, "Tell me!")
+    thread.resolve("ann")
+    assert read(github, pull).pull.checks_complete
 
 
 def test_reviews_threads_and_comments_with_their_authors(github: GitHub, pull: Pull) -> None:

@@ -8,7 +8,7 @@ from bot.demo.github.graphql.connections import Json, Told, connection
 from bot.demo.github.graphql.conversations import state, thing
 from bot.demo.github.graphql.objects import git_object
 from bot.demo.github.http import Request
-from bot.demo.github.issues import Issue
+from bot.demo.github.issues import Issue, Label
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.shapes.base import time
@@ -41,6 +41,7 @@ def repository(known: Repository, asking: Request) -> Json:
         ),
         "issues": lambda info, **given: connection(_chosen(known.issues, given), given),
         "pullRequests": lambda info, **given: connection(_chosen(known.pulls, given), given),
+        "labels": lambda info, **given: connection(_found(known, given.get("query")), given),
     }
 
 
@@ -50,6 +51,12 @@ def _numbered(repo: Repository, number: int, wanted: str) -> Issue:
     if found is None or wanted not in (kind, "an issue or pull request"):
         raise Told("NOT_FOUND", f"Could not resolve to {wanted} with the number of {number}.")
     return found
+
+
+def _found(known: Repository, query: str | None) -> list[Label]:
+    """The labels whose names hold what is looked for, in whatever letters."""
+    word = (query or "").lower()
+    return [label for name, label in known.known_labels.items() if word in name]
 
 
 def _chosen(items: list[Any], given: Json) -> list[Any]:
