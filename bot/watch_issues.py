@@ -104,7 +104,8 @@ class WatchIssues:
         triggers, read = self._triggers(project), self._github.read
         there = read.labels(project.repository, project.label)
         spelled = [name for name in there if name.lower() in triggers]
-        return read.labelled(project.repository, dict.fromkeys([*triggers, project.label, *spelled]))
+        words = dict.fromkeys([*triggers, project.label, *spelled])
+        return read.labelled(project.repository, words)
 
     def _triggers(self, project: Project) -> Mapping[str, str]:
         """What asks for an agent where an issue wears it, each with the agent; in small letters."""
