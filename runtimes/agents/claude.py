@@ -50,7 +50,7 @@ class Claude:
     """The `claude` program."""
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
-    wants_screen = False
+    wants_screen = True  #: Only it tells of its first questions, and that it tries again.
     writes_outside = True
     preambles: Collection[str] = ("system-prompt", "instructions-file")
     tools: Mapping[str, Collection[str]] = {
@@ -175,6 +175,7 @@ def _settings(files: RunFiles) -> dict[str, object]:
     return {
         "hooks": {event: [hook] for event in _HOOKS},
         "statusLine": {"type": "command", "command": harmless(keep)},
+        "promptSuggestionEnabled": False,  # They stand in the box as if somebody had typed them.
         "permissions": {"allow": [f"Read(/{files.prompt})", f"Edit(/{files.summary})"]},
     }
 

@@ -21,15 +21,21 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.files import Count, Dollars, Seconds, opened, read_text, understood
 from runtimes.agents.forms import Ask, Page, asks_in, form, place_of
 from runtimes.agents.hooks import Hook, last
-from runtimes.agents.questions import Dialog, on_screen
+from runtimes.agents.questions import Dialog, on_screen, walked
 
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
 _RULE = re.compile(r"─{20,}")
 #: The box for the next message, between two rules.
 _BOX = re.compile(r"─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}")
-_PROPOSES = 'Try "'  #: So begins what it shows in an empty box.
 #: Above its questions, behind a rule.
 _HEADINGS = re.compile(r"─{20,}\n(?:←  | )[☐☒] ")
+#: So begins what it shows in an empty box.
+_PROPOSES = re.compile(r'Try "|Resend |Once fixed, resend|Run /rewind|Press (up|Enter) to ')
+#: The choices of its first questions, which it does not number, and the foot.
+_LISTED = re.compile(r"((?:^ *(?:❯ )?\S.*\n)+)\n* *Enter to confirm · Esc to cancel", re.MULTILINE)
+_MARK = "❯ "
+#: What it shows of an error that it is about to get over: `✻ 429 ... · retrying in 8s · ...`.
+_RETRIES = re.compile(r"^\S (.+?) · retrying\b.* · attempt ", re.MULTILINE)
 #: The choice of its questions that is none of them.
 _OWN_WORDS = "Type something."
 _FIRST_LINES = 20  #: At the latest the first prompt tells its time.
@@ -174,7 +180,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
         return form(name, asks, page) if page else Dialog()
     found = _choices(screen)
     if not found or "Esc to cancel" not in screen[found[-1].end() :]:
-        return Dialog()
+        return first_question(screen)
     above = _RULE.split(screen[: found[0].start()])[-1].strip()
     return on_screen(f"{name} {above}", (one[3] for one in found))
 
@@ -210,8 +216,25 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
     )
 
 
+def first_question(screen: str) -> Dialog:
+    """What its screen asks before its first turn: one walks from the marked choice to another."""
+    found = _LISTED.search(screen)
+    lines = [line.strip() for line in found[1].splitlines()] if found else []
+    marked = next((place for place, line in enumerate(lines) if line.startswith(_MARK)), None)
+    if found is None or marked is None:
+        return Dialog()
+    above = _RULE.split(screen[: found.start()])[-1].strip()
+    return walked(above, [line.removeprefix(_MARK) for line in lines], marked)
+
+
+def retried(screen: str) -> str:
+    """The error after which its screen says that it tries again; empty: it does not."""
+    found = _RETRIES.search(screen) if " · retrying" in screen else None
+    return found[1] if found else ""
+
+
 def typed(screen: str) -> str:
     """The words in the box for the next message."""
     boxes = _BOX.findall(screen)
     words = boxes[-1].strip() if boxes else ""
-    return "" if words.startswith(_PROPOSES) else words
+    return "" if _PROPOSES.match(words) else words

@@ -15,7 +15,7 @@ from runtimes.agents.files import TEXT, holds, read_text, understood
 from runtimes.agents.forms import questions
 from runtimes.agents.hooks import Hook
 from runtimes.agents.lines import Lines
-from runtimes.agents.questions import permission, with_choices
+from runtimes.agents.questions import permission, put, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.agents.whole import Whole
 from runtimes.base import Seen
@@ -30,6 +30,7 @@ _FULL = 99.0
 _LIMITED = "rate_limit"
 _UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_hold")
 
+_WAITS = "its screen says that it waits to try again"
 #: Of a permission, in short: its screen has more words for them.
 _CHOICES = ("Yes", "Always", "No")
 
@@ -78,7 +79,16 @@ class ClaudeReader:
         if end := ended(seen, agent):
             return end
         if status is not None:
-            agent = self._last = self._judged(agent, status, now)
+            agent = self._last = self._judged(agent, status, screen or "", now)
+        # Its first questions come before there is any such file.
+        elif question := put(its.first_question(screen or ""))[:TEXT]:
+            return replace(
+                agent,
+                activity=Activity.WAITING_INPUT,
+                since=now,
+                evidence="its screen shows a dialog",
+                question=question,
+            )
         return agent
 
     def received(self, key: str) -> bool:
@@ -104,7 +114,7 @@ class ClaudeReader:
         self._own = None
         return None
 
-    def _judged(self, agent: Agent, status: its.Status, now: datetime) -> Agent:
+    def _judged(self, agent: Agent, status: its.Status, screen: str, now: datetime) -> Agent:
         since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
         said = replace(
             agent,
@@ -119,8 +129,9 @@ class ClaudeReader:
         match status.status:
             case "busy":
                 seen = max(since, self._recorded or since)
-                calling = bool(self._calls)
-                return replace(said, activity=Activity.ACTIVE, seen=seen, calling=calling)
+                said = replace(said, activity=Activity.ACTIVE, seen=seen, calling=bool(self._calls))
+                error = its.retried(screen)
+                return replace(said, evidence=f"{_WAITS}: {error}"[:TEXT]) if error else said
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
                 return replace(said, activity=Activity.WAITING_INPUT, question=question)

@@ -39,6 +39,7 @@ _QUIET = {
     "features.plugins": "false",
     "check_for_update_on_startup": "false",
     "analytics.enabled": "false",
+    "notice.hide_rate_limit_model_nudge": "true",  # A dialog, just where a limit is reached.
 }
 #: It has no agents of its own, whichever of its two ways of having some is on.
 _ALONE = ("agents.enabled=false", "features.multi_agent=false", "features.multi_agent_v2=false")

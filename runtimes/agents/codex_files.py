@@ -28,6 +28,8 @@ _COUNT = re.compile(r"^ *Question \d+/\d+ \(\d+ unanswered\)$", re.MULTILINE)
 _OPTION = re.compile(r"^ *(› )?(\d)\. ", re.MULTILINE)
 _QUESTION_FOOT = " | esc to interrupt"
 _BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
+#: `• Reconnecting... 2/5 (3s • ...)`, and below it the error after which it tries again.
+_RETRIES = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE | re.IGNORECASE)
 _EMPTY = "Ask Codex to do anything"  #: What it shows in an empty box.
 
 
@@ -184,6 +186,12 @@ def leave_on(screen: str) -> tuple[str, tuple[str, ...]]:
         return lines[-1], ()
     above = "\n".join(lines[:first]).strip().split("\n\n")[-1].replace("\n", " ")
     return above, tuple(one[2] for one in found[first:] if one)
+
+
+def retried(screen: str) -> str:
+    """The error after which its screen says that it tries again; empty: it does not."""
+    found = _RETRIES.search(screen)
+    return found[1] if found else ""
 
 
 def typed(screen: str) -> str:

@@ -26,6 +26,7 @@ _FULL = 99.0
 #: Its words and HTTP codes for a usage limit, and for a key or a login that is not accepted.
 _LIMITED = ("usage_limit_exceeded", 429)
 _UNAUTHORISED = ("unauthorized", 401, 403)
+_WAITS = "its screen says that it waits to try again"
 #: The tool with which it asks people.
 _ASKS = "request_user_input"
 
@@ -96,7 +97,9 @@ class CodexReader:
             question = with_choices(shown, choices)
             since = self._last.since if self._last.question == question else now
             return self._waiting(question, since, "its screen shows a dialog")
-        return replace(self._turn, calling=bool(self._calls))
+        turn = replace(self._turn, calling=bool(self._calls))
+        error = its.retried(screen or "") if turn.activity is Activity.ACTIVE else ""
+        return replace(turn, evidence=f"{_WAITS}: {error}"[:TEXT]) if error else turn
 
     def _waiting(self, question: str, since: datetime | None, evidence: str) -> Agent:
         return replace(

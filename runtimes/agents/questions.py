@@ -83,6 +83,28 @@ def on_screen(above: str, labels: Iterable[str]) -> Dialog:
     return Dialog(asks="\n".join((above, *(one.label for one in choices))), choices=choices)
 
 
+def walked(above: str, labels: Sequence[str], marked: int) -> Dialog:
+    """A dialog whose choices have no numbers, taken by walking there from the marked one."""
+    ways = [
+        ("Down",) * (place - marked) + ("Up",) * (marked - place) + ("Enter",)
+        for place in range(len(labels))
+    ]
+    return Dialog(
+        asks="\n".join((above, *labels)),
+        choices=tuple(
+            Choice(number=number, label=label, way=Way(keys=keys))
+            for number, (label, keys) in enumerate(zip(labels, ways, strict=True), 1)
+        ),
+    )
+
+
+def put(dialog: Dialog) -> str:
+    """A dialog of a screen in one line, for people; empty where none is open."""
+    labels = [choice.label for choice in dialog.choices]
+    above = dialog.asks.removesuffix("\n".join(labels))
+    return with_choices(" ".join(above.split()), labels)
+
+
 def _bare(text: str) -> str:
     """Words as they are compared; telephones write another apostrophe."""
     return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()

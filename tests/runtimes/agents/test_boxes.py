@@ -9,6 +9,15 @@ from runtimes.agents.base import AgentType
 
 RULE = "─" * 40
 CLAUDE = f"❯ earlier\n\n● Done.\n\n{RULE} s-1 ─\n❯{{}}\n{RULE}\n  ⏸ manual mode on\n"
+#: What it shows in an empty box: at first, after an error, and where messages wait.
+PROPOSED = (
+    'Try "fix the tests"',
+    "Resend your message to try again",
+    "Once fixed, resend your message",
+    "Run /rewind to go back",
+    "Press up to edit queued messages",
+    "Press Enter to edit the selected message, or up again for history",
+)
 CODEX = "› earlier\n\n• Done.\n\n› {}\n\n  gpt default · /work\n"
 GEMINI = f" > earlier\n\n✦ Done.\n{RULE}\n > {{}}\n\n workspace (/directory)\n"
 AIDER = "diff> earlier\n\nDone.\n\ndiff>{}\n"
@@ -17,7 +26,7 @@ AIDER = "diff> earlier\n\nDone.\n\ndiff>{}\n"
 @pytest.mark.parametrize(
     ("agent", "screen", "empty"),
     [
-        ("claude", CLAUDE, ["\u00a0", "", '\u00a0Try "fix the tests"']),
+        ("claude", CLAUDE, ["\u00a0", "", *(f"\u00a0{each}" for each in PROPOSED)]),
         ("codex", CODEX, ["Ask Codex to do anything"]),
         ("gemini", GEMINI, ["  Type your message or @path/to/file"]),
         ("aider", AIDER, ["", " "]),

@@ -223,6 +223,25 @@ def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, aliv
     assert reader.read(alive, f"{screen}\n\n› Ask", NOW).activity is Activity.NONE
 
 
+def test_that_it_tries_again_after_an_error_is_told_while_its_turn_goes_on(
+    files: RunFiles, command: Command, reader: Reader, alive: Seen
+) -> None:
+    hook(files, command, "SessionStart")
+    rollout(files, started(), call("c1"))
+    screen = "› Do it\n\n{} (3s • esc to interrupt)\n  └ Last status: 429\n\n› Ask\n"
+    for line in ("• Reconnecting... 2/5", "◦ Server is busy, reconnecting 4/5"):
+        agent = reader.read(alive, screen.format(line), NOW)
+        assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
+        assert agent.evidence == "its screen says that it waits to try again: Last status: 429"
+    endless = screen.format("• Reconnecting... 2/5").replace("429", "x" * 3000)
+    assert len(reader.read(alive, endless, NOW).evidence) == 2000
+    for said in (None, screen.format("• Working"), "• Reconnecting... 2/5 (3s)\n\n› Ask\n"):
+        assert reader.read(alive, said, NOW).evidence == "its rollout says task_started"
+    rollout(files, complete())
+    over = reader.read(alive, screen.format("• Reconnecting... 2/5"), NOW)
+    assert over.evidence == "its rollout says task_complete"
+
+
 def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:

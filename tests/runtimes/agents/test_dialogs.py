@@ -43,6 +43,11 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
         ("codex", "waiting_input/trust", "yes", Way(keys=("1",))),
         ("codex", "waiting_input/trust", "back to agent", Way(keys=("2",))),
         ("codex", "waiting_input/trust", "back to age", None),
+        ("claude", "waiting_input/trust", "yes", Way(keys=("Down", "Enter"))),
+        ("claude", "waiting_input/trust", "no", Way(keys=("Enter",))),
+        ("claude", "waiting_input/api_key", "1", Way(keys=("Up", "Enter"))),
+        ("claude", "waiting_input/api_key", "No (recommended)", Way(keys=("Enter",))),
+        ("claude", "waiting_input/api_key", "perhaps", None),
         ("gemini", "waiting_input/permission_seen", "No", Way(keys=("3",))),
         ("gemini", "waiting_input/permission_seen", "Allow for this session", Way(keys=("2",))),
         ("claude", "waiting_input/question", "blue", Way(keys=("2",))),
@@ -106,6 +111,8 @@ def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
     over = asked.replace("Esc to cancel", "")
     assert program.dialog(files, over) == Dialog()
     assert program.dialog(files, "❯ 1. Yes\n  2. No\n") == Dialog()
+    assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
+    asked = (RECORDINGS / "claude/waiting_input/trust/screen.txt").read_text()
     assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
 
 
