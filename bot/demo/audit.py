@@ -77,7 +77,10 @@ def left_over(bot: BotProcess, session: str) -> Iterator[str]:
 
 
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    """Processes that have something of this folder in their command line or environment."""
+    """Processes that have to do with this folder.
+
+    They have something of it in their command line or environment, work in it, or have it open.
+    """
     mark = str(folder).encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -85,7 +88,14 @@ def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
         try:
             command = (entry / "cmdline").read_bytes()
             known = mark in command or mark in (entry / "environ").read_bytes()
+            known = known or any(mark in os.readlink(link).encode() for link in _links(entry))
         except OSError:
             continue
         if known and command:
             yield int(entry.name), command.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def _links(process: Path) -> Iterator[Path]:
+    """What a process holds: its working directory, and what it has open."""
+    yield process / "cwd"
+    yield from (process / "fd").iterdir()

@@ -184,9 +184,13 @@ def _answers(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
     """The program's own settings file, with its first questions answered."""
     known = understood(read_text(its.folder(files) / ".claude.json"), dict[str, object]) or {}
     key = env.get("ANTHROPIC_API_KEY", "")
-    return known | {
-        "hasCompletedOnboarding": True,
-        "bypassPermissionsModeAccepted": True,
-        "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
-        "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
-    }
+    return (
+        known
+        | {
+            "hasCompletedOnboarding": True,
+            "bypassPermissionsModeAccepted": True,
+            "diffSidebarOpen": False,  # By itself it hides a part of what the screen asks.
+            "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
+            "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
+        }
+    )

@@ -1,9 +1,10 @@
 """Where Claude Code keeps what it says of itself, and what of it is used.
 
-It keeps a status file while it lives (`sessions/PID.json`: `idle`, `busy` or `waiting`), appends
-everything said and done to a transcript (`projects/*/ID.jsonl`), calls hooks, which append their
-payloads to the run's spool, and a status line, whose first and last input are kept in the run's
-folder. Activity comes from the first, words and tokens from the next two, costs from the last.
+It keeps a status file while it lives (`sessions/PID.json`: `idle`, `busy`, `waiting`, or `shell`:
+idle, while a command of its own runs on in the background), appends everything said and done to a
+transcript (`projects/*/ID.jsonl`), calls hooks, which append their payloads to the run's spool, and
+a status line, whose first and last input are kept in the run's folder. Activity comes from the
+first, words and tokens from the next two, costs from the last.
 """
 
 import re
@@ -26,7 +27,7 @@ from runtimes.agents.questions import Dialog, on_screen, walked
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
 _RULE = re.compile(r"─{20,}")
 #: The box for the next message, between two rules.
-_BOX = re.compile(r"─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}")
+_BOX = re.compile(r"^─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}", re.MULTILINE)
 #: Above its questions, behind a rule.
 _HEADINGS = re.compile(r"─{20,}\n(?:←  | )[☐☒] ")
 #: So begins what it shows in an empty box.

@@ -135,7 +135,7 @@ class ClaudeReader:
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
                 return replace(said, activity=Activity.WAITING_INPUT, question=question)
-            case "idle" if self._prompted and since >= self._prompted and now - since >= _SETTLE:
+            case "idle" | "shell" if self._is_over(since, now):
                 if not self._error:
                     return replace(said, activity=Activity.READY)
                 return replace(
@@ -146,6 +146,10 @@ class ClaudeReader:
                     unauthorised=self._word in _UNAUTHORISED,
                 )
         return agent
+
+    def _is_over(self, since: datetime, now: datetime) -> bool:
+        """Whether that it has nothing to do since then is about the last prompt's turn."""
+        return bool(self._prompted and since >= self._prompted and now - since >= _SETTLE)
 
     def _read_hooks(self) -> None:
         for line in self._spool.to_end():

@@ -26,6 +26,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     python: str = ""
     agents: tuple[str, ...] = ()
     asks: str = "bash echo asked > asked.txt"
+    leaves: str = "#do: bash setsid env -i tail -f /dev/null >/dev/null 2>&1 &"
     interrupt: str = "Escape"
     estimates: bool = False
 

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -196,9 +196,26 @@ class Stage:
         for handle in self._runtime.look():
             self._runtime.stop(handle)
 
+    def running(self) -> Mapping[Path, str]:
+        """The run's processes, with what each was started as; those that got away from it too."""
+        found = [json.loads((self.files.dir / "pid.json").read_bytes())["pid"]]
+        for pid in found:  # It grows while it is walked: what is orphaned is the first one's.
+            with suppress(OSError):
+                children = (
+                    task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/children")
+                )
+                found += [int(child) for each in children for child in each.split()]
+        return {Path("/proc", str(pid)): _words(pid) for pid in found}
+
     def left(self) -> list[str]:
         """The processes that have to do with this session and still run."""
         return [f"{pid} {shlex.quote(words)}" for pid, words in processes_of(self.folder)]
+
+
+def _words(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    return ""
 
 
 def _mirror(folder: Path) -> Mirror:

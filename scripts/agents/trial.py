@@ -25,6 +25,9 @@ _AWKWARD = "\n".join(
     )
 )
 
+#: What it leaves running in the background, as `leaves` in scripts/agents.toml has it.
+_BACKGROUND = "tail -f /dev/null"
+
 
 class Trial:
     """One agent on trial."""
@@ -162,8 +165,17 @@ def usage(trial: Trial) -> None:
 
 
 def end(trial: Trial) -> None:
-    """Stopped, it leaves nothing behind that runs."""
+    """Stopped, it leaves nothing behind that runs, of what it began in the background too."""
+    if trial.release.leaves:
+        trial.stage.tell(f"[mw-leave]\n{trial.release.leaves}\n#do: say It runs on.", "mw-leave")
+        trial.says("It runs on.")
+    began = trial.stage.running()
+    hidden = [words for words in began.values() if words == _BACKGROUND]
+    if len(hidden) != trial.release.leaves.count(_BACKGROUND):
+        raise Failed(f"it was to leave {trial.release.leaves!r} running, and runs {began}")
     trial.stage.stop()
+    if alive := {path: words for path, words in began.items() if path.exists()}:
+        raise Failed(f"these still run: {alive}")
     trial.stage.wait(lambda: not trial.stage.left(), f"these still run: {trial.stage.left()}")
 
 

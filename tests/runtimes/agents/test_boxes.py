@@ -38,6 +38,8 @@ def test_words_in_the_box_are_told_from_an_empty_one(
     program = AGENTS[agent](AgentType(program=agent))
     assert [program.typed(screen.format(each)) for each in empty] == [""] * len(empty)
     assert program.typed(screen.format(" let me see")) == "let me see"
+    beside = f"❯ earlier │ changed\n  to do   │ {RULE}\n❯ it now  │ one.txt\n"
+    assert program.typed(beside + screen.format(empty[0])) == ""
     assert [program.typed(each) for each in ("starting ...", "2 > 1 it is")] == ["", ""]
 
 

@@ -86,6 +86,7 @@ def test_its_first_questions_are_answered_beforehand_and_its_own_settings_kept(
     answers = json.loads(own.read_text())
     assert answers["theme"] == "dark"
     assert answers["hasCompletedOnboarding"]
+    assert not answers["diffSidebarOpen"]
     assert answers["projects"][str(bare)]["hasTrustDialogAccepted"]
     assert answers["customApiKeyResponses"]["approved"] == ["0123456789-0123456789"[-20:]]
     assert own.stat().st_mode & 0o777 == 0o600
@@ -97,6 +98,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
     assert str(files.prompt) in command.argv[-1]
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     assert f"Read(/{files.prompt})" in settings["permissions"]["allow"]
+    assert not settings["promptSuggestionEnabled"]
 
 
 def test_what_the_pull_request_is_to_say_is_written_without_asking(

@@ -64,6 +64,7 @@ def test_its_first_questions_are_answered_beforehand(files: RunFiles) -> None:
     (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
     command = Codex(KIND).prepare(files, "x", "")
     assert settings(command)["projects"][str(bare)]["trust_level"] == "trusted"
+    assert settings(command)["notice"]["hide_rate_limit_model_nudge"]
     assert "--dangerously-bypass-hook-trust" in command.argv
 
 
