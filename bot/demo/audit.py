@@ -88,7 +88,7 @@ def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
         try:
             command = (entry / "cmdline").read_bytes()
             known = mark in command or mark in (entry / "environ").read_bytes()
-            known = known or any(mark in os.readlink(link).encode() for link in _links(entry))
+            known = known or any(link.readlink().is_relative_to(folder) for link in _links(entry))
         except OSError:
             continue
         if known and command:

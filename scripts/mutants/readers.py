@@ -40,9 +40,10 @@ class Source(NamedTuple):
         return ast.parse(self.path.read_text(encoding="utf-8"))
 
 
+_CLAUDE = ("test_claude.py", "test_claude_screens.py", "test_claude_usage.py")
 SOURCES = (
-    Source("claude_reader", "claude", ("test_claude.py", "test_claude_usage.py")),
-    Source("claude_files", "claude", ("test_claude.py", "test_claude_usage.py")),
+    Source("claude_reader", "claude", _CLAUDE),
+    Source("claude_files", "claude", _CLAUDE),
     Source("codex_reader", "codex", ("test_codex.py",)),
     Source("codex_files", "codex", ("test_codex.py",)),
     Source("gemini_reader", "gemini", ("test_gemini.py",)),

@@ -323,39 +323,6 @@ def test_an_error_of_an_earlier_run_is_not_this_runs(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_dialog_before_there_is_a_status_file_is_its_question(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
-) -> None:
-    above = f"1. earlier\n\n{'─' * 40}\n Trust\n this?\n\n"
-    foot = "\n\n Enter to confirm · Esc to cancel\n"
-    agent = reader.read(alive, f"{above}   No\n ❯ Yes, I do{foot}", NOW)
-    assert (agent.activity, agent.since) == (Activity.WAITING_INPUT, NOW)
-    assert agent.question == "Trust this? (No / Yes, I do)"
-    long = reader.read(alive, f"{above * 400} ❯ {'Yes ' * 600}{foot}", NOW)
-    assert len(long.question) == 2000
-    for screen in ("Starting ...", f"{above}   No\n   Yes{foot}", f"{above} ❯ Yes", None):
-        assert reader.read(alive, screen, NOW).activity is Activity.NONE, screen
-    status(files, command, "idle")
-    assert reader.read(alive, f"{above} ❯ Yes{foot}", NOW).activity is Activity.NONE
-
-
-def test_that_it_tries_again_after_an_error_is_told_while_it_is_busy(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
-) -> None:
-    screen = "● Ran.\n\n✻ 429 Slow down · and · retrying in 8s · attempt 5/10\n\n❯ \n"
-    status(files, command, "busy")
-    agent = reader.read(alive, screen, NOW)
-    assert agent.activity is Activity.ACTIVE
-    again = "its screen says that it waits to try again"
-    assert agent.evidence == f"{again}: 429 Slow down · and"
-    endless = reader.read(alive, f"✻ {'x' * 3000} · retrying… · attempt 1/1", NOW)
-    assert len(endless.evidence) == 2000
-    for said in (None, "● It is · retrying.\n", screen.replace("✻", "  ✻")):
-        assert reader.read(alive, said, NOW).evidence == "its status file says busy"
-    status(files, command, "waiting", waitingFor="input needed")
-    assert reader.read(alive, screen, NOW).evidence == "its status file says waiting input needed"
-
-
 def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
     files: RunFiles, command: Command, reader: Reader, alive: Seen
 ) -> None:

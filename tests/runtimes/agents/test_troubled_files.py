@@ -1,6 +1,7 @@
 """Whatever happens to its files, an agent is read as the folder of its recording says."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,8 @@ __all__ = ["port"]
 GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
 #: Those that grow by lines: a database does not.
 GROWING = [case for case in CASES if not any(case.rglob("*.sql"))]
-HOOKED = [case for case in CASES if '{"run": 2' in read_text(case / "run/hooks.jsonl")]
+OURS = re.compile(r'^\{"run": ?2', re.MULTILINE)
+HOOKED = [case for case in CASES if OURS.match(read_text(case / "run/hooks.jsonl"))]
 #: The longest of each that asks something: more rules have something to say there.
 ASKING = [
     max(
@@ -122,8 +124,8 @@ def test_megabytes_of_earlier_lines_change_nothing(laid: Laid) -> None:
 def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, laid: Laid) -> None:
     once = laid.look()
     hooks = sorted(case.parent.parent.glob("*/*/run/hooks.jsonl"))
-    late = b"".join(path.read_bytes().replace(b'{"run": 2', b'{"run": 1') for path in hooks)
-    laid.write(laid.files.spool, laid.files.spool.read_bytes() + late)
+    late = "".join(OURS.sub('{"run":1', path.read_text()) for path in hooks)
+    laid.write(laid.files.spool, laid.files.spool.read_bytes() + late.encode())
     assert laid.look() == once
 
 
