@@ -5,7 +5,7 @@ have two).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +19,10 @@ from runtimes.agents.forms import Ask, Page, asks_in, form, place_of
 from runtimes.agents.hooks import Hook, last
 from runtimes.agents.questions import Dialog, on_screen
 
-_CHOICE = re.compile(r"^[│ ]*(● )?(\d)\. +(.+?)[│ ]*$", re.MULTILINE)
-#: What stands below a field for words in a dialog, and where that field begins.
-_SUBMITS = re.compile(r"^[│ ]*\W*(Press )?Enter to submit\W+Esc to cancel", re.MULTILINE)
-_FIELD = re.compile(r"^│ +(> |╭)", re.MULTILINE)
-_TOP = re.compile(r"^ ?╭", re.MULTILINE)  #: Of a dialog.
+_CHOICE = re.compile(r"^(● )?(\d)\. +(.+)$", re.MULTILINE)
+#: What stands below the field of a dialog that asks for words, and how that field begins.
+_SUBMITS = re.compile(r"\(?(?:Press )?Enter to submit\W+Esc to cancel")
+_FIELD = re.compile(r"│ (?:> |╭)")
 _BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 _EMPTY = "Type your message or @path/to/file"  #: What it shows in an empty box.
 LIMITED = "Usage limit reached"  #: How a dialog begins that offers to try again in vain.
@@ -124,25 +123,27 @@ def leave_on(screen: str) -> tuple[str, tuple[str, ...]]:
     """What a dialog that is open says above its choices, and these; empty where none is open.
 
     Its choices are the last that begin with 1, one of them marked; it may ask for words instead.
-    While it is open there is no box for a message below it.
+    It stands below all that looks like the box for a message: while it is open there is none.
     """
-    found = list(_CHOICE.finditer(screen))
-    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
-    found = found[first:]
-    if any(one[1] for one in found):
-        above, below = screen[: found[0].start()], screen[found[-1].end() :]
-        return ("", ()) if _BOX.search(below) else (_said(above), tuple(one[3] for one in found))
-    field = _SUBMITS.search(screen)
-    if field is None or _BOX.search(screen, field.end()):
+    lines = screen.splitlines()
+    box = max((place for place, line in enumerate(lines) if _BOX.match(line)), default=-1)
+    lines = [line.strip() for line in lines[box + 1 :]]
+    top = max((place for place, line in enumerate(lines) if line.startswith("╭")), default=None)
+    if top is None:
+        return "", ()
+    inside = [line.strip("─╭╮╰╯│ ").removeprefix("? ") for line in lines[top:]]
+    found = [_CHOICE.fullmatch(line) for line in inside]
+    first = max((place for place, one in enumerate(found) if one and one[2] == "1"), default=0)
+    choices = [one for one in found[first:] if one]
+    if any(one[1] for one in choices):
+        return _said(inside[:first]), tuple(one[3] for one in choices)
+    if not any(map(_SUBMITS.match, inside)):
         return questions_on(screen), ()
-    return _said(screen[: field.start()], until=_FIELD), ()
+    field = next((place for place, line in enumerate(lines[top:]) if _FIELD.match(line)), 0)
+    return _said(inside[:field]), ()
 
 
-def _said(above: str, until: re.Pattern[str] | None = None) -> str:
-    """The words of a dialog's upper part, from its top."""
-    inside = _TOP.split(above)[-1]
-    inside = until.split(inside)[0] if until else inside
-    lines = (line.strip("─╭╮╰╯│ ").removeprefix("? ") for line in inside.splitlines())
+def _said(lines: Iterable[str]) -> str:
     return " ".join(filter(None, lines))
 
 

@@ -54,7 +54,7 @@ class GeminiReader:
         self._leave = False
         self._touched: datetime | None = None
         self._tally = Tally()
-        self._last = Agent(run=files.run)
+        self._last = Agent()
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by its hooks, with its transcript and screen; see `Reader.read`."""

@@ -215,6 +215,7 @@ def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_a
 ) -> None:
     screen = " ╭─╮\n │ Loop? │\n │ ● 1. Go on │\n │   2. Stop │\n ╰─╯"
     began = reader.read(alive, screen, NOW)
+    assert began.run == files.run
     assert (began.activity, began.question) == (Activity.WAITING_INPUT, "Loop? (Go on / Stop)")
     hook(files, "BeforeAgent")
     hook(files, "BeforeTool", tool_name="shell", tool_input={"command": "make"})
@@ -229,6 +230,9 @@ def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_a
     assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "Login? (Go on / Stop)")
     assert (agent.error, agent.limit_until, agent.unauthorised) == ("", None, False)
     assert agent.since == later + timedelta(minutes=9)
+    for words in ("x · Enter to submit", "Enter to submit · Esc to cancel"):
+        there = reader.read(alive, f"╭─╮\n│ ● 0. All │\n│ {words} │", later)
+        assert there.activity is Activity.BLOCKED
     over = reader.read(alive, f"{screen}\n *   Type your message", later)
     assert (over.activity, over.unauthorised) == (Activity.BLOCKED, True)
     assert over.limit_until == NOW + timedelta(seconds=10)
