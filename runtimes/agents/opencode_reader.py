@@ -22,6 +22,8 @@ from runtimes.base import Seen
 
 #: From so many tries on it does not look as if the next one helped.
 _TRIES = 3
+#: It never waits so long for the next one by itself: its provider told it when to come back.
+_LONG = timedelta(minutes=2)
 _ASKED = {
     "/permission": list[its.Leave],
     "/question": list[its.Question],
@@ -90,7 +92,8 @@ class OpenCodeReader:
         if end := ended(seen, agent):
             return end
         if agent.activity is Activity.ACTIVE:
-            agent = self._asked(agent) if self._is_to_ask(now) else self._still(agent) or agent
+            ask = self._is_to_ask(now)
+            agent = self._asked(agent, now) if ask else self._still(agent) or agent
         self._heard = agent
         return agent
 
@@ -179,7 +182,7 @@ class OpenCodeReader:
             return None
         return replace(heard, runtime=agent.runtime, program=agent.program)
 
-    def _asked(self, agent: Agent) -> Agent:
+    def _asked(self, agent: Agent, now: datetime) -> Agent:
         """What it waits for while it answers. A port that does not answer changes nothing."""
         answers = its.answers(self._files, _STATE)
         if answers is None:
@@ -190,11 +193,13 @@ class OpenCodeReader:
             _put({"questions": each.questions}) for each in asks
         ]
         status = statuses.get(self._native, its.Status())
-        if not asked and status.type == "retry" and status.attempt >= _TRIES:
+        again = its.time(status.next)
+        told = again - now > _LONG
+        if not asked and status.type == "retry" and (told or status.attempt >= _TRIES):
             agent = replace(agent, evidence=f"its port says retry {status.attempt}", calling=False)
             agent = _fails(agent, status.message, status.message)
-            limited = _LIMITED.search(status.message)
-            return replace(agent, limit_until=its.time(status.next) if limited else None)
+            limited = told or _LIMITED.search(status.message)
+            return replace(agent, limit_until=again if limited else None)
         return self._waiting(agent, asked)
 
     @property

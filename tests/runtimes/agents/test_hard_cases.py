@@ -56,7 +56,7 @@ HARD: Mapping[str, Mapping[str, str]] = {
         "claude": "blocked/server_error",
         "codex": "blocked/server_error",
         "gemini": "blocked/error",
-        "opencode": "blocked/retries",
+        "opencode": "blocked/unauthorised",
         "shell": "blocked/says_so",
     },
     "silent retries on 429": {
@@ -72,7 +72,7 @@ HARD: Mapping[str, Mapping[str, str]] = {
         "claude": "blocked/usage_limit",
         "codex": "blocked/usage_limit",
         "gemini": "blocked/usage_limit",
-        "opencode": "Not recorded yet.",
+        "opencode": "blocked/usage_limit",
         "shell": "blocked/says_so",
     },
     "long tool call": {
@@ -88,7 +88,7 @@ HARD: Mapping[str, Mapping[str, str]] = {
         "claude": "waiting_input/trust",
         "codex": "waiting_input/trust",
         "gemini": "waiting_input/trust",
-        "opencode": "It asks nothing at its first start.",
+        "opencode": "It asks nothing at its first start: without a provider it takes its own free one.",
         "shell": _TELLS_ALL,
     },
     "program gone but shell alive": _every(

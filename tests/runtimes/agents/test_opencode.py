@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +283,19 @@ def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
     assert (seen.limit_until is not None, seen.unauthorised) == (limited, unauthorised)
     if seen.limit_until:
         assert seen.limit_until.timestamp() * 1000 == agent.at
+
+
+def test_a_provider_that_names_its_time_blocks_it_at_once(
+    agent: Agent, reader: OpenCodeReader, alive: Seen
+) -> None:
+    agent.session()
+    agent.message("m1", "user")
+    until = NOW + timedelta(hours=2)
+    retry = {"type": "retry", "attempt": 1, "message": "Later", "next": until.timestamp() * 1000}
+    agent.answers["/session/status"] = {ID: retry}
+    seen = reader.read(alive, None, NOW)
+    assert (seen.activity, seen.limit_until) == (Activity.BLOCKED, until)
+    assert reader.read(alive, None, until).activity is Activity.ACTIVE
 
 
 @pytest.mark.parametrize(
