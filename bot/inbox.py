@@ -23,15 +23,17 @@ class Inbox:
         kick: Callable[[], None],
         lists_bot: Callable[[str, str], bool] = lambda *_: False,
         app_slug: str = "",
+        is_me: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`kick` says that there is something to process; it runs on the store's writer thread
         after every commit, so it must only set a flag. `repositories` are `owner/name`; `lists_bot`
         says of one of them whether a bot may ask for something there, as people do; `app_slug` is
-        what people call the bot besides its own name.
+        what people call the bot besides its own name; `is_me` says whether a login is the bot's.
         """
         self._store = store
         self._lists_bot = lists_bot
         self._app_slug = app_slug
+        self._is_me = is_me
         # GitHub's names are the same in any case; a configured one may be spelled otherwise.
         self._repositories = {name.casefold(): name for name in repositories}
         self._kick = kick
@@ -66,6 +68,8 @@ class Inbox:
         """
         read = EVENTS.get(event)
         outcome = read(body) if read else Outcome()
+        if outcome.edited is not None and self._is_ours(outcome.edited):
+            return (), ()  # A report that was brought up to date tells us nothing.
         return self._touches(outcome), self._wishes(outcome.command)
 
     def _touches(self, outcome: Outcome) -> tuple[Touch, ...]:
@@ -106,6 +110,10 @@ class Inbox:
         if OWN in comment.body:
             return False
         return comment.author_type == "User" or self._lists_bot(repository, comment.author)
+
+    def _is_ours(self, comment: RawComment) -> bool:
+        """Whether the bot wrote it, and no person to whom its account belongs."""
+        return OWN in comment.body and self._is_me(comment.author)
 
     def _known(self, repository: str, id: int) -> str:
         """A repository as it is configured; empty for one that is none of ours.

@@ -224,6 +224,7 @@ class Parts:
             wakes.delivered,
             policies.lists_bot,
             settings.github.app_slug,
+            self.github.read.is_me,
         )
         self.watch_comments = WatchComments(
             self.github, self.inbox, settings.projects.values(), clock

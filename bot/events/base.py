@@ -37,6 +37,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     touches: tuple[Touch, ...] = ()
     command: RawComment | None = None
+    edited: RawComment | None = None  #: What its own author has just written anew.
     rights: bool = False  #: Whether something may have changed in what we may do, or where.
 
 

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw, Struct
 
-from bot.events.base import Comment, Number, Outcome, Repository
+from bot.events.base import Comment, Number, Outcome, Repository, User
 
 
 class _Issue(Struct, frozen=True):
@@ -16,6 +16,7 @@ class _Payload(Struct, frozen=True):
     repository: Repository
     issue: _Issue
     comment: Comment
+    sender: User | None = None
 
 
 def read(body: bytes) -> Outcome:
@@ -26,6 +27,10 @@ def read(body: bytes) -> Outcome:
     payload = msgspec.json.decode(body, type=_Payload)
     issue, comment, repository = payload.issue, payload.comment, payload.repository
     kind = "issue" if bytes(issue.pull_request) == b"null" else "pull"
-    new = payload.action == "created"
-    command = comment.said("comment", comment.id, repository, issue.number) if new else None
-    return Outcome(touches=(repository.touch(kind, issue.number),), command=command)
+    said = comment.said("comment", comment.id, repository, issue.number)
+    by_author = payload.action == "edited" and payload.sender == comment.user
+    return Outcome(
+        touches=(repository.touch(kind, issue.number),),
+        command=said if payload.action == "created" else None,
+        edited=said if by_author else None,
+    )

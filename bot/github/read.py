@@ -1,6 +1,7 @@
 """All the bot reads of GitHub."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
@@ -11,7 +12,7 @@ from msgspec import Raw
 from bot.github.calls import Calls
 from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
 from bot.github.documents import glances
-from bot.github.errors import Refused, TryLater
+from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.github.failures import report_of
 from bot.github.glances import glance_of
 from bot.github.issues import issue_of
@@ -76,6 +77,12 @@ class Reads:
             if not self._me:
                 self._me = self._who_am_i()
             return self._me
+
+    def is_me(self, login: str) -> bool:
+        """Whether this is the bot's own login; never, while GitHub does not say who that is."""
+        with suppress(GitHubFailure):
+            return login == self.me()
+        return False
 
     def lacking(self, repo: str) -> tuple[str, ...]:
         """A sentence for each thing the bot is not allowed in a repository and needs.

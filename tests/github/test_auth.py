@@ -104,6 +104,15 @@ def test_who_we_are_is_asked_once(github: GitHub, respx_mock: respx.MockRouter) 
     assert route.call_count == 1
 
 
+def test_nobody_is_us_while_github_does_not_say_who_we_are(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    asked = respx_mock.post(GRAPHQL).respond(502)
+    assert not github.read.is_me("wright")
+    asked.respond(json={"data": {"viewer": {"login": "wright"}}})
+    assert [github.read.is_me(login) for login in ("wright", "ann")] == [True, False]
+
+
 def test_an_app_is_known_by_its_slug(app: GitHub, respx_mock: respx.MockRouter) -> None:
     route = respx_mock.get(f"{API}/app").respond(json={"slug": "mergewright"})
     assert app.read.me() == "mergewright[bot]"

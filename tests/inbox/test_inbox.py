@@ -21,6 +21,7 @@ from tests.world.databases import empty_database
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SUBJECTS = ("issue:", "pull:", "branch:", "sha:")
 REPOSITORY = {"id": 1, "full_name": "Acme/Widgets"}
+OUR_REPORT = f"It works.\n\n{mark('widgets-12/report:12')}"
 
 
 @pytest.fixture
@@ -333,3 +334,23 @@ def test_the_text_of_a_new_issue_may_call_an_agent_and_an_edit_of_it_may_not(
     assert [wish.kind for wish in wishes] == kinds
     for wish in wishes:
         assert (wish.key, wish.comment, wish.actor) == ("issue:acme/widgets#12", None, "mara")
+
+
+@pytest.mark.parametrize(
+    ("author", "sender", "body", "looked_at"),
+    [
+        pytest.param("wright", "wright", OUR_REPORT, False, id="our report"),
+        pytest.param("wright", "ada", OUR_REPORT, True, id="ours, changed by a person"),
+        pytest.param("ada", "ada", OUR_REPORT, True, id="a copy of ours"),
+        pytest.param("wright", "wright", "As I said.", True, id="by a person with our account"),
+    ],
+)
+def test_a_report_that_was_brought_up_to_date_has_nobody_look(
+    store: Store, author: str, sender: str, body: str, looked_at: bool
+) -> None:
+    inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None, is_me=lambda it: it == "wright")
+    edited = {**comment(body), "action": "edited", "sender": {"login": sender, "type": "User"}}
+    edited["comment"]["user"]["login"] = author
+    inbox.accept([delivery("a", "issue_comment", edited)]).result(5)
+    inbox.process()
+    assert touched(store) == ([("acme/widgets", "issue:12")] if looked_at else [])
