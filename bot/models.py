@@ -1,6 +1,6 @@
 """Where an agent's model is, and whose key is shown there, which the agent itself never sees.
 
-It is given the address of our own door (`bot.web.models`) and a pass: a random word of its run,
+It is given the address of our own door (`bot.web.model_door`) and a pass: a random word of its run,
 for which the door takes the key. The pass is worth nothing elsewhere, nor once the run is over.
 What the answers used is counted by it too (`bot.store.usage` says what else counts).
 """
@@ -102,13 +102,24 @@ class Models:
             _log.error("what an answer of %s used is not counted: %s", model, failure)
 
     def _real(self, session: Session) -> Endpoint:
-        kind = self._settings.agent_types[session.agent_type]
-        variable, _ = key_source(
-            self._settings, session.agent_type, session.agent_name, session.project
-        )
-        key = self._keys.get(variable, "")
-        url = kind.endpoint or (self._programs[session.agent_type].provider if key else "")
-        return Endpoint(url=url.rstrip("/"), key=key)
+        program = self._programs[session.agent_type]
+        whose = (session.agent_type, session.agent_name, session.project)
+        return real_endpoint(self._settings, self._keys, program, *whose)
+
+
+def real_endpoint(
+    settings: Settings,
+    keys: Mapping[str, str],
+    program: Program,
+    agent_type: str,
+    agent: str = "",
+    project: str = "",
+) -> Endpoint:
+    """Where the model of a type is, with the real key, which is empty where none is set."""
+    variable, _ = key_source(settings, agent_type, agent, project)
+    key = keys.get(variable, "")
+    url = settings.agent_types[agent_type].endpoint or (program.provider if key else "")
+    return Endpoint(url=url.rstrip("/"), key=key)
 
 
 def without_endpoint(agent_type: str) -> str:

@@ -41,7 +41,7 @@ from bot.watch_agents import WatchAgents
 from bot.watch_comments import WatchComments
 from bot.watch_issues import WatchIssues
 from bot.watch_pulls import WatchPulls
-from bot.web.models import ModelDoor
+from bot.web.model_door import ModelDoor
 from bot.wishes import Wishes
 from config.load import Secrets, secret_values
 from config.settings import Settings

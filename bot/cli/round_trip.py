@@ -17,7 +17,7 @@ from bot.cli.standing import Case, endpoint_of, program_of
 from bot.clock import utc_now
 from bot.models import NoModel
 from bot.prompts import Prompts
-from bot.web.models import ModelDoor
+from bot.web.model_door import ModelDoor
 from lifecycle.actions import Prompt
 from lifecycle.facts import Agent
 from lifecycle.status import Activity

@@ -1,4 +1,4 @@
-"""One question to a model and its answer, as they pass our door (`bot.web.models`)."""
+"""One question to a model and its answer, as they pass our door (`bot.web.model_door`)."""
 
 import asyncio
 import logging

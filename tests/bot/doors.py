@@ -14,7 +14,7 @@ import httpx
 from bot.layout import Layout
 from bot.models import Models
 from bot.prices import Prices
-from bot.web.models import ModelDoor
+from bot.web.model_door import ModelDoor
 from config.settings import AgentTypeSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType

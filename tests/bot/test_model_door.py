@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from bot.store import StoreFailure
-from bot.web.models import ModelDoor
+from bot.web.model_door import ModelDoor
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 

@@ -8,8 +8,8 @@ from threading import Event
 import httpx
 import pytest
 
-from bot.web import models, passing, serve
-from bot.web.models import ModelDoor
+from bot.web import model_door, passing, serve
+from bot.web.model_door import ModelDoor
 from config.settings import AgentTypeSettings, Settings
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
 from tests.world.waiting import eventually
@@ -75,7 +75,7 @@ def test_more_than_is_meant_is_not_asked_at_once(
         for limit, key, status in (("_MOST_OF_ONE", agent.key, 429), ("", "a stranger's", 503)):
             with monkeypatch.context() as patch:
                 if limit:
-                    patch.setattr(models, limit, 1)
+                    patch.setattr(model_door, limit, 1)
                 else:
                     patch.setattr(agent.streams, "_room", 1)
                 answer = agent.asks(content=b"{}", headers={"x-api-key": key})
