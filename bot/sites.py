@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import convert
 
 from bot.layout import Layout, run_name
-from config.settings import Project, Settings
+from config.settings import AgentTypeSettings, Project, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program, RunFiles
 from runtimes.base import Handle, Runtime
@@ -87,9 +87,13 @@ class Sites:
         return self.runtime.handle(run_name(session, run))
 
 
+def agent_type(kind: AgentTypeSettings) -> AgentType:
+    """What of a configured agent type is its program's business."""
+    return convert(kind, AgentType, from_attributes=True)
+
+
 def programs(settings: Settings) -> dict[str, Program]:
     """The agent types of the configuration, ready to be started."""
     return {
-        name: AGENTS[kind.program](convert(kind, AgentType, from_attributes=True))
-        for name, kind in settings.agent_types.items()
+        name: AGENTS[kind.program](agent_type(kind)) for name, kind in settings.agent_types.items()
     }

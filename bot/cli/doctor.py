@@ -147,12 +147,12 @@ def incidents(installed: Installation) -> Finding:
         return Finding(Verdict.OK, "none")
     try:
         with given.store(installed.settings) as store:
-            standing = store.incidents()
+            open_ones = store.incidents()
     except Refused as refusal:
         return Finding(Verdict.WARN, str(refusal))
-    if not standing:
+    if not open_ones:
         return Finding(Verdict.OK, "none")
-    said = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in standing)
+    said = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in open_ones)
     return Finding(Verdict.WARN, said, "each goes by itself once its cause is gone")
 
 

@@ -4,14 +4,15 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from msgspec import Struct, convert
+from msgspec import Struct
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from bot.cli.findings import Installation
 from bot.cli.refused import Refused
-from bot.models import key_source, without_endpoint
+from bot.models import key_source, real_endpoint, without_endpoint
+from bot.sites import agent_type
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.text import plain
@@ -63,17 +64,15 @@ def cases_of(settings: Settings, name: str) -> list[Case]:
 
 def program_of(installed: Installation, name: str) -> tuple[AgentType, Program]:
     """An agent type and its program."""
-    kind = convert(installed.settings.agent_types[name], AgentType, from_attributes=True)
+    kind = agent_type(installed.settings.agent_types[name])
     return kind, AGENTS[kind.program](kind)
 
 
 def endpoint_of(installed: Installation, case: Case) -> Endpoint:
     """Where its model is, with the real key, which is empty where it is not set."""
-    variable, _ = key_source(installed.settings, case.type, case.agent, case.project)
-    key = installed.secrets.model_keys.get(variable, "")
     _, program = program_of(installed, case.type)
-    url = installed.settings.agent_types[case.type].endpoint.rstrip("/")
-    return Endpoint(url=url or (program.provider if key else ""), key=key)
+    keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
+    return real_endpoint(installed.settings, keys, program, *whose)
 
 
 def look(installed: Installation, cases: Iterable[Case]) -> list[Standing]:
