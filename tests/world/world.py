@@ -207,9 +207,6 @@ class World:
         now = int(time.time())
         eventually(lambda: int(time.time()) > now, "the next second")
 
-    def loses_the_next_webhook(self) -> None:
-        self.github.lose_next(1)
-
 
 class IssueStory:
     """An issue, and the session it may get."""

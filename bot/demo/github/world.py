@@ -155,7 +155,6 @@ class World:
         self.publish: Callable[[Event], None] = lambda event: None
         self.head_moved: Callable[[Pull], None] = lambda pull: None
         self._ids = count(1_000_001)
-        self.ghost = self.account("ghost")
         self.web_flow = self.account("web-flow")
 
     def now(self) -> datetime:
