@@ -88,7 +88,7 @@ HARD: Mapping[str, Mapping[str, str]] = {
         "claude": "waiting_input/trust",
         "codex": "waiting_input/trust",
         "gemini": "waiting_input/trust",
-        "opencode": "It asks nothing at its first start: without a provider it takes its own free one.",
+        "opencode": "It asks nothing at its first start: it has a provider of its own.",
         "shell": _TELLS_ALL,
     },
     "program gone but shell alive": _every(
