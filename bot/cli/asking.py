@@ -20,6 +20,7 @@ from bot.cli.refused import PROBLEM, Refused
 from bot.clock import utc_now
 from bot.commands import Unfit
 from bot.store import NewWish, Session, Store
+from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.facts import Wish
 from lifecycle.pauses import frozen_by
@@ -161,7 +162,10 @@ def _started(
     """Ask for a session that is not there: the bot reads its issue, and makes it."""
     project, _, number = id.rpartition("-")
     if project not in settings.projects or not _NUMBER.fullmatch(number):
-        given.session(store, id)  # Refuses, with what was meant.
+        raise Refused(
+            f"no session {id!r}, and no issue of a project: expected PROJECT-NUMBER;"
+            f" {nearest(project, settings.projects)}"
+        )
     try:
         read = asking.ASKABLE["start"].read(agent)
     except Unfit as problem:

@@ -58,16 +58,16 @@ def listing(
         rows.append((one.id, one.status, one.activity, pulls or "-", age(one.since, now)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     head, *lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    screen = Text(head, "dim")
+    screen: list[RenderableType] = [Text(head, "dim")]
     for one, line in zip(sessions, lines, strict=True):
         said = Text(line)
         said.stylize("bold", 0, len(one.id))
         said.highlight_words([one.status], colour(one.status))
-        screen.append("\n").append(said)
+        screen.append(said)
         for below in (one.issue.title, one.because, places.get(one.id, "")):
             if below:
-                screen.append(f"\n  {plain(below)}", "dim")
-    return screen
+                screen.append(_below(Text(plain(below), "dim")))
+    return Group(*screen)
 
 
 def standing(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterator[RenderableType]:
@@ -266,7 +266,12 @@ def _remedy(reason: str) -> Text:
 def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:
     if not lines:
         return []
-    return [Text(title, "dim"), *(Padding(Text(plain(line)), (0, 0, 0, 2)) for line in lines)]
+    return [Text(title, "dim"), *(_below(Text(plain(line))) for line in lines)]
+
+
+def _below(text: Text) -> Padding:
+    """What stands below its head, with all its lines."""
+    return Padding(text, (0, 0, 0, 2), expand=False)
 
 
 def _history(history: Sequence[HistoryRow]) -> Table:

@@ -103,7 +103,11 @@ def test_what_takes_something_is_read_as_in_a_comment(
         (("merge", "widgets-12", "squish"), "did you mean `squash`?"),
         (("merge", "widgets-12", "--pull", "9"), "no pull request #9; it has none"),
         (("stop", "widgets-13"), "no session 'widgets-13'; did you mean widgets-12?"),
-        (("start", "gears-1"), "no session 'gears-1'"),
+        (
+            ("start", "widget-1"),
+            "no session 'widget-1', and no issue of a project: expected PROJECT-NUMBER; did you"
+            " mean 'widgets'? known: widgets",
+        ),
         *((("start", f"widgets-{number}"), "no session") for number in NO_NUMBERS),
         (("start", "widgets-13", "two words"), "start takes nothing or the name of one agent"),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
