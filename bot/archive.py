@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -31,6 +31,12 @@ log = logging.getLogger(__name__)
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
 _DATABASE = b"SQLite format 3\0"  #: How one begins.
+_TABLES = """SELECT name FROM sqlite_schema
+    WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND sql NOT LIKE 'CREATE VIRTUAL %'"""
+_MASK = """UPDATE {table} SET {column} = CASE typeof({column})
+        WHEN 'text' THEN CAST(masked(CAST({column} AS BLOB)) AS TEXT) ELSE masked({column}) END
+    WHERE typeof({column}) IN ('text', 'blob')
+        AND masked(CAST({column} AS BLOB)) <> CAST({column} AS BLOB)"""
 
 
 class Archive:
@@ -137,6 +143,7 @@ class Archive:
             ):
                 source.backup(snapshot)
                 snapshot.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
+                _mask_values(snapshot, self._redact.masked)
             with whole.open("rb") as plain, new.open("wb") as out:
                 size = os.fstat(plain.fileno()).st_size
                 for start in range(0, size, _STEP_BYTES):
@@ -174,6 +181,23 @@ class Archive:
         source.seek(before)
         data = self._redact.masked(source.read(min(end + longest, size) - before))
         return data[start - before : end - before]
+
+
+def _mask_values(database: sqlite3.Connection, masked: Callable[[bytes], bytes]) -> None:
+    """Take secrets out of long values, which lie in pieces in the file, and out of free pages."""
+    database.create_function("masked", 1, masked, deterministic=True)
+    for (table,) in database.execute(_TABLES).fetchall():
+        for _, column, *_ in database.execute(f"PRAGMA table_info({_quoted(table)})").fetchall():
+            names = {"table": _quoted(table), "column": _quoted(column)}
+            database.execute(_MASK.format(**names))
+    database.commit()
+    if database.total_changes or database.execute("PRAGMA freelist_count").fetchone()[0]:
+        database.execute("VACUUM")
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def lay_out(archived: Path, folder: Path) -> None:

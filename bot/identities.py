@@ -72,15 +72,15 @@ class Identities:
         chosen = self.choose(word, session.project, session.requester)
         return self._store.barred(session.id, chosen.agent, chosen.agent_type, self._caps)
 
-    def hand_over(self, session: Session, word: str) -> Session:
+    def hand_over(self, session: Session, word: str, run: int) -> Session:
         """The session with the agent that is asked for by this word, also in the store.
 
-        Safe to repeat: who has been chosen for it keeps it.
+        From `run` on it is that agent's. Safe to repeat: who has been chosen for it keeps it.
         """
         if word in (session.agent_name, session.agent_type):
             return session
         chosen = self.choose(word, session.project, session.requester)
-        self._store.assign(session.id, chosen.agent, chosen.agent_type)
+        self._store.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
 
 

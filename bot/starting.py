@@ -107,7 +107,7 @@ class Starting:
             raise Later(full, self._clock() + _NO_ROOM)
         # Before anything of the new one is there: what the old one wrote is read as its own.
         end_programs(self._sites, self._archive, session, start.run - 1)
-        return self._identities.hand_over(session, start.agent)
+        return self._identities.hand_over(session, start.agent, start.run)
 
     def _made(self, session: Session, start: Start) -> _Ground:
         """The workspace, made whole, with nothing of earlier runs at work in it."""

@@ -73,11 +73,12 @@ class Transcripts:
     @contextmanager
     def of(self, session: Session, run: int) -> Iterator[Transcript]:
         """The transcript of a run. Raises `NoTranscript`."""
-        program = self._programs.get(session.agent_type)
         if not 0 < run <= session.run:
             raise NoTranscript(f"{session.id} has no run {run}")
+        kind = self._store.type_of_run(session, run)
+        program = self._programs.get(kind)
         if program is None:
-            raise NoTranscript(f"no [agent-types.{session.agent_type}] is configured any more")
+            raise NoTranscript(f"no [agent-types.{kind}] is configured any more")
         runs = self._store.runs(session.id)
         begun, over = runs.get(run, _FIRST), runs.get(run + 1, _LAST)
         with self._kept(session, run, program) as files:

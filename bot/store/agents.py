@@ -1,5 +1,6 @@
 """Agents by name, and what became of what they worked on: read off their sessions."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,7 +9,7 @@ from statistics import median
 
 from bot.store.base import Base
 from bot.store.rows import Row
-from bot.store.values import Ledger
+from bot.store.values import Ledger, Session
 from lifecycle.status import Status
 
 AT_WORK = "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
@@ -26,16 +27,31 @@ LEDGER = """SELECT agent_name, created,
     FROM sessions ORDER BY agent_name"""
 
 
+#: Of several in a row, the first says whose the runs before were.
+_HAND_OVER = """INSERT INTO handovers (session, run, agent_type)
+    SELECT id, ?, agent_type FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
+    ORDER BY run LIMIT 1"""
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
 
 
 class Agents(Base):
     """What is known of agents."""
 
-    def assign(self, session: str, agent: str, agent_type: str) -> None:
-        """Give a session to another agent; from now on it is that agent's in every record."""
-        values = (agent, agent_type, session)
-        self.write(lambda connection: connection.execute(_ASSIGN, values))
+    def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
+        """Give a session to another agent, from a run on; it is that agent's in every record."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_HAND_OVER, (run, session))
+            connection.execute(_ASSIGN, (agent, agent_type, session))
+
+        self.write(work)
+
+    def type_of_run(self, session: Session, run: int) -> str:
+        """Which agent type a session had in one of its runs."""
+        with self._read() as connection:
+            row = connection.execute(TYPE_OF_RUN, (session.id, run)).fetchone()
+        return session.agent_type if row is None else str(row["agent_type"])
 
     def agents_at_work(self) -> dict[str, int]:
         """How many sessions that are not over each agent has."""

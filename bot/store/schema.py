@@ -221,6 +221,13 @@ WHOLE_LIFECYCLE = (
         reasoning INTEGER NOT NULL,
         PRIMARY KEY (session, run, model)
     ) STRICT, WITHOUT ROWID""",
+    # Which agent type had the runs before this one, where a session was handed over for it.
+    """CREATE TABLE handovers (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        run INTEGER NOT NULL,
+        agent_type TEXT NOT NULL,
+        PRIMARY KEY (session, run)
+    ) STRICT, WITHOUT ROWID""",
     # A scope is empty (everything), `project:NAME` or `session:ID`.
     """CREATE TABLE freezes (
         scope TEXT PRIMARY KEY,

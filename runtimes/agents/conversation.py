@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 
 from runtimes.agents.lines import Lines
-from runtimes.agents.messages import Message
+from runtimes.agents.messages import Kind, Message
 
 #: Makes messages of one line of a file, given every line of it in order.
 Understanding = Callable[[str], Iterable[Message]]
@@ -21,6 +22,7 @@ class MessagesOfLines:
         self._paths = paths
         self._understands = understands
         self._files: dict[Path, tuple[Lines, Understanding]] = {}
+        self._last: datetime | None = None  #: When the last one was said.
 
     def new(self) -> list[Message]:
         """The next of them; see `Messages`."""
@@ -31,7 +33,12 @@ class MessagesOfLines:
             offset = -1
             while offset != lines.offset:
                 offset = lines.offset
-                if found := [each for line in lines.new() for each in understands(line)]:
+                found = [each for line in lines.new() for each in understands(line)]
+                if lines.left_out:
+                    text = f"a line of {lines.left_out / 1_000_000:.1f} MB is left out here"
+                    found.insert(0, Message(kind=Kind.NOTE, text=text, at=self._last))
+                if found:
+                    self._last = found[-1].at
                     return found
         return []
 

@@ -12,8 +12,8 @@ from runtimes.agents.files import opened
 class Lines:
     """The whole lines of a file that grows, each given once, in order.
 
-    A file that was cut or replaced is read from its beginning. A line longer than `most` bytes is
-    left out. What cannot be read gives nothing.
+    A file that was cut or replaced is read from its beginning. A line longer than `most` bytes may
+    be left out. What cannot be read gives nothing.
     """
 
     def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
@@ -25,14 +25,17 @@ class Lines:
         self.begun = 0  #: How often it was read from its beginning.
         self._inode = 0
         self._size = 0
+        #: How many bytes the line had that the last `new` left out, before those it gave; 0: none.
+        self.left_out = 0
         self._half = b""
-        self._skipping = False
+        self._skipped = 0  #: Of a line too long, so far.
 
     def new(self) -> list[str]:
         """The lines that were finished since the last call, without their ends.
 
         At most `most` bytes are read: of a longer file the next call tells more.
         """
+        self.left_out = 0
         try:
             status = os.lstat(self._path)
         except OSError:
@@ -46,7 +49,7 @@ class Lines:
             if status.st_ino != self._inode or status.st_size < self.offset:
                 self._inode, self.offset = status.st_ino, 0
                 self.begun += 1
-                self._half, self._skipping = b"", False
+                self._half, self._skipped = b"", 0
             self._size = status.st_size
             file.seek(self.offset)
             data = file.read(self._most)
@@ -67,8 +70,10 @@ class Lines:
     def _whole(self, data: bytes) -> Iterator[str]:
         *lines, self._half = (self._half + data).split(b"\n")
         for line in lines:
-            if not self._skipping:
+            if self._skipped:
+                self.left_out, self._skipped = self._skipped + len(line), 0
+            else:
                 yield line.decode(errors="replace")
-            self._skipping = False
-        if len(self._half) > self._most:
-            self._half, self._skipping = b"", True
+        if self._skipped or len(self._half) > self._most:
+            self._skipped += len(self._half)
+            self._half = b""

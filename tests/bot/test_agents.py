@@ -298,7 +298,7 @@ def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
     site: Site,
 ) -> None:
     store, now = site.room.store, site.room.clock()
-    store.assign(site.room.session(13), "ada", "shell")
+    store.assign(site.room.session(13), "ada", "shell", 1)
     store.take_slots(Caps(sessions=0))
     site.starts()
     start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")

@@ -311,6 +311,23 @@ def test_a_secret_in_a_database_is_archived_as_stars(kept: Kept, database: Datab
     assert database.archived() == [f"key {'*' * len(SECRET)}"]
 
 
+def test_a_secret_that_lies_in_pieces_in_a_database_is_archived_as_stars(
+    kept: Kept, database: Database
+) -> None:
+    secret = "".join(f"{number:05}" for number in range(2000))  # Longer than a page of it.
+    database.connection.execute('CREATE TABLE "a ""b" (one BLOB, two INT)')
+    database.connection.execute('INSERT INTO "a ""b" VALUES (?, 7)', (secret.encode(),))
+    database.says(f"{secret}é")
+    database.says(secret)
+    database.connection.execute("PRAGMA secure_delete = OFF")
+    database.connection.execute("DELETE FROM said WHERE text = ?", (secret,))
+    database.connection.commit()
+    Archive(kept.site.sites, Redaction([secret])).keep(kept.site.session)
+    assert database.archived() == [f"{'*' * len(secret)}é"]
+    copy = kept.copy.read_bytes()
+    assert not [piece for piece in (secret[:999], secret[5000:5999]) if piece.encode() in copy]
+
+
 def test_a_database_that_was_lost_is_put_back(kept: Kept, database: Database) -> None:
     home = kept.site.layout.home(kept.site.id)
     database.says("one")

@@ -101,6 +101,31 @@ def test_what_a_program_says_without_a_time_is_of_its_run(talk: Talk) -> None:
     assert talk.told(1) == ["one", "two"]
 
 
+def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(talk: Talk) -> None:
+    store = talk.site.room.store
+    talk.runs(1, "one")
+    talk.runs(2, "two")
+    talk.runs(3)
+    store.assign(talk.site.id, "ada", "plain", 3)
+    store.assign(talk.site.id, "ada", "gone", 3)
+    talk.sites.programs = {**talk.sites.programs, "gone": Shell(AgentType(program="shell"))}
+    output = talk.site.layout.run(talk.site.id, 3) / "output.log"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text("three\n")
+    assert [talk.told(run) for run in (1, 2, 3)] == [["one"], ["two"], ["three"]]
+
+
+def test_a_line_too_long_to_be_told_is_said_to_be_left_out(talk: Talk) -> None:
+    talk.runs(1, "one")
+    with talk.file.open("a") as file:
+        file.write("x" * 9_000_000 + "\n")
+    talk.says("two", talk.site.room.clock())
+    talk.site.room.clock.passes(1)
+    talk.runs(2, "three")
+    assert talk.told(1) == ["one", "a line of 9.0 MB is left out here", "two"]
+    assert talk.told(2) == ["three"]
+
+
 def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(talk: Talk) -> None:
     talk.runs(1, *"abcdef")
     assert talk.told(1, first=2, most=3) == ["c", "d", "e"]

@@ -84,8 +84,8 @@ def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
     for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
         session = store.session("widgets-1")
         assert session
-        given = identities.hand_over(session, word)
+        given = identities.hand_over(session, word, 1)
         assert (given.agent_name, given.agent_type) == (agent, kind)
         assert store.session("widgets-1") == given
-        assert identities.hand_over(given, word) == given
+        assert identities.hand_over(given, word, 1) == given
     assert [one.agent for one in store.ledgers()] == ["ada"]

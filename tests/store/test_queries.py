@@ -53,7 +53,7 @@ STATEMENTS = {
 # The list of all sessions, and what became of them, is meant to read all of them.
 MEANT = {"agents.LEDGER", "sessions.ALL"}
 TABLES = (
-    "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|answers|metadata"
+    "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|answers|handovers|metadata"
     "|first|earlier"
 )
 

@@ -175,7 +175,7 @@ def test_what_was_used_is_summed_up_as_people_ask_for_it(
     sees(room, name, used(1.0))
     room.decides(name, run=2)
     other = room.session(13)
-    store.assign(other, "ada", "shell")
+    store.assign(other, "ada", "shell", 1)
     room.decides(other)
     room.clock.now = datetime(2030, 1, 3, 12, tzinfo=UTC)
     usage = Usage(

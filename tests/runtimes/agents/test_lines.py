@@ -56,6 +56,17 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
     assert lines.new() + lines.new() == ["short"]
 
 
+def test_it_is_known_how_long_a_line_was_that_is_left_out(log: Path) -> None:
+    lines = Lines(log, most=10)
+    append(log, "x" * 25 + "\nshort\n" + "y" * 9 + "\n")
+    told = [(lines.new(), lines.left_out) for _ in range(6)]
+    assert [one for one in told if any(one)] == [
+        ([], 25),
+        (["short"], 0),
+        (["y" * 9], 0),
+    ]
+
+
 def test_all_that_is_there_is_read_where_somebody_wants_it(log: Path) -> None:
     lines = Lines(log, most=10)
     assert list(lines.to_end()) == []

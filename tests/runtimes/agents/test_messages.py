@@ -191,6 +191,7 @@ def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
     found = everything(Claude(AgentType(program="claude")).messages(files))
     told = [(each.kind, each.text[:24]) for each in found]
     assert told == [
+        (Kind.NOTE, "a line of 12.6 MB is lef"),
         (Kind.NOTE, "[Request interrupted by "),
         (Kind.PROMPT, "go on"),
         (Kind.NOTE, "<task-notification>"),
