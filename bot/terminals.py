@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 
 from bot.redaction import Redaction
 from bot.sites import Sites
 from bot.store import Store
-from bot.transcripts import NoTranscript, Transcripts
+from bot.transcripts import NoTranscript, Transcript, Transcripts
 from runtimes.agents.messages import Message
 from runtimes.supervised import tail
 
@@ -20,6 +21,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     log: Callable[[str], str]  #: The last lines it printed.
     #: What was said in a run (0: the last), from a message on, so many. Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
+    #: The last ones of a run, so many at most, behind the place of the first. Raises `NoTranscript`.
+    last: Callable[[str, int, int], tuple[int, list[Message]]]
 
 
 def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
@@ -38,11 +41,18 @@ def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
             return ""
         return redact(tail(sites.layout.run(id, session.run) / "output.log"))
 
-    def transcript(id: str, run: int, first: int, most: int) -> list[Message]:
+    def of(id: str, run: int) -> AbstractContextManager[Transcript]:
         session = store.session(id)
         if session is None:
             raise NoTranscript(f"there is no session {id}")
-        with transcripts.of(session, run or session.run) as found:
+        return transcripts.of(session, run or session.run)
+
+    def transcript(id: str, run: int, first: int, most: int) -> list[Message]:
+        with of(id, run) as found:
             return found.page(first, most)
 
-    return Terminal(attach=attach, log=output, transcript=transcript)
+    def last(id: str, run: int, most: int) -> tuple[int, list[Message]]:
+        with of(id, run) as found:
+            return found.last(most)
+
+    return Terminal(attach=attach, log=output, transcript=transcript, last=last)

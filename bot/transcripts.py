@@ -1,6 +1,7 @@
 """What was said in a run, wherever it is kept: in the session's home, or in the archive."""
 
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -46,6 +47,11 @@ class Transcript:
     def page(self, first: int, most: int) -> list[Message]:
         """At most so many, from a place on; the first message of the run has place 0."""
         return list(islice(self._all(), first, first + most))
+
+    def last(self, most: int) -> tuple[int, list[Message]]:
+        """The last of them, at most so many, behind the place of the first of these."""
+        kept = deque(enumerate(self._all()), maxlen=most)
+        return (kept[0][0] if kept else 0), [message for _, message in kept]
 
     def _all(self) -> Iterator[Message]:
         while found := self.new():

@@ -53,7 +53,7 @@ _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _MOST_MESSAGES = 1000
-_LAST_MESSAGE = 10**9  #: No transcript has more.
+LAST_MESSAGE = 10**9  #: No transcript has more.
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
 
 
@@ -123,7 +123,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         first: FromQuery[int] = 0,
         most: FromQuery[int] = 100,
     ) -> list[Message]:
-        if not 0 <= first <= _LAST_MESSAGE or not 1 <= most <= _MOST_MESSAGES:
+        if not 0 <= first <= LAST_MESSAGE or not 1 <= most <= _MOST_MESSAGES:
             raise ClientException(
                 "No transcript has such a part.",
                 extra={"remedy": f"Ask for 1 to {_MOST_MESSAGES} messages, the first is 0."},

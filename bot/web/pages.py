@@ -15,12 +15,13 @@ from litestar import MediaType, Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, InternalServerException
 from litestar.middleware.rate_limit import RateLimitConfig
-from litestar.params import FromPath, URLEncodedBody
+from litestar.params import FromPath, FromQuery, URLEncodedBody
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from markupsafe import Markup, escape
 from msgspec import Struct
 
 from bot.web.access import COOKIE, Access, remedy_of
+from bot.web.api import LAST_MESSAGE
 from bot.web.forms import buttons, choices, form_key, form_routes, sayings
 from bot.web.groups import GROUPS, group_of, sort_key, tone
 from bot.web.health import Health
@@ -28,6 +29,7 @@ from bot.web.live import Watchers
 from bot.web.views import Views
 
 _LOGINS_A_MINUTE = 20
+_MESSAGES = 200  #: Of a transcript, on a page of it.
 
 _Request = Request[object, object, State]
 
@@ -87,6 +89,31 @@ def page_routes(
             key=form_key(),
         )
 
+    @get(
+        "/sessions/{id:str}/transcript",
+        guards=[access.guard],
+        media_type=MediaType.HTML,
+        sync_to_thread=True,
+    )
+    def transcript_page(
+        id: FromPath[str], run: FromQuery[int] = 0, first: FromQuery[int] = -1
+    ) -> str:
+        row = views.row(id)
+        begins, said = (
+            views.last_said(id, run, _MESSAGES)
+            if first < 0
+            else (first, views.transcript(id, run, min(first, LAST_MESSAGE), _MESSAGES))
+        )
+        return render(
+            "transcript.html",
+            row=row,
+            run=run or row.run,
+            first=begins,
+            said=said,
+            earlier=max(0, begins - _MESSAGES) if begins else None,
+            later=begins + _MESSAGES if first >= 0 and len(said) == _MESSAGES else None,
+        )
+
     @get("/agents", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
     def agents() -> str:
         return render("agents.html", agents=views.agents())
@@ -131,7 +158,7 @@ def page_routes(
     return Router(
         "/",
         route_handlers=[
-            *(board, session_page, agents, login_page, login, logout, events),
+            *(board, session_page, transcript_page, agents, login_page, login, logout, events),
             *form_routes(views, access),
         ],
         exception_handlers={HTTPException: as_page, Exception: _failed},

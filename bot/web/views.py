@@ -43,6 +43,10 @@ class Views:
             raise NotFoundException(f"There is no session {id}.")
         return session
 
+    def row(self, id: str) -> Row:
+        """One session as lists show it; 404 where there is none."""
+        return row_of(self.session(id))
+
     def detail(self, id: str) -> Detail:
         """Everything about one session; 404 where there is none."""
         session, facts = self.session(id), self.store.facts(id)
@@ -59,6 +63,14 @@ class Views:
         self.session(id)
         try:
             return self._terminal.transcript(id, run, first, most)
+        except NoTranscript as nothing:
+            raise NotFoundException(f"{nothing}.") from nothing
+
+    def last_said(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
+        """The last that was said in a run, behind the place of the first of it; 404: nothing."""
+        self.session(id)
+        try:
+            return self._terminal.last(id, run, most)
         except NoTranscript as nothing:
             raise NotFoundException(f"{nothing}.") from nothing
 

@@ -65,6 +65,14 @@ class Talk:
     def told(self, run: int, first: int = 0, most: int = 99) -> list[str]:
         return [message.text for message in self.messages(run, first, most)]
 
+    def last(self, run: int, most: int) -> tuple[int, list[str]]:
+        """The place of the first of the last ones, and what they say."""
+        store, layout = self.site.room.store, self.site.layout
+        transcripts = Transcripts(store, layout, self.sites.programs, REDACT)
+        with transcripts.of(self.site.session, run) as found:
+            first, messages = found.last(most)
+        return first, [message.text for message in messages]
+
     def messages(self, run: int, first: int = 0, most: int = 99) -> list[Message]:
         store, layout = self.site.room.store, self.site.layout
         transcripts = Transcripts(store, layout, self.sites.programs, REDACT)
@@ -75,6 +83,14 @@ class Talk:
 @pytest.fixture
 def talk(site: Site) -> Talk:
     return Talk(site)
+
+
+def test_the_last_that_was_said_is_told_with_its_place(talk: Talk) -> None:
+    talk.runs(1, "one", "two", "three")
+    talk.runs(2)
+    assert talk.last(1, 2) == (1, ["two", "three"])
+    assert talk.last(1, 9) == (0, ["one", "two", "three"])
+    assert talk.last(2, 9) == (0, [])
 
 
 def test_each_run_has_what_was_said_in_it(talk: Talk) -> None:

@@ -71,6 +71,7 @@ class Site:
                 attach=lambda session: f"tmux attach -t ={session}_r1",
                 log=lambda _: self.log,
                 transcript=self._said,
+                last=lambda session, run, most: (7, self._said(session, run, 7, most)),
             ),
             limits=limits,
         )

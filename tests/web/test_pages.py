@@ -13,6 +13,8 @@ from lifecycle.actions import Comment, React
 from lifecycle.facts import Agent, Pull, Usage
 from lifecycle.reasons import advice_on
 from lifecycle.status import Reason, Status
+from runtimes.agents.messages import Kind as Kinds
+from runtimes.agents.messages import Message
 from tests.web.conftest import Site, bearer
 
 HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"
@@ -143,6 +145,29 @@ def test_an_unknown_session_is_not_found(site: Site) -> None:
     assert page.status_code == 404
     assert "There is no session &lt;b&gt;." in page.text
     assert site.seen("/api/sessions/nope").status_code == 404
+
+
+def test_what_was_said_is_shown_in_parts_the_last_one_first(site: Site) -> None:
+    session = site.session(7, title="Tell <b>")
+    asked: list[tuple[int, int]] = []
+
+    def said(_id: str, run: int, first: int, most: int) -> list[Message]:
+        asked.append((run, first))
+        call = Message(kind=Kinds.CALL, tool="Bash", text="cat <x>\n  y")
+        answer = Message(kind=Kinds.ANSWER, used=Usage(input=1200, output=3))
+        return [call, answer] * (most // 2)
+
+    site.transcript = said
+    link = f"/sessions/{session}/transcript"
+    assert f'href="{link}"' in site.seen(f"/sessions/{session}").text
+    last = site.seen(link).text
+    for words in ("<strong>7 call</strong>", "Bash", "cat &lt;x&gt;\n  y", "in 1,200, out 3"):
+        assert words in last, words
+    assert f'href="{link}?run=1&amp;first=0">Earlier' in last
+    assert ">Later<" not in last
+    assert f'href="{link}?run=1&amp;first=500">Later' in site.seen(f"{link}?run=1&first=300").text
+    assert asked == [(0, 7), (1, 300)]
+    assert site.seen("/sessions/nope/transcript").status_code == 404
 
 
 def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(site: Site) -> None:
