@@ -14,6 +14,7 @@ from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, holds, read_text, understood
 from runtimes.agents.forms import questions
 from runtimes.agents.hooks import Hook
+from runtimes.agents.limits import resets
 from runtimes.agents.lines import Lines
 from runtimes.agents.questions import permission, with_choices
 from runtimes.agents.tally import Tally
@@ -172,7 +173,7 @@ class CodexReader:
             self._asks = {call: a for call, a in self._asks.items() if a.turn != event.turn_id}
             self._goes_on(event, at, Activity.READY)
             if event.error is not None:
-                self._fails(event.error)
+                self._fails(event.error, at)
 
     def _goes_on(self, event: its.Event, at: datetime, activity: Activity) -> None:
         self._turn = Agent(
@@ -183,13 +184,13 @@ class CodexReader:
             summary=(event.last_agent_message or self._turn.summary)[:TEXT],
         )
 
-    def _fails(self, error: its.Failure) -> None:
+    def _fails(self, error: its.Failure, at: datetime) -> None:
         limited = error.word in _LIMITED or error.code in _LIMITED
         self._turn = replace(
             self._turn,
             activity=Activity.BLOCKED,
             error=error.message[:TEXT] or error.word,
-            limit_until=self._limit() if limited else None,
+            limit_until=self._limit() or resets(error.message, at) if limited else None,
             unauthorised=error.word in _UNAUTHORISED or error.code in _UNAUTHORISED,
         )
 

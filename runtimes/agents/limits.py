@@ -9,8 +9,8 @@ _IN = re.compile(
 )
 _SPAN = re.compile(r"([\d.]+)(ms|[hms])")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-#: `Access resets at 2:09 AM UTC`.
-_AT = re.compile(r"\bresets at ((?:1[0-2]|[1-9]):[0-5]\d [AP]M)( UTC)?")
+#: `Access resets at 2:09 AM UTC`, `try again at 2:19 AM`.
+_AT = re.compile(r"\b(?:resets|try again) at ((?:1[0-2]|[1-9]):[0-5]\d [AP]M)( UTC)?")
 #: It names no seconds: the whole minute is waited for.
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 

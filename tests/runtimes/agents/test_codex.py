@@ -288,6 +288,11 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
     rollout(files, started(), complete(error=error))
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
+    said = {**error, "message": "You've hit your usage limit. Try again in 2h."}
+    rollout(files, complete(error=said))
+    agent = reader.read(alive, None, NOW)
+    assert agent.since
+    assert agent.limit_until == agent.since + timedelta(hours=2), "it was told so in words alone"
     limits = {"primary": full, "secondary": free}
     rollout(files, limited(limits), limited(None), complete(error=error))
     agent = reader.read(alive, None, NOW)

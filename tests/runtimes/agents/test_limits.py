@@ -30,6 +30,7 @@ def test_a_span_is_counted_from_when_it_was_said(said: str, seconds: float) -> N
         "Please try again later.",
         "try again in a while",
         "it resets at 13:00 PM UTC",
+        "try again at Nov 25th, 2026 2:19 AM.",
         "it resets at 2:75 PM UTC",
         "retry in 99999999999s",
     ],
@@ -68,4 +69,5 @@ def test_a_time_of_another_zone_is_this_machines() -> None:
     assert resets("Access resets at 8:00 PM GMT+5:30", AT) == datetime(
         2026, 11, 21, 14, 31, tzinfo=UTC
     )
+    assert resets("or try again at 8:00 PM.", AT) == datetime(2026, 11, 21, 14, 31, tzinfo=UTC)
     assert resets("Access resets at 2:00 PM UTC", AT) == datetime(2026, 11, 21, 14, 1, tzinfo=UTC)
