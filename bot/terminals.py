@@ -21,7 +21,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
     log: Callable[[str], str]  #: The last lines it printed.
     #: What was said in a run (0: the last), from a message on, so many. Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: The last ones of a run, so many at most, behind the place of the first. Raises `NoTranscript`.
+    #: The last ones, at most so many, behind the place of the first. Raises `NoTranscript`.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
 
 
