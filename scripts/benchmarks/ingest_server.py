@@ -31,7 +31,12 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         health=lambda: Health(scheduler=True),
         settings=Settings(),
         policies=Policies(store, {}, Policy()),
-        terminal=Terminal(attach=lambda _: "", log=lambda _: "", transcript=lambda *_: []),
+        terminal=Terminal(
+            attach=lambda _: "",
+            log=lambda _: "",
+            transcript=lambda *_: [],
+            last=lambda *_: (0, []),
+        ),
     )
     server = Server(app, "127.0.0.1", port)
     server.start()
