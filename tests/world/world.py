@@ -18,6 +18,7 @@ from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.world import App as GitHubApp
+from bot.github.permissions import PERMISSIONS
 from bot.layout import Layout
 from bot.store import Session, Store
 from config.load import Secrets, load_settings
@@ -101,8 +102,9 @@ class World:
     # -- the bot
 
     def has_an_app(self) -> GitHubApp:
-        """The bot is an App with a webhook of its own, and has no token."""
+        """The bot is an App with a webhook of its own, made as its manifest says; no token."""
         app = self.github.app(BOT, PUBLIC)
+        app.permissions = {one.name: one.level for one in PERMISSIONS}
         self.github.app_webhook(app, f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
         self.repo.permission(app.bot.login, "write")
         self.secrets = replace(self.secrets, token="", private_key=PRIVATE)

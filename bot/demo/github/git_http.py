@@ -5,6 +5,7 @@ import re
 import subprocess
 
 from bot.demo.github.git import environment
+from bot.demo.github.grants import may
 from bot.demo.github.http import Answer, Request
 from bot.demo.github.repository import Repository
 
@@ -28,7 +29,8 @@ def answer(request: Request) -> Answer:
         request.token = request.world.who(secret)
         if request.token is None:
             return _refused(401, "Invalid username or password.")
-        if request.token.app and request.token.app.suspended:
+        app = request.token.app
+        if app and (app.suspended or not may(app, "contents", change=pushing)):
             return _refused(403, "Write access to repository not granted.")
     repo = request.world.repositories.get(f"{match['owner']}/{match['name']}".lower())
     if repo is None or not repo.allows(request.login, "read"):

@@ -8,8 +8,10 @@ import pytest
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
+from bot.demo.github.world import Token
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.github.permissions import PERMISSIONS
 from bot.github.readings import PullReading
 from tests.world.app_key import PRIVATE, PUBLIC
 
@@ -20,7 +22,11 @@ names = count(1)
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
     with GitHubServer(tmp_path_factory.mktemp("github")) as server:
-        server.user("wright", token="wrights-token")
+        server.user("wright")
+        # What the App of our manifest may is all that is needed: GitHub refuses it anything else.
+        app = server.world.app("manifest")
+        app.permissions = {one.name: one.level for one in PERMISSIONS}
+        server.world.tokens["wrights-token"] = Token(user=server.user("wright"), app=app)
         server.user("ann")
         server.user("eve")
         server.bot_account("renovate[bot]")

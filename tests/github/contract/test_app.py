@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -48,6 +49,42 @@ def test_each_permission_that_is_missing_is_named(
     finally:
         granted[needed.name] = before
     assert f"{needed.name}: {needed.level} is missing (it has none)" in said
+
+
+#: Something that takes each of the permissions.
+TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
+    "actions": lambda app, pull: app.write.rerun(
+        pull.repo.full_name, [pull.check("unit", conclusion="failure", suite="ci").id]
+    ),
+    "checks": read,
+    "contents": lambda app, pull: app.write.delete_branch(
+        pull.repo.full_name, pull.head_branch, pull.head
+    ),
+    "issues": lambda app, pull: app.read.labelled(pull.repo.full_name, ["agent"]),
+    "merge_queues": lambda app, pull: app.merges.enqueue(
+        pull.repo.full_name, pull.number, pull.head
+    ),
+    "metadata": lambda app, pull: app.read.may_write(pull.repo.full_name, "ann"),
+    "pull_requests": lambda app, pull: app.write.make_ready(pull.repo.full_name, pull.number),
+    "statuses": read,
+}
+
+
+@pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
+def test_there_is_something_that_each_permission_alone_lets_us_do(
+    server: GitHubServer, app: GitHub, pull: Pull, needed: Permission
+) -> None:
+    manifest: dict[str, str] = {one.name: one.level for one in PERMISSIONS}
+    pull.repo.protect("main", queue=True)
+    known = server.world.apps["mergewright"]
+    before, known.permissions = known.permissions, manifest | {needed.name: "none"}
+    try:
+        with pytest.raises(Refused, match="Resource not accessible by integration"):
+            TAKES[needed.name](app, pull)
+        known.permissions = manifest
+        TAKES[needed.name](app, pull)
+    finally:
+        known.permissions = before
 
 
 def test_reading_alone_is_too_little_where_we_write(

@@ -1,11 +1,14 @@
 """What is kept up to date on GitHub, against the stand-in: made once, edited, found again."""
 
+from contextlib import closing
+
 import pytest
 
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
+from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
 from lifecycle.names import NAME
@@ -121,11 +124,13 @@ def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
     assert check(app, pull, "pr_open")
 
 
-def test_only_an_app_may_make_check_runs(app: GitHub, github: GitHub, pull: Pull) -> None:
+def test_only_an_app_may_make_check_runs(app: GitHub, server: GitHubServer, pull: Pull) -> None:
     assert app.reports.may_check
-    assert not github.reports.may_check
-    with pytest.raises(Refused):
-        check(github, pull, "pr_open")
+    server.user("wright", token="of-no-app")
+    with closing(GitHub(f"{server.url}api/v3", Credentials(token="of-no-app"))) as client:
+        assert not client.reports.may_check
+        with pytest.raises(Refused):
+            check(client, pull, "pr_open")
 
 
 def test_an_issue_wears_the_label_of_one_status(github: GitHub, issue: Issue) -> None:

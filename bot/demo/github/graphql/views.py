@@ -6,8 +6,9 @@ from typing import Any
 from graphql import GraphQLResolveInfo
 
 from bot.demo.github import checks, issues, reviews
+from bot.demo.github.grants import REFUSED, may_have
 from bot.demo.github.graphql import commits, conversations, pulls, repositories
-from bot.demo.github.graphql.connections import Json
+from bot.demo.github.graphql.connections import Json, Told
 from bot.demo.github.http import Request
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
@@ -42,6 +43,9 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
 
 def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
     """The value of a field of a view, shown."""
+    token = info.context.token
+    if token and token.app and not may_have(token.app, info.parent_type.name, info.field_name):
+        raise Told("FORBIDDEN", REFUSED)
     value = source.get(info.field_name)
     if callable(value):
         value = value(info, **given)

@@ -3,6 +3,7 @@
 import math
 from urllib.parse import urlencode
 
+from bot.demo.github.grants import REFUSED
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
 from bot.demo.github.shapes import base
 from bot.demo.github.webhooks import Webhooks, delivery_item
@@ -13,7 +14,7 @@ def _me(request: Request) -> Answer:
     if request.token is None:
         raise Problem(401, "Requires authentication")
     if request.token.app:
-        raise Problem(403, "Resource not accessible by integration")
+        raise Problem(403, REFUSED)
     return Answer(body=base.private_user(request.token.user, request.world))
 
 

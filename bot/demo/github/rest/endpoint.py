@@ -5,6 +5,7 @@ import re
 
 import jwt
 
+from bot.demo.github.grants import demand_route
 from bot.demo.github.http import Answer, Problem, Request, Route, Router
 from bot.demo.github.rest import (
     apps,
@@ -53,7 +54,9 @@ class Rest:
             if counted and self.traffic.refuses(request.account, "core"):
                 raise Problem(403, "API rate limit exceeded for user.")
             with self.world.lock:
-                answer = self._router.find(request, self._named(path))(request)
+                named = self._named(path)
+                demand_route(request, named)
+                answer = self._router.find(request, named)(request)
         except Problem as problem:
             answer = Answer(status=problem.status, body=problem.body, headers=problem.headers)
         answer.headers = {**headers, **answer.headers}

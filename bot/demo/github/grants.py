@@ -1,0 +1,77 @@
+"""What an App has to be granted for what it asks, as GitHub's documents say of each route."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from bot.demo.github.http import Problem, Request
+from bot.demo.github.world import App
+
+REFUSED: Final = "Resource not accessible by integration"
+_CHANGES = frozenset({"write", "admin"})
+_READS = _CHANGES | {"read"}
+_REPOSITORY = re.compile(r"/repos/[^/]+/[^/]+")
+_TALK = "issues|pull_requests"
+#: Routes of a repository: of a request the first that fits counts, and any of its permissions.
+_ROUTES: Final = tuple(
+    (re.compile(route), name)
+    for route, name in (
+        (r"PUT /pulls/\d+/merge.*", "contents"),
+        (r"\w+ /pulls.*", "pull_requests"),
+        (r"\w+ /issues/\d+/dependencies.*", "issues"),
+        (r"\w+ /issues.*", _TALK),
+        (r"\w+ /(commits/.+/)?check-.*", "checks"),
+        (r"\w+ /(statuses/.*|commits/.+/status.*)", "statuses"),
+        (r"\w+ /actions.*", "actions"),
+        (r"\w+ /(branches|git|commits).*", "contents"),
+        (r"\w+ /hooks.*", "repository_hooks"),
+        (r"\w+ .*", "metadata"),
+    )
+)
+#: Fields of GraphQL, each with all that it takes.
+_FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("Repository", "issue"): ("issues",),
+    ("Repository", "issues"): ("issues",),
+    ("Repository", "issueOrPullRequest"): (_TALK,),
+    ("Repository", "pullRequest"): ("pull_requests",),
+    ("Repository", "pullRequests"): ("pull_requests",),
+    ("Repository", "object"): ("contents",),
+    ("Commit", "statusCheckRollup"): ("checks", "statuses"),
+    ("PullRequest", "statusCheckRollup"): ("checks", "statuses"),
+    ("Mutation", "addComment"): (_TALK,),
+    ("Mutation", "addReaction"): (_TALK,),
+    ("Mutation", "addPullRequestReview"): ("pull_requests",),
+    ("Mutation", "addPullRequestReviewThreadReply"): ("pull_requests",),
+    ("Mutation", "convertPullRequestToDraft"): ("pull_requests",),
+    ("Mutation", "deletePullRequestReview"): ("pull_requests",),
+    ("Mutation", "dequeuePullRequest"): ("merge_queues",),
+    ("Mutation", "enqueuePullRequest"): ("merge_queues",),
+    ("Mutation", "markPullRequestReadyForReview"): ("pull_requests",),
+    ("Mutation", "mergePullRequest"): ("contents",),
+    ("Mutation", "resolveReviewThread"): ("pull_requests",),
+    ("Mutation", "submitPullRequestReview"): ("pull_requests",),
+    ("Mutation", "unresolveReviewThread"): ("pull_requests",),
+}
+
+
+def may(app: App | None, names: str, *, change: bool) -> bool:
+    """Whether an App was granted one of these permissions (`a|b`); anybody else needs none."""
+    levels = _CHANGES if change else _READS
+    return app is None or any(app.permissions.get(name) in levels for name in names.split("|"))
+
+
+def demand_route(request: Request, path: str) -> None:
+    """Raise `Problem` where an App asks for a route of a repository that it was not granted."""
+    below = _REPOSITORY.match(path)
+    if request.token is None or request.token.app is None or below is None:
+        return
+    asked = f"{request.method} {path[below.end() :]}"
+    names = next(names for route, names in _ROUTES if route.fullmatch(asked))
+    if not may(request.token.app, names, change=request.method != "GET"):
+        raise Problem(403, REFUSED)
+
+
+def may_have(app: App, of: str, field: str) -> bool:
+    """Whether an App was granted what a field of GraphQL takes."""
+    change = of == "Mutation"
+    return all(may(app, names, change=change) for names in _FIELDS.get((of, field), ()))
