@@ -10,8 +10,9 @@ from functools import partial
 
 import hypothesis  # noqa: F401 - loaded once, before a process is made for each mutant
 
-from scripts.mutants.child import EQUIVALENT, SURVIVED, answers, judge, sound
+from scripts.mutants.child import answers, judge, sound
 from scripts.mutants.tables import TABLES, Mutant, Table, mutants_of
+from scripts.mutants.trying import EQUIVALENT, SURVIVED
 
 
 def main() -> None:

@@ -1,21 +1,14 @@
-"""Judging one mutant, in a process of its own that is thrown away afterwards."""
+"""Judging one mutant of a table, in a process of its own that is thrown away afterwards."""
 
 import ast
 import itertools
-import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any
-
-import pytest
+from collections.abc import Callable, Iterator
+from types import ModuleType
 
 from scripts.mutants.tables import Mutant, Rowed, Table
+from scripts.mutants.trying import EQUIVALENT, KILLED, ROOT, SURVIVED, end_after, passes
 
-ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests/lifecycle"
 #: Longer than the tests take. A mutant that keeps them busy for so long has been noticed.
 LIMIT_SECONDS = 300
@@ -23,13 +16,10 @@ LIMIT_SECONDS = 300
 #: Files of tests that take seconds: tried last.
 SLOW = ("test_laws.py", "test_any_life.py")
 
-EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
-
 
 def judge(mutant: Mutant, known: list[bytes]) -> str:
     """What becomes of a mutant; `known`: what the core answers without it."""
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(LIMIT_SECONDS)
+    end_after(LIMIT_SECONDS)
     install(mutant.table, mutant.of)
     if mutant.change == "swap" and _alike(mutant.table, known):
         return EQUIVALENT
@@ -95,17 +85,3 @@ def _alike(table: Table, known: list[bytes]) -> bool:
         return all(one == other for one, other in zip(known, answers(table), strict=True))
     except Exception:  # noqa: BLE001 - a mutant may fail in any way, and is not alike then
         return False
-
-
-def passes(paths: Sequence[Path | str]) -> bool:
-    """Whether all tests pass; what they say about the mutant is nobody's concern."""
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        ended = pytest.main([*options, *map(str, paths)])
-    if ended == pytest.ExitCode.USAGE_ERROR:
-        raise RuntimeError(f"pytest cannot run {' '.join(map(str, paths))}")
-    return ended == pytest.ExitCode.OK
-
-
-def too_long(signum: int, frame: FrameType | None) -> Any:
-    raise TimeoutError(f"the tests took longer than {LIMIT_SECONDS} seconds")

@@ -5,7 +5,6 @@ import ast
 import importlib.util
 import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
-from scripts.mutants.child import KILLED, ROOT, SURVIVED, passes, too_long
 from scripts.mutants.mistakes import Mistake, mistakes
+from scripts.mutants.trying import KILLED, ROOT, SURVIVED, end_after, passes
 
 AGENTS = Path("runtimes/agents")
 TESTS = Path("tests/runtimes/agents")
@@ -105,8 +104,7 @@ def judged(source: Source) -> Iterator[tuple[Mistake, str]]:
 
 def judge(source: Source, place: int | None) -> str:
     """What becomes of one mistake, in a process of its own that is thrown away afterwards."""
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(LIMIT_SECONDS)
+    end_after(LIMIT_SECONDS)
     tree = source.tree()
     if place is not None:
         list(mistakes(tree))[place].make()

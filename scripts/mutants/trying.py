@@ -1,0 +1,33 @@
+"""Having tests tried on a mutant, in a process of its own that is thrown away afterwards."""
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
+
+
+def end_after(seconds: int) -> None:
+    """Have tests that a mutant keeps busy for longer than this fail: it has been noticed."""
+
+    def too_long(signum: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"the tests took longer than {seconds} seconds")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(seconds)
+
+
+def passes(paths: Sequence[Path | str]) -> bool:
+    """Whether all tests pass; what they say about the mutant is nobody's concern."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        ended = pytest.main([*options, *map(str, paths)])
+    if ended == pytest.ExitCode.USAGE_ERROR:
+        raise RuntimeError(f"pytest cannot run {' '.join(map(str, paths))}")
+    return ended == pytest.ExitCode.OK
