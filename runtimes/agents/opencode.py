@@ -18,8 +18,9 @@ from runtimes.agents import opencode_say
 from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.files import read_text, understood, write_private
+from runtimes.agents.opencode_dialog import dialog
 from runtimes.agents.opencode_messages import OpenCodeMessages
-from runtimes.agents.opencode_reader import OpenCodeReader, dialog
+from runtimes.agents.opencode_reader import OpenCodeReader
 from runtimes.agents.providers import PROVIDERS
 from runtimes.agents.questions import Dialog
 from runtimes.agents.starting import (

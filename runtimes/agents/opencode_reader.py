@@ -4,7 +4,6 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -15,8 +14,9 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.databases import reading
 from runtimes.agents.ending import ended
 from runtimes.agents.files import TEXT, read_text, understood
-from runtimes.agents.forms import answers, asks_in, questions
-from runtimes.agents.questions import Choice, Dialog, Way, permission, with_choices
+from runtimes.agents.forms import questions
+from runtimes.agents.opencode_dialog import ASKED, CHOICES
+from runtimes.agents.questions import permission, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
@@ -24,16 +24,10 @@ from runtimes.base import Seen
 _TRIES = 3
 #: It never waits so long for the next one by itself: its provider told it when to come back.
 _LONG = timedelta(minutes=2)
-_ASKED = {
-    "/permission": list[its.Leave],
-    "/question": list[its.Question],
-}
 _STATE = {
-    **_ASKED,
+    **ASKED,
     "/session/status": dict[str, its.Status],
 }
-#: What may be said to its asking for leave, each with its own word for it.
-_CHOICES = {"Allow once": "once", "Allow always": "always", "Reject": "reject"}
 #: Its port is asked at every look so long after something was written, and otherwise this often:
 #: to ask a thousand of them takes seconds.
 _LATELY, _AGAIN = timedelta(seconds=15), timedelta(seconds=30)
@@ -231,37 +225,8 @@ def _fails(agent: Agent, text: str, said: str) -> Agent:
 def _leave(leave: its.Leave) -> str:
     what = leave.metadata.get("command") or leave.metadata.get("filepath")
     given = {"command": what or " ".join(leave.patterns)}
-    return with_choices(permission(leave.permission, given), _CHOICES)
+    return with_choices(permission(leave.permission, given), CHOICES)
 
 
 def _put(given: Mapping[str, object]) -> str:
     return questions(given.get("questions")) or "It asks something."
-
-
-def dialog(files: RunFiles) -> Dialog:
-    """What its port asks, the first thing first. Raises `OSError` where it does not answer."""
-    said = its.answers(files, _ASKED)
-    if said is None:
-        raise OSError("its port does not answer")
-    leaves, asks = said
-    if leaves:
-        path = f"/permission/{leaves[0].id}/reply"
-        choices = tuple(
-            Choice(number=number, label=label, way=_way(files, path, {"reply": word}))
-            for number, (label, word) in enumerate(_CHOICES.items(), 1)
-        )
-        return Dialog(asks=leaves[0].id, choices=choices)
-    return _asked(files, asks[0]) if asks else Dialog()
-
-
-def _asked(files: RunFiles, ask: its.Question) -> Dialog:
-    def way(text: str) -> Way | None:
-        given = answers(asks_in(ask.questions), text)
-        path = f"/question/{ask.id}/reply"
-        return _way(files, path, {"answers": given}) if given is not None else None
-
-    return Dialog(asks=ask.id, words=way)
-
-
-def _way(files: RunFiles, path: str, body: Mapping[str, object]) -> Way:
-    return Way(request=partial(its.post, files, path, body))
