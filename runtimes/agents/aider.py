@@ -1,8 +1,8 @@
 """Aider, in its own terminal: how it is started.
 
-How what it leaves behind is read stands in `aider_reader`. It takes a first message from a file,
-works at it and exits; then it is started once more, to be talked to, with all that was said. Its
-folders hang below a home of the session's own, what it writes of itself too.
+What it leaves behind is in `aider_files`, how that is read in `aider_reader`. It takes a first
+message from a file, works at it and exits; then it is started once more, to be talked to, with all
+that was said. Its folders hang below a home of the session's own, what it writes of itself too.
 """
 
 import json
@@ -10,9 +10,10 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from runtimes.agents import aider_files as its
 from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.aider_messages import AiderMessages
-from runtimes.agents.aider_reader import AiderReader, dialog, folder, history, typed
+from runtimes.agents.aider_reader import AiderReader
 from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
 from runtimes.agents.conversation import MessagesOfLines
 from runtimes.agents.files import read_text, write_private
@@ -85,10 +86,10 @@ class Aider:
         prompt, system = introduced(self._kind, prompt, terms.system)
         env = {**environment(self._kind, files), **_ENV, **self._credentials(terms.endpoint)}
         write_private(files.prompt, prompt)
-        write_private(folder(files) / _MODELS, json.dumps({"sample_spec": {}}))
+        write_private(its.folder(files) / _MODELS, json.dumps({"sample_spec": {}}))
         _hide(files.workspace / _CACHE)
         if not files.conversation.exists():
-            known = bool(resume) and history(files, resume).exists()
+            known = bool(resume) and its.history(files, resume).exists()
             write_private(files.conversation, resume if known else files.dir.name)
         native = read_text(files.conversation)
         first = ["--message-file", str(files.prompt)]
@@ -99,8 +100,8 @@ class Aider:
             *_ALWAYS,
             *("--analytics-log", str(files.spool)),
             *("--notifications", "--notifications-command", _asking(files)),
-            *("--chat-history-file", str(history(files, native))),
-            *("--input-history-file", str(folder(files) / "input.history")),
+            *("--chat-history-file", str(its.history(files, native))),
+            *("--input-history-file", str(its.folder(files) / "input.history")),
             *(("--model", self._kind.model) if self._kind.model else ()),
             *(("--read", str(_told(files, system))) if system else ()),
             *self._kind.args,
@@ -121,11 +122,11 @@ class Aider:
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """What its screen asks."""
-        return dialog(screen)
+        return its.dialog(screen)
 
     def typed(self, screen: str) -> str:
         """What its screen shows in the box."""
-        return typed(screen)
+        return its.typed(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Its conversations, and what it counted in this run."""
@@ -176,7 +177,7 @@ class Aider:
 
 
 def _conversations(files: RunFiles) -> Sequence[Path]:
-    return sorted(folder(files).glob("*.chat.md"))
+    return sorted(its.folder(files).glob("*.chat.md"))
 
 
 def _asking(files: RunFiles) -> str:

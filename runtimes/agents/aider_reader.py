@@ -6,52 +6,26 @@ after a call; whether that is the next message or an answer to a question only i
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Usage
+from lifecycle.facts import Agent
 from lifecycle.status import Activity
+from runtimes.agents import aider_files as its
 from runtimes.agents.base import RunFiles
 from runtimes.agents.ending import ended
-from runtimes.agents.files import TEXT, Count, Dollars, Seconds, holds, read_text, understood
+from runtimes.agents.files import TEXT, holds, read_text, understood
 from runtimes.agents.limits import resets
 from runtimes.agents.lines import Lines
-from runtimes.agents.questions import Choice, Dialog, Way, with_choices
 from runtimes.agents.tally import Tally
 from runtimes.base import Seen
 
-#: The empty box for the next message, in any of its modes: `>`, `ask>`, `diff multi>`.
-_BOX = re.compile(r"([a-z-]+( multi)?)?>")
-#: The same box with words in it, which somebody types or has just sent.
-_FILLED = re.compile(rf"{_BOX.pattern} \S")
-_QUESTION = re.compile(r"(.+\?) (\(Y\)es/.+) \[\w+\]:")
-_CHOICE = re.compile(r"\((\w)\)([^/]*)")
-_BETWEEN = re.compile(r"\n\n|─\n")
 _WAITS = "Waiting for "  #: It shows this until the first word of an answer comes.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
 #: In its words: a file's name with what is to stand in it.
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
-
-
-class _Properties(Struct, frozen=True):
-    """What one call used, by Aider's own estimate: it does not ask the provider."""
-
-    prompt_tokens: Count = 0
-    completion_tokens: Count = 0
-    cost: Dollars = 0.0
-    exception: str = ""
-
-
-class _Event(Struct, frozen=True):
-    """One thing it counts."""
-
-    event: str
-    time: Seconds
-    properties: _Properties = _Properties()
 
 
 class AiderReader:
@@ -61,7 +35,7 @@ class AiderReader:
         self._files = files
         self._native = read_text(files.conversation)
         self._events = Lines(files.spool)
-        self._history = Lines(history(files, self._native))
+        self._history = Lines(its.history(files, self._native))
         self._last = ""  #: The last thing it counted that says what it is at.
         self._since: datetime | None = None  #: When it last began to start, or to call the model.
         self._touched: datetime | None = None
@@ -84,7 +58,7 @@ class AiderReader:
         if self._events.begun != self._begun:
             self._begun, self._calls, self._starts = self._events.begun, 0, 0
         for line in events:
-            if event := understood(line, _Event):
+            if event := understood(line, its.Event):
                 self._count(event)
         agent = Agent(
             run=self._files.run,
@@ -99,7 +73,7 @@ class AiderReader:
 
     def received(self, key: str) -> bool:
         """Whether the key is in the conversation."""
-        return holds(history(self._files, self._native), key)
+        return holds(its.history(self._files, self._native), key)
 
     def _judged(self, agent: Agent, seen: Seen, screen: str) -> Agent:
         shown = screen.rpartition("\n")[2].strip()
@@ -114,8 +88,8 @@ class AiderReader:
             )
         if not self._last or not screen:
             return agent
-        box = _BOX.fullmatch(shown)
-        asked = _QUESTION.fullmatch(shown)
+        box = its.BOX.fullmatch(shown)
+        asked = its.QUESTION.fullmatch(shown)
         if (box or asked) and (error := self._fault or self._error):
             # After an error it asks whether to open the provider's page.
             return replace(
@@ -140,14 +114,14 @@ class AiderReader:
                 activity=Activity.WAITING_INPUT,
                 since=agent.seen,
                 evidence="its screen asks",
-                question=_question(asked[1], _above(screen), asked[2]),
+                question=its.question(asked, screen),
             )
         return replace(
             agent,
             activity=Activity.ACTIVE,
             since=self._since,
             evidence="its screen asks for nothing",
-            calling=self._last in ("message_send", "asks") and not _FILLED.match(shown),
+            calling=self._last in ("message_send", "asks") and not its.FILLED.match(shown),
         )
 
     def _summary(self) -> str:
@@ -161,7 +135,7 @@ class AiderReader:
             return self._touched
         return max(self._touched, datetime.fromtimestamp(self._history.written, UTC))
 
-    def _count(self, event: _Event) -> None:
+    def _count(self, event: its.Event) -> None:
         given = event.properties
         self._touched = datetime.fromtimestamp(event.time, UTC)
         self._starts += event.event == "launched"
@@ -173,7 +147,7 @@ class AiderReader:
                 self._fault = given.exception
             case "message_send":
                 self._calls += 1
-                self._tally.counts(str(self._calls), self._model, _used(given))
+                self._tally.counts(str(self._calls), self._model, its.used(given))
             case "asks" | "exit":
                 pass
             case _:
@@ -203,53 +177,3 @@ class AiderReader:
             self._error = said
         elif model := _MODEL.match(said):
             self._model = model[1]
-
-
-def dialog(screen: str) -> Dialog:
-    """What its screen asks. It takes the first word of a choice."""
-    asked = _QUESTION.fullmatch(screen.rstrip().rpartition("\n")[2].strip())
-    if asked is None:
-        return Dialog()
-    labels = enumerate(("".join(choice) for choice in _CHOICE.findall(asked[2])), 1)
-    return Dialog(
-        asks=f"{_above(screen.rstrip())}\n{asked[0]}",
-        choices=tuple(
-            Choice(number=number, label=label, way=Way(text=label.split()[0].lower()))
-            for number, label in labels
-        ),
-    )
-
-
-def typed(screen: str) -> str:
-    """The words in the box for the next message, on its last line."""
-    shown = screen.rstrip().rpartition("\n")[2].strip()
-    return shown.partition("> ")[2] if _FILLED.match(shown) else ""
-
-
-def _above(screen: str) -> str:
-    """What the last line of the screen is about: the lines above, from an empty one or a rule."""
-    return _BETWEEN.split(screen)[-1].rpartition("\n")[0]
-
-
-def _question(question: str, about: str, choices: str) -> str:
-    listed = ("".join(choice) for choice in _CHOICE.findall(choices))
-    return with_choices(" ".join(filter(None, (question, about))), listed)[:TEXT]
-
-
-def _used(given: _Properties) -> Usage:
-    """What a call used: no cost is none where it knows no price."""
-    return Usage(
-        input=given.prompt_tokens,
-        output=given.completion_tokens,
-        cost_usd=given.cost or None,
-    )
-
-
-def folder(files: RunFiles) -> Path:
-    """The program's own folder."""
-    return files.home / ".aider"
-
-
-def history(files: RunFiles, native: str) -> Path:
-    """What was said in a conversation, written down as it went on."""
-    return folder(files) / f"{native}.chat.md"

@@ -52,6 +52,7 @@ SOURCES = (
     Source("opencode_files", "opencode", ("test_opencode.py",)),
     Source("opencode_dialog", "opencode", ("test_opencode.py",)),
     Source("aider_reader", "aider", ("test_aider.py",)),
+    Source("aider_files", "aider", ("test_aider.py",)),
     Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_preambles.py")),
 )
 

@@ -34,7 +34,7 @@ TABLES = {
         {"adopting", "base", "conversation", "databases", "ending", "files", "forms", "hooks"}
         | {"limits", "lines", "messages", "opencode_dialog", "opencode_say", "providers"}
         | {"questions", "starting", "tally", "whole"}
-        | {"claude_files", "codex_files", "gemini_files", "opencode_files"}
+        | {f"{name}_files" for name in AGENTS if name != "shell"}
         | {f"{name}_reader" for name in AGENTS if name != "shell"}
         | {f"{name}_messages" for name in AGENTS if name != "shell"},
     ),
