@@ -24,6 +24,7 @@ _WAITS = "Waiting for "  #: It shows this until the first word of an answer come
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
+_MARKS = ("#", ">")  #: Of what are not its model's own words, in its conversation.
 #: In its words: a file's name with what is to stand in it.
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
@@ -53,7 +54,10 @@ class AiderReader:
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """The activity by what it counts and says, with its screen; see `Reader.read`."""
         for line in self._history.to_end():  # First: it says there which model it calls.
-            self._hear(line)
+            if line.startswith(_MARKS):
+                self._hear(line.rstrip())
+            else:
+                self._words.append(line)
         events = self._events.to_end()
         if self._events.begun != self._begun:
             self._begun, self._calls, self._starts = self._events.begun, 0, 0
@@ -154,8 +158,7 @@ class AiderReader:
                 return
         self._last = event.event
 
-    def _hear(self, line: str) -> None:
-        said = line.rstrip()
+    def _hear(self, said: str) -> None:
         if said.startswith("#### "):
             self._error = ""
         elif said.startswith("# aider chat started at "):
@@ -171,7 +174,9 @@ class AiderReader:
         """What it says itself: its model's own words stand above what they have cost."""
         if said.startswith("Tokens: "):
             self._error = ""
-            words = _EDIT.sub("", "\n".join(self._words).strip()).strip()
+            words = "\n".join(map(str.rstrip, self._words)).strip()
+            if "```" in words:  # To search for them takes longer than all else.
+                words = _EDIT.sub("", words).strip()
             self._said[-1] = words[:TEXT] or self._said[-1]
         elif _ERROR.match(said):
             self._error = said

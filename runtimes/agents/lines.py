@@ -54,7 +54,7 @@ class Lines:
             file.seek(self.offset)
             data = file.read(self._most)
             self.offset += len(data)
-            return list(self._whole(data))
+            return self._whole(data)
         return []
 
     def to_end(self) -> Iterator[str]:
@@ -67,13 +67,14 @@ class Lines:
             offset = self.offset
             yield from self.new()
 
-    def _whole(self, data: bytes) -> Iterator[str]:
-        *lines, self._half = (self._half + data).split(b"\n")
-        for line in lines:
-            if self._skipped:
-                self.left_out, self._skipped = self._skipped + len(line), 0
-            else:
-                yield line.decode(errors="replace")
+    def _whole(self, data: bytes) -> list[str]:
+        whole, end, self._half = (self._half + data).rpartition(b"\n")
+        if end and self._skipped:
+            rest, _, whole = (whole + end).partition(b"\n")
+            self.left_out, self._skipped = self._skipped + len(rest), 0
+            whole, end, _ = whole.rpartition(b"\n")
         if self._skipped or len(self._half) > self._most:
             self._skipped += len(self._half)
             self._half = b""
+        # All at once: one by one takes as long as to understand them.
+        return whole.decode(errors="replace").split("\n") if end else []
