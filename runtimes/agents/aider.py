@@ -36,6 +36,9 @@ _UNASKED = ("--yes-always", "--no-suggest-shell-commands")
 _MODES = {"auto": _UNASKED, "confirm": (), "reject": (*_UNASKED, "--chat-mode", "ask")}
 #: Nothing of it changes or asks by itself, what it counts stays here, and where commits have to be
 #: signed off, its own are.
+#: It streams: words that come are the one sign that it goes on, and an answer may take minutes. So
+#: it estimates what a call used, without what the model reasoned, and without what was cached; an
+#: agent type with `--no-stream` among its `args` counts what the provider says.
 _ALWAYS = (
     "--no-check-update",
     "--no-show-release-notes",
