@@ -1,14 +1,18 @@
 """One run's files, and a program that is seen to live or to have ended."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lifecycle.facts import Exit
 from lifecycle.status import Probe
 from runtimes.agents.base import RunFiles
 from runtimes.base import Seen
+from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.recordings import Laid
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -42,3 +46,16 @@ def dead() -> Seen:
 @pytest.fixture
 def now() -> datetime:
     return NOW
+
+
+@pytest.fixture
+def port(case: Path) -> Iterator[int]:
+    """Where the program answers as it did; nothing answers where it was not asked."""
+    said = case / "port.json"
+    with answering(msgspec.json.decode(said.read_bytes()) if said.exists() else {}, "secret") as it:
+        yield it
+
+
+@pytest.fixture
+def laid(case: Path, files: RunFiles, port: int, alive: Seen) -> Laid:
+    return Laid(case, files, port, alive)

@@ -10,7 +10,7 @@ from runtimes.agents import AGENTS
 from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.base import AgentType, Program, RunFiles
 from runtimes.agents.files import read_text
-from tests.runtimes.agents.test_recordings import RECORDINGS
+from tests.runtimes.agents.recordings import RECORDINGS
 
 ABLE = ("claude", "codex", "gemini")
 

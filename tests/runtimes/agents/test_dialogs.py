@@ -10,7 +10,7 @@ from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.questions import Dialog, Way, choices_in, with_choices
 from tests.runtimes.agents.apis import answering
-from tests.runtimes.agents.test_recordings import RECORDINGS, lay
+from tests.runtimes.agents.recordings import RECORDINGS, lay
 
 LEAVE = [("1", "1"), ("2.", "2"), ("yes", "1"), ("Yes!", "1"), ("always", "2"), ("green", None)]
 

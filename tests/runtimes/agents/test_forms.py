@@ -6,7 +6,7 @@ from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.forms import Page, answers, asks_in, form, questions
 from runtimes.agents.questions import Dialog, Way
-from tests.runtimes.agents.test_recordings import RECORDINGS, lay
+from tests.runtimes.agents.recordings import RECORDINGS, lay
 
 GIVEN = [
     {"question": "Which?", "options": [{"label": "Red"}, {"label": "Dark, red"}]},

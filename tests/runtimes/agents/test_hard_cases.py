@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.agents import AGENTS
-from tests.runtimes.agents.test_recordings import RECORDINGS
+from tests.runtimes.agents.recordings import RECORDINGS
 
 _HERE = Path(__file__).parent
 _TELLS_ALL = "What a command of one's own does is known by the lines it prints alone."

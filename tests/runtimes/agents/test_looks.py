@@ -11,14 +11,13 @@ import pytest
 from msgspec import Struct
 
 from lifecycle.status import Activity
-from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.gemini import Gemini
 from runtimes.agents.opencode import OpenCode
 from runtimes.agents.whole import Whole
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
-from tests.runtimes.agents.test_recordings import CASES, RECORDINGS, lay
+from tests.runtimes.agents.recordings import CASES, RECORDINGS, lay, over, program_of
 
 
 class Said(Struct):
@@ -71,12 +70,12 @@ def happened() -> list[str]:
     return noted
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case.parts[-3:]))
+@over(CASES)
 def test_of_an_agent_of_which_nothing_is_new_nothing_is_opened_searched_or_started(
     case: Path, files: RunFiles, alive: Seen, happened: list[str]
 ) -> None:
     moment = lay(case, files, 1)
-    reader = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3])).reader(files)
+    reader = program_of(case).reader(files)
     happened.clear()
     reader.read(alive, None, moment.now)
     assert happened or case.name == "trust"  # Where nothing is written yet.

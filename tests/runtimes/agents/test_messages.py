@@ -19,7 +19,7 @@ from runtimes.agents.claude import Claude
 from runtimes.agents.codex import Codex
 from runtimes.agents.messages import Kind, Message, Messages
 from runtimes.agents.opencode import OpenCode
-from tests.runtimes.agents.test_recordings import RECORDINGS, lay
+from tests.runtimes.agents.recordings import RECORDINGS, lay, program_of
 
 RECORDED = sorted(RECORDINGS.glob("*/*/*/messages.jsonl"))
 
@@ -37,7 +37,7 @@ def everything(messages: Messages) -> list[Message]:
 
 def of(case: Path, files: RunFiles) -> Messages:
     lay(case, files, 1)
-    return AGENTS[case.parts[-3]](AgentType(program=case.parts[-3])).messages(files)
+    return program_of(case).messages(files)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: "-".join(path.parts[-4:-1]))

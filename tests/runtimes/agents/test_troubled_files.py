@@ -1,22 +1,15 @@
 """Whatever happens to its files, an agent is read as the folder of its recording says."""
 
-import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent
 from lifecycle.status import Activity, Probe
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Program, Reader, RunFiles
 from runtimes.agents.files import read_text
 from runtimes.base import Seen
-from tests.runtimes.agents.test_recordings import CASES, LINES, lay, port
-
-__all__ = ["port"]
+from tests.runtimes.agents.recordings import CASES, Laid, over
 
 GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
 #: Those that grow by lines: a database does not.
@@ -31,40 +24,6 @@ ASKING = [
     )
     for name in AGENTS
 ]
-
-
-def over(cases: Sequence[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: "-".join(case.parts[-3:]))
-
-
-class Laid:
-    """A recording that was put in place, and how it is looked at."""
-
-    def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:
-        self.files = files
-        self.moment = lay(case, files, port)
-        self.program: Program = AGENTS[case.parts[-3]](AgentType(program=case.parts[-3]))
-        shown = case / "screen.txt"
-        self.screen = shown.read_text() if shown.exists() else None
-        self.alive = alive
-
-    def look(self, reader: Reader | None = None, seen: Seen | None = None) -> Agent:
-        reader = reader or self.program.reader(self.files)
-        return reader.read(seen or self.alive, self.screen, self.moment.now)
-
-    def grown(self) -> dict[Path, bytes]:
-        """The files that grow by lines, with what they hold."""
-        paths = dict.fromkeys((*self.program.records(self.files), self.files.spool))
-        return {path: path.read_bytes() for path in paths if path.suffix in LINES and path.exists()}
-
-    def write(self, path: Path, content: bytes) -> None:
-        path.write_bytes(content)
-        os.utime(path, (self.moment.written.timestamp(),) * 2)
-
-
-@pytest.fixture
-def laid(case: Path, files: RunFiles, port: int, alive: Seen) -> Laid:
-    return Laid(case, files, port, alive)
 
 
 @over(GROWING)

@@ -1,0 +1,93 @@
+"""What programs really wrote, in folders named by the answer: `NAME/ACTIVITY/CASE`.
+
+A case holds the files of a run (`run/`) and of its home (`home/`) as they stood at one instant, and
+`moment.json`: when they were written, when they are looked at, and all else the answer holds, where
+it may be silent of the usage alone;
+`screen.txt` is what the terminal showed, where somebody looked, and `port.json` what the program
+answered on its port, @PORT@. A file `NAME.sql` stands for the database NAME.
+`@PID@` and `@START@` in them stand for a process that lives.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lifecycle.facts import Agent
+from runtimes.agents import AGENTS
+from runtimes.agents.base import AgentType, Program, Reader, RunFiles
+from runtimes.base import Seen
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/*/moment.json"))
+LINES = (".jsonl", ".md", ".log")
+
+
+class Moment(msgspec.Struct, forbid_unknown_fields=True):
+    """What `moment.json` holds."""
+
+    written: datetime
+    now: datetime
+    expects: dict[str, object]
+
+
+def over(cases: Sequence[Path]) -> pytest.MarkDecorator:
+    """A test of each of these, by their names."""
+    return pytest.mark.parametrize("case", cases, ids=lambda case: "-".join(case.parts[-3:]))
+
+
+def program_of(case: Path) -> Program:
+    """The program that wrote it."""
+    name = case.parts[-3]
+    return AGENTS[name](AgentType(program=name))
+
+
+def lay(case: Path, files: RunFiles, port: int) -> Moment:
+    """Put the recorded files where a run keeps them, as if this process were the program."""
+    moment = msgspec.json.decode((case / "moment.json").read_bytes(), type=Moment)
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    for part, place in (("run", files.dir), ("home", files.home)):
+        for file in (case / part).rglob("*"):
+            if file.is_file():
+                name = str(file.relative_to(case / part)).replace("@PID@", str(os.getpid()))
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                text = file.read_text().replace("@PID@", str(os.getpid()))
+                text = text.replace("@START@", start).replace("@PORT@", str(port))
+                if name.endswith(".sql"):
+                    name = name.removesuffix(".sql")
+                    with closing(sqlite3.connect(place / name)) as database:
+                        database.executescript(text)
+                else:
+                    (place / name).write_text(text)
+                os.utime(place / name, (moment.written.timestamp(),) * 2)
+    return moment
+
+
+class Laid:
+    """A recording that was put in place, and how it is looked at."""
+
+    def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:
+        self.files = files
+        self.moment = lay(case, files, port)
+        self.program = program_of(case)
+        shown = case / "screen.txt"
+        self.screen = shown.read_text() if shown.exists() else None
+        self.alive = alive
+
+    def look(self, reader: Reader | None = None, seen: Seen | None = None) -> Agent:
+        reader = reader or self.program.reader(self.files)
+        return reader.read(seen or self.alive, self.screen, self.moment.now)
+
+    def grown(self) -> dict[Path, bytes]:
+        """The files that grow by lines, with what they hold."""
+        paths = dict.fromkeys((*self.program.records(self.files), self.files.spool))
+        return {path: path.read_bytes() for path in paths if path.suffix in LINES and path.exists()}
+
+    def write(self, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        os.utime(path, (self.moment.written.timestamp(),) * 2)
