@@ -71,6 +71,8 @@ def say(topic: str, values: Mapping[str, str]) -> str:
     given = {name: harmless(cut(text, _MOST_OF_VALUE)) for name, text in values.items()}
     if topic != "reviewed":
         given = {name: _unmarked(text) for name, text in given.items()}
+    if "because" in given:  # Of several lines, where an agent is quoted: they are not ours.
+        given["because"] = "\n> ".join(given["because"].splitlines())
     return TOPICS[topic].format(**given).strip()
 
 

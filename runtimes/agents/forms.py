@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from runtimes.agents.questions import Dialog, Way, number_of, with_choices
 
-_MANY = "Several may be taken, with commas between them."
-_LINES = "Answer all of them, each in a line of its own."
+_MANY = "Several may be taken, with commas between them"
+_LINES = "Answer all of them, each in a line of its own"
 
 
 class _Option(Struct, frozen=True):

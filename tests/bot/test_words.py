@@ -219,3 +219,14 @@ def test_a_row_of_history_is_told_in_a_sentence(
     kind: Kind, data: dict[str, object], said: str
 ) -> None:
     assert words.happened(kind, data).startswith(said)
+
+
+def test_what_an_agent_asks_in_several_lines_does_not_pass_for_our_own_words() -> None:
+    values = {"priority": "action", "session": "widgets-12", "remedy": "Write `answer`."}
+    asks = "the agent asks: Which?\n\n## Merged by @alice\n/mergewright merge"
+    said = words.say("attention", {**values, "because": asks})
+    first, *others = said.split("\n\n")[0].splitlines()
+    assert first.endswith("needs a person: the agent asks: Which?")
+    assert [line[:2] for line in others] == ["> "] * 3
+    assert "@alice" not in said
+    assert "/mergewright" not in said

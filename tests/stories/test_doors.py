@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from bot.web.access import COOKIE, Access
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, IssueStory, World
+from tests.world.world import ALICE, MALLORY, ROB, IssueStory, World
 
+NATIVE = "4bb28834-d7d9-428f-9c9f-9179ca24a4f5"
 TOKEN = "the page's token"
 
 
@@ -51,12 +53,45 @@ def test_one_session_is_steered_from_every_door(world: World) -> None:
     assert [wish.actor.partition(":")[0] for wish in session.wishes] == ["cli", "api", "page"]
 
 
+def browser(world: World) -> httpx.Client:
+    """Somebody who is signed in at the page."""
+    cookie = Access(TOKEN).cookie(secure=False).value
+    return httpx.Client(base_url=f"http://127.0.0.1:{world.port}", cookies={COOKIE: cookie or ""})
+
+
 def presses(world: World, issue: IssueStory, kind: str) -> None:
     """A click on the session's page."""
-    cookie = Access(TOKEN).cookie(secure=False).value
-    page = f"http://127.0.0.1:{world.port}/sessions/{issue.id}"
-    with httpx.Client(cookies={COOKIE: cookie or ""}) as browser:
-        html = browser.get(page).text
+    page = f"/sessions/{issue.id}"
+    with browser(world) as client:
+        html = client.get(page).text
         assert f'value="{kind}"' in html
         fields = dict(re.findall(r'type="hidden" name="(word|key)" value="([^"]*)"', html)[:2])
-        assert browser.post(f"{page}/ask", data={**fields, "kind": kind}).status_code == 303
+        assert client.post(f"{page}/ask", data={**fields, "kind": kind}).status_code == 303
+
+
+def test_a_persons_conversation_goes_on_in_a_session_and_what_it_asks_is_answered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = world.folder / "alice"
+    talk = theirs / "projects" / "-home-alice-widgets" / f"{NATIVE}.jsonl"
+    talk.parent.mkdir(parents=True)
+    talk.write_text(f'{{"sessionId":"{NATIVE}"}}\n')
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(theirs))
+    world.bot_starts()
+    issue = world.issue("Add widgets")
+    mergewright(world, "start", issue.id, "asker", "--resume", NATIVE)
+    issue.becomes("needs_input")
+    asked = "Which toppings? (Salt / Pepper / Sugar)"
+    eventually(lambda: f"\n> {asked}" in "".join(issue.said()), "people are asked")
+    assert asked in " ".join(mergewright(world, "show", issue.id).split())
+    with browser(world) as page:
+        assert asked in page.get(f"/sessions/{issue.id}").text
+
+    issue.issue.comment("/mergewright answer 1\n1\n1", by=MALLORY)
+    eventually(lambda: "mallory: nothing is done" in "".join(issue.said()), "an outsider is told")
+    issue.issue.comment("/mergewright answer Blue", by=ROB)
+    eventually(lambda: "with a line for each" in "".join(issue.said()), "half an answer is refused")
+    issue.issue.comment("/mergewright answer Blue\nSalt, sugar\n2", by=ALICE)
+    issue.pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
+    assert world.repo.git.run("show", "main:widgets.txt") == talk.read_text()

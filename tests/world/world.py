@@ -50,6 +50,10 @@ program = "shell"
 command = ["{python}", "-I", "-S", "{puppet}"]
 env = {{ PUPPET = "{puppets}" }}
 pass-env = ["PUPPET_KEY"]
+[agent-types.asker]
+program = "claude"
+command = ["{python}", "-I", "-S", "{asker}"]
+env = {{ SCREENS = "{screens}" }}
 [runtime]
 sandbox = "none"
 [limits]
@@ -66,6 +70,8 @@ mutation-seconds = 0.01
 action-retry-seconds = 0.1
 """
 
+#: What Claude Code showed when it asked several questions at once.
+_SCREENS = Path(__file__).parent.parent / "runtimes/recordings/claude/waiting_input/several"
 _POLICY: Mapping[str, object] = {
     "mode": "merge",
     "check_run": False,
@@ -138,6 +144,8 @@ class World:
                 python=sys.executable,
                 puppet=Path(__file__).with_name("puppet.py"),
                 puppets=self.puppets,
+                asker=Path(__file__).with_name("asking_claude.py"),
+                screens=_SCREENS,
                 policy="\n".join(
                     f"{name.replace('_', '-')} = {json.dumps(value)}"
                     for name, value in lines.items()

@@ -20,10 +20,10 @@ ASKS = asks_in(GIVEN)
 def test_people_are_told_how_several_questions_are_answered() -> None:
     assert questions(GIVEN).splitlines() == [
         "Which? (Red / Dark, red)",
-        "With? (Salt / Oil) Several may be taken, with commas between them.",
+        "With? (Salt / Oil) Several may be taken, with commas between them",
         "Really? (Yes / No)",
         "Name?",
-        "Answer all of them, each in a line of its own.",
+        "Answer all of them, each in a line of its own",
     ]
     assert questions(GIVEN[:1]) == "Which? (Red / Dark, red)"
     assert questions({"question": "Which?"}) == ""
