@@ -62,6 +62,7 @@ EQUIVALENT = {
     ("claude_reader", "without self._own in known"): "it is there where its word is known",
     ("claude_reader", "without record.timestamp is not None in record.message"): "_records sees to",
     ("aider_reader", "always '```' in words"): "it searches in vain",
+    ("aider_reader", "always line.startswith(_MARKS)"): "the words are told apart there too",
     ("claude_files", "always native"): "it searches in vain",
     ("codex_files", "always native"): "it searches in vain",
     ("opencode_files", "never not conversation or not changed"): "it opens in vain",

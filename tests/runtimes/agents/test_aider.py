@@ -315,6 +315,8 @@ def test_its_last_words_are_kept_without_the_files_it_wrote(
     assert reader.read(alive, None, NOW).summary == "I add x."
     says(command, "#### go", *edit, "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == "I add x."
+    says(command, "#### go", "", "## Done", "It is y.", *edit, "> Tokens: 1k sent.")
+    assert reader.read(alive, None, NOW).summary == "## Done\nIt is y."
 
 
 def test_words_of_an_earlier_run_are_none_of_this_one(
