@@ -93,5 +93,7 @@ def check(
             screens.show(standing.detail(one))
             if answer := answers.get(one.case):
                 screens.show(standing.answered(answer.says, answer.seconds, well=answer.well))
+                if answer.remedy:
+                    screens.show(standing.remedied(answer.remedy))
     if any(one.problems for one in looked) or not all(one.well for one in answers.values()):
         raise typer.Exit(PROBLEM)

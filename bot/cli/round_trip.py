@@ -15,9 +15,9 @@ from msgspec import Struct
 from bot.cli.findings import Installation
 from bot.cli.standing import Case, endpoint_of, program_of
 from bot.clock import utc_now
-from bot.models import NoModel
+from bot.models import NoModel, key_source
 from bot.prompts import Prompts
-from bot.web.model_door import ModelDoor
+from bot.web.model_door import ModelDoor, Trouble
 from lifecycle.actions import Prompt
 from lifecycle.facts import Agent
 from lifecycle.status import Activity
@@ -26,6 +26,14 @@ from runtimes.agents.base import Endpoint, RunFiles, Terms
 from runtimes.base import Launch, Options
 
 _PAUSE = 0.1
+_NEW_KEY = "it does not take {key}: set it to a key that is good"
+#: By what a model's endpoint answers.
+_REMEDIES = {
+    HTTPStatus.UNAUTHORIZED: _NEW_KEY,
+    HTTPStatus.FORBIDDEN: _NEW_KEY,
+    HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
+    HTTPStatus.TOO_MANY_REQUESTS: "it limits how much {key} may ask: try again later",
+}
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
 
@@ -35,23 +43,38 @@ class Answer(Struct, frozen=True, kw_only=True):
     well: bool
     says: str
     seconds: float
+    remedy: str = ""  #: What may help where it did not answer; empty: what it says has to do.
 
 
 def round_trip(installed: Installation, case: Case, patience: float) -> Answer:
     """Start the program as for a session, in an empty repository that is gone afterwards."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:
-        agent = _ask(installed, case, Path(place), began + patience)
+        agent, trouble = _ask(installed, case, Path(place), began + patience)
     seconds = time.monotonic() - began
     ended_well = agent.exit is not None and agent.exit.code == 0
     well = agent.activity is Activity.READY or (agent.activity is Activity.EXITED and ended_well)
     said = agent.summary if well else agent.question or agent.error
     if agent.activity not in _OVER:
         said = f"no answer within {patience:g} seconds: {agent.evidence or 'it shows nothing'}"
-    return Answer(well=well, says=said or agent.evidence, seconds=seconds)
+    remedy = _remedy(installed, case, trouble) if trouble and not well else ""
+    return Answer(well=well, says=said or agent.evidence, seconds=seconds, remedy=remedy)
 
 
-def _ask(installed: Installation, case: Case, place: Path, until: float) -> Agent:
+def _remedy(installed: Installation, case: Case, trouble: Trouble) -> str:
+    """What to do about a model that does not answer: programs may not say, or try for long."""
+    key, _ = key_source(installed.settings, case.type, case.agent, case.project)
+    table = f"[agent-types.{case.type}]"
+    if not trouble.status:
+        return f"{trouble.place} cannot be reached: check `endpoint` of {table}"
+    return f"{trouble.place} answered {trouble.status}: " + _REMEDIES.get(
+        trouble.status, "check {key}, and `model` and `endpoint` of {table}"
+    ).format(key=key, table=table)
+
+
+def _ask(
+    installed: Installation, case: Case, place: Path, until: float
+) -> tuple[Agent, Trouble | None]:
     _, program = program_of(installed, case.type)
     files = RunFiles(
         session="check-1",
@@ -68,7 +91,7 @@ def _ask(installed: Installation, case: Case, place: Path, until: float) -> Agen
         Options(data=place / "runtime", path=installed.environ.get("PATH", ""))
     )
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
-    with _door(endpoint_of(installed, case), place) as endpoint:
+    with _door(endpoint_of(installed, case), place) as (endpoint, door):
         command = program.prepare(files, prompt, "", Terms(endpoint=endpoint))
         launch = Launch(
             name=files.dir.name,
@@ -87,14 +110,14 @@ def _ask(installed: Installation, case: Case, place: Path, until: float) -> Agen
                     agent = reader.read(seen, screen, utc_now())
         finally:
             runtime.stop(handle)
-    return agent
+        return agent, door.trouble if door else None
 
 
 @contextmanager
-def _door(real: Endpoint, place: Path) -> Iterator[Endpoint]:
+def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelDoor | None]]:
     """The endpoint behind our own door, as a session has it; itself, where it has no key."""
     if not real.key:
-        yield real
+        yield real, None
         return
     shown = token_urlsafe(32)
 
@@ -106,6 +129,6 @@ def _door(real: Endpoint, place: Path) -> Iterator[Endpoint]:
     door = ModelDoor(behind, lambda *_: None, place / "port")
     door.start()
     try:
-        yield Endpoint(url=door.url, key=shown)
+        yield Endpoint(url=door.url, key=shown), door
     finally:
         door.stop()

@@ -143,6 +143,11 @@ def answered(says: str, seconds: float, *, well: bool) -> RenderableType:
     return Text(f"  did not answer: {plain(says)}", "red")
 
 
+def remedied(remedy: str) -> RenderableType:
+    """What to do about a round trip that did not come back."""
+    return Text(f"  {plain(remedy)}", "yellow")
+
+
 def _wrong(standing: Standing, before: str) -> Iterator[Text]:
     for text, colour in (
         *((problem, "red") for problem in standing.problems),

@@ -13,17 +13,19 @@ from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 import httpx
 from litestar import Litestar, asgi
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope, Send
+from msgspec import Struct
 
 from bot.models import NoModel
 from bot.web.passing import Answer, Asked, HungUp
 from bot.web.serve import CannotListen, Server, log_failure
 from lifecycle.facts import Usage
-from runtimes.agents.base import Endpoint
+from runtimes.agents.base import THEIRS, Endpoint
 from runtimes.agents.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
@@ -38,13 +40,19 @@ Behind = Callable[[str], Endpoint]
 Count = Callable[[str, str, Usage], None]
 
 
+class Trouble(Struct, frozen=True):
+    """What kept a model from answering."""
+
+    place: str  #: Where it is asked for.
+    status: int  #: What it answered there; 0: it was not reached.
+
+
 class ModelDoor:
     """The door as a server of its own, for programs of this machine alone."""
 
     def __init__(self, behind: Behind, count: Count, kept: Path) -> None:
         """`kept` is the file with the port: programs that outlive a bot know it already."""
-        self._behind = behind
-        self._count = count
+        self._proxy = _Door(behind, count)
         self._kept = kept
         self._server: Server | None = None
         self.url = ""  #: Empty until it is opened.
@@ -52,7 +60,7 @@ class ModelDoor:
     def start(self) -> None:
         """Open it where it was, or, where that is taken, anywhere. Safe to repeat."""
         if self._server is None:
-            app = door(self._behind, self._count)
+            app = _application(self._proxy)
             try:
                 self._server = Server(app, _HOST, self._port())
             except (CannotListen, ValueError) as problem:
@@ -61,6 +69,11 @@ class ModelDoor:
             write_private(self._kept, str(self._server.port))
             self.url = f"http://{_HOST}:{self._server.port}"
             self._server.start()
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why the last question was not answered; None: it was, or there was none."""
+        return self._proxy.trouble
 
     def stop(self) -> None:
         """Close it, where it was opened."""
@@ -75,9 +88,7 @@ class ModelDoor:
         return port
 
 
-def door(behind: Behind, count: Count) -> Litestar:
-    """Make the application."""
-    proxy = _Door(behind, count)
+def _application(proxy: "_Door") -> Litestar:
     return Litestar(
         route_handlers=[asgi("/", is_mount=True, copy_scope=False)(proxy.pass_on)],
         on_startup=[proxy.open],
@@ -97,6 +108,7 @@ class _Door:
         self._count = count
         self._under_way: Counter[str] = Counter()  #: Questions, by the passes that they show.
         self._room = _room()
+        self.trouble: Trouble | None = None
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -154,6 +166,7 @@ class _Door:
             _log.warning("%s: what an answer used could not be read to its end", asked.path)
 
     async def _ask(self, asked: Asked, answer: Answer) -> None:
+        endpoint = THEIRS
         try:
             asked.check()
             self._check_room(asked.shown)
@@ -164,14 +177,22 @@ class _Door:
         except HungUp:
             pass
         except httpx.ReadTimeout:
-            why = "the model's endpoint took the question, and never said anything"
+            why = f"{_place(endpoint)} took the question, and never said anything"
             await answer.refuse(HTTPStatus.GATEWAY_TIMEOUT, why)
         except httpx.HTTPError as problem:
             _log.warning("%s: the model cannot be asked: %r", asked.path, problem)
-            why = f"the model's endpoint cannot be reached: {type(problem).__name__}"
+            self.trouble = Trouble(_place(endpoint), 0)
+            why = f"{_place(endpoint)} cannot be reached for the model: {type(problem).__name__}"
             await answer.refuse(HTTPStatus.BAD_GATEWAY, why)
         else:
+            failed = response.status_code >= HTTPStatus.BAD_REQUEST
+            self.trouble = Trouble(_place(endpoint), response.status_code) if failed else None
             await answer.give(response)
+
+
+def _place(endpoint: Endpoint) -> str:
+    """Where a model is, in words, without what may be shown there in its address."""
+    return urlsplit(endpoint.url).netloc.rpartition("@")[2]
 
 
 def _room() -> int:

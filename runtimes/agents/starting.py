@@ -70,7 +70,8 @@ def missing(command: Sequence[str], remedy: str, path: str | None = None) -> lis
     """That a program is not installed, with the remedy; empty where it is."""
     if shutil.which(command[0], path=path):
         return []
-    return [f"{command[0]} is not installed: {remedy}"]
+    named = ", or correct `command` of the agent type" if "/" in command[0] else ""
+    return [f"{command[0]} is not installed: {remedy}{named}"]
 
 
 def installed_version(command: Sequence[str], remedy: str) -> str:

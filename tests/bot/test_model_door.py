@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from bot.store import StoreFailure
-from bot.web.model_door import ModelDoor
+from bot.web.model_door import ModelDoor, Trouble
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 
@@ -122,6 +122,7 @@ def test_only_a_models_own_paths_are_open(
 
 def test_models_are_listed(agent: Agent, provider: Provider) -> None:
     assert agent.asks("/v1/models?limit=2", "GET", content=b"{}").status_code == 200
+    assert agent.door.trouble is None
     path, said, body = provider.asked.get(timeout=SECONDS)
     assert path == "/gate/v1/models?limit=2"
     assert "transfer-encoding" not in said
@@ -157,6 +158,7 @@ def test_a_limit_is_passed_on_as_it_is(agent: Agent, provider: Provider) -> None
     )
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
+    assert agent.door.trouble == Trouble(provider.url.removeprefix("http://"), 429)
     assert answer.json() == {"type": "error"}
     agent.asks(content=b"{}")
     provider.asked.get(timeout=SECONDS)

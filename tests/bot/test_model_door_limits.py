@@ -1,6 +1,5 @@
 """Our own door to the models: what it does not pass on, and for whom it does not wait."""
 
-import json
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Event
@@ -9,7 +8,7 @@ import httpx
 import pytest
 
 from bot.web import model_door, passing, serve
-from bot.web.model_door import ModelDoor
+from bot.web.model_door import ModelDoor, Trouble
 from config.settings import AgentTypeSettings, Settings
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
 from tests.world.waiting import eventually
@@ -122,11 +121,13 @@ def test_who_never_says_what_it_asks_is_shown_out(
 def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    typed = AgentTypeSettings(program="shell", endpoint="http://127.0.0.1:1", key="KEY")
+    typed = AgentTypeSettings(program="shell", endpoint="http://me:word@127.0.0.1:1", key="KEY")
     monkeypatch.setattr(agent.models, "_settings", Settings(agent_types={"shell": typed}))
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
-    assert "cannot be reached: ConnectError" in json.dumps(answer.json())
+    said = answer.json()["error"]["message"]
+    assert said == "127.0.0.1:1 cannot be reached for the model: ConnectError"
+    assert agent.door.trouble == Trouble("127.0.0.1:1", 0)
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:

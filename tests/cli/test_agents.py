@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.web.model_door import ModelDoor, Trouble
 from tests.cli.conftest import CommandLine, House
 
 TYPES = """
@@ -109,6 +110,29 @@ def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
     result = mergewright("agents", "check", "keyed", "--round-trip")
     assert result.code == 1
     assert "did not answer: no credit" in result.out
+    assert "check" not in result.out, "the model was not asked for anything"
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (0, "api cannot be reached: check `endpoint` of [agent-types.keyed]"),
+        (400, "api answered 400: check SERVER_KEY, and `model` and `endpoint` of"),
+        (401, "api answered 401: it does not take SERVER_KEY: set it to a key that is good"),
+        (404, "api answered 404: correct `model` of [agent-types.keyed], or its `endpoint`"),
+        (429, "api answered 429: it limits how much SERVER_KEY may ask: try again later"),
+    ],
+)
+def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
+    mergewright: CommandLine,
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    remedy: str,
+) -> None:
+    monkeypatch.setattr(ModelDoor, "trouble", Trouble("api", status))
+    writes(house, codex="codex", says="blocked sorry")
+    assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
 
 def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
