@@ -3,7 +3,7 @@
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hmac import compare_digest
 from http import HTTPStatus
@@ -28,7 +28,7 @@ from runtimes.base import Launch, Options
 _PAUSE = 0.1
 _NEW_KEY = "it does not take {key}: set it to a key that is good"
 #: By what a model's endpoint answers.
-_REMEDIES = {
+_REMEDIES: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: _NEW_KEY,
     HTTPStatus.FORBIDDEN: _NEW_KEY,
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",

@@ -90,6 +90,9 @@ def test_what_is_not_installed_is_said_with_its_remedy(
         "no-such-codex is not installed: npm install -g @openai/codex"
     ]
     assert told["round_trip"] is None
+    writes(house, codex="/no/such-codex", says="ready")
+    said = words(mergewright("agents", "check", "coder").out)
+    assert "@openai/codex, or correct `command` of the agent type" in said
 
 
 def test_nobody_of_that_name_is_answered_with_the_nearest(mergewright: CommandLine) -> None:

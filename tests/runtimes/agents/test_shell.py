@@ -235,8 +235,6 @@ def test_a_command_that_is_missing_is_named_with_the_remedy() -> None:
     assert "set `command`" in Shell(AgentType(program="shell")).check({})[0]
     missing = Shell(AgentType(program="shell", command=("no-such-agent",)))
     assert "no-such-agent is not installed" in missing.check({})[0]
-    elsewhere = Shell(AgentType(program="shell", command=("/no/such/agent",)))
-    assert "or correct `command` of the agent type" in elsewhere.check({})[0]
     with pytest.raises(FileNotFoundError, match="no-such-agent"):
         missing.version()
     with pytest.raises(FileNotFoundError, match="set `command`"):
