@@ -319,10 +319,11 @@ def setup(
     """Make a GitHub App, or take a token; write the configuration."""
     from bot.cli import setting_up
     from bot.setup.files import Wanted
+    from config.contradictions import nearest
     from runtimes.agents import AGENTS
 
     if agent not in AGENTS:
-        raise Refused(f"--agent {agent}: known: {', '.join(sorted(AGENTS))}")
+        raise Refused(f"--agent {agent}: {nearest(agent, AGENTS)}")
     name = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
     wanted = Wanted(
         project=name[:39] or "project",
