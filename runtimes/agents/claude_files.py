@@ -205,7 +205,7 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
     if at is None:
         return None
     choices, others = found[: len(asks[at].labels)], found[len(asks[at].labels) :]
-    own = [one for one in others[:1] if not asks[at].many]
+    own = others[:1]  # Beside a preview there is none.
     return Page(
         at=at,
         shows=shows,

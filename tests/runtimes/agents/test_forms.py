@@ -125,3 +125,26 @@ def test_questions_that_nobody_knows_of_are_left_to_people(files: RunFiles, agen
     lay(recording, files, 0)
     other = (recording / "screen.txt").read_text().replace("Which colour?", "Which one?")
     assert program.dialog(files, other) == Dialog()
+
+
+def test_the_same_question_asked_again_is_another_one(files: RunFiles) -> None:
+    recording = RECORDINGS / "claude" / "waiting_input"
+    program = AGENTS["claude"](AgentType(program="claude"))
+    for case in ("several", "permission"):
+        lay(recording / case, files, 0)
+        screen = (recording / case / "screen.txt").read_text()
+        first = program.dialog(files, screen)
+        hooks = files.spool.read_text()
+        files.spool.write_text(hooks + hooks.replace('"at": 1795', '"at": 1796'))
+        again = program.dialog(files, screen)
+        assert first is not None
+        assert again is not None
+        assert first.asks != again.asks
+
+
+def test_headings_of_claudes_questions_without_choices_are_none(files: RunFiles) -> None:
+    recording = RECORDINGS / "claude" / "waiting_input" / "several"
+    lay(recording, files, 0)
+    screen = (recording / "screen.txt").read_text()
+    program = AGENTS["claude"](AgentType(program="claude"))
+    assert program.dialog(files, screen.replace("❯ 1. Red", "  1. Red")) == Dialog()
