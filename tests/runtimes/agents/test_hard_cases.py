@@ -95,11 +95,11 @@ HARD: Mapping[str, Mapping[str, str]] = {
         "test_a_program_that_is_gone_has_exited_though_its_terminal_lives"
     ),
     "transcript rotated": _every(
-        "test_files_that_are_rotated_are_read_as_if_they_had_grown",
+        "test_files_that_begin_anew_are_read_on_from_their_beginning",
         opencode="test_opencode.py::test_a_database_that_cannot_be_read_changes_nothing",
     ),
     "transcript truncated": _every(
-        "test_files_that_are_cut_and_rewritten_are_read_again",
+        "test_files_that_begin_anew_are_read_on_from_their_beginning",
         opencode="test_opencode.py::test_a_database_that_cannot_be_read_changes_nothing",
     ),
     "transcript with a half-written line": _every(
