@@ -29,6 +29,8 @@ _SECRET_VALUE = re.compile(
 #: What the decoder says, and what is said instead. The longer ones come first.
 _WORDS: Mapping[str, str] = {
     "`array` of length >= 1": "at least one",
+    "Expected `bool | int`": "expected true, false or a number",
+    "Expected `bool`": "expected true or false",
     "Invalid RFC3339 encoded date": "expected a date such as 2026-11-21",
     "`array`": "a list",
     "`object`": "a table",

@@ -62,6 +62,7 @@ ANSWERS = {
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
     ),
+    "[policy]\ndraft = 'yes'": "policy.draft = 'yes': expected true or false, got str",
     "[limits]\nper-person = -1": "limits.per-person = -1: expected int >= 0",
     "[agents.ada]\ntypes = []": "agents.ada.types = []: expected at least one",
     "[prices.m]\ninput = 1.0\noutput = 1.0\nas-of = 'soon'": (
