@@ -21,7 +21,7 @@ from lifecycle.policy import Policy
 from tests.bot.doors import Agent, Provider, whole
 from tests.bot.edges import PROJECTS, Checkout, Edge
 from tests.bot.reading import Bench
-from tests.bot.site import Site
+from tests.bot.site import Site, git
 from tests.world.databases import empty_database
 
 REPOSITORY = "acme/widgets"
@@ -83,9 +83,19 @@ def bench(room: Room) -> Bench:
     return Bench(room)
 
 
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with one commit that has no files, made once and copied for each site."""
+    place = tmp_path_factory.mktemp("begun")
+    git(place, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
+    first = git(place, "commit-tree", git(place, "mktree"), "-m", "Begin")
+    git(place, "update-ref", "refs/heads/main", first)
+    return place
+
+
 @pytest.fixture
-def site(room: Room, tmp_path: Path) -> Site:
-    return Site(room, tmp_path)
+def site(room: Room, tmp_path: Path, begun: Path) -> Site:
+    return Site(room, tmp_path, begun)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """One session with its programs and workspace on a machine, over real git; GitHub is a folder."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -69,14 +70,11 @@ class Deaf:
 class Site:
     """One session with its programs and workspace on a machine; GitHub is a folder."""
 
-    def __init__(self, room: Any, folder: Path) -> None:
+    def __init__(self, room: Any, folder: Path, begun: Path) -> None:
+        """`begun` is a bare repository, of which GitHub gets a copy."""
         self.room = room
         self.github = folder / "acme" / "widgets.git"
-        self.github.mkdir(parents=True)
-        git(self.github, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
-        tree = git(self.github, "mktree")
-        first = git(self.github, "commit-tree", tree, "-m", "Begin")
-        git(self.github, "update-ref", "refs/heads/main", first)
+        shutil.copytree(begun, self.github)
         self.runtime = Memory()
         self.layout = Layout(folder / "data")
         kind = AgentType(program="shell", command=("true",))
