@@ -1,6 +1,7 @@
 """Git on one bare repository: what GitHub does to commits when people push, merge and compare."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,6 +25,9 @@ grep -qxF "$1" "$GIT_DIR/protected" 2>/dev/null || exit 0
 echo "error: GH006: Protected branch update failed for $1." >&2
 exit 1
 """
+#: Asked about commits by their names, these answer the same for ever.
+_SETTLED = {"diff", "log", "merge-base", "merge-tree", "rev-list"}
+_COMMITS = re.compile(r"[0-9a-f]{40}(\.{2,3}[0-9a-f]{40})?")
 
 
 class GitFailure(Exception):
@@ -71,6 +75,7 @@ class Git:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._settled: dict[tuple[str, ...], subprocess.CompletedProcess[bytes]] = {}
 
     def init(self, default_branch: str) -> None:
         self.path.mkdir(parents=True)
@@ -101,6 +106,17 @@ class Git:
 
     def _call(
         self, args: tuple[str, ...], stdin: bytes | None = None, env: Mapping[str, str] = {}
+    ) -> subprocess.CompletedProcess[bytes]:
+        if args in self._settled:
+            return self._settled[args]
+        done = self._done(args, stdin, env)
+        named = all(arg.startswith("-") or _COMMITS.fullmatch(arg) for arg in args[1:])
+        if args[0] in _SETTLED and named and done.returncode in (0, 1):
+            self._settled[args] = done
+        return done
+
+    def _done(
+        self, args: tuple[str, ...], stdin: bytes | None, env: Mapping[str, str]
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             ["git", *args],
@@ -203,12 +219,12 @@ class Git:
         files: Mapping[str, str | None],
         message: str,
         by: Signature,
-        start: str | None,
+        parent: str | None,
     ) -> str:
-        """Commit files (None removes one) on a branch, which begins at `start` if it is new."""
-        parent = self.resolve(f"refs/heads/{branch}") or start
+        """Commit files (None removes one) on top of `parent`, as a branch's new head."""
         stream = [
             f"commit refs/heads/{branch}",
+            "mark :1",
             f"committer {by.name} <{by.email}> now",
             *_data(message),
             *([f"from {parent}"] if parent else []),
@@ -219,10 +235,8 @@ class Git:
                 continue
             mode = "100755" if content.startswith("#!") else "100644"
             stream += [f"M {mode} inline {path}", *_data(content)]
-        self.run(
-            "fast-import", "--quiet", "--date-format=now", stdin="\n".join([*stream, ""]).encode()
-        )
-        return self.run("rev-parse", f"refs/heads/{branch}").strip()
+        given = "\n".join([*stream, "get-mark :1", ""]).encode()
+        return self.run("fast-import", "--quiet", "--date-format=now", stdin=given).strip()
 
     def merge_tree(self, ours: str, theirs: str) -> str:
         """The tree of a merge. Raises `Conflict`."""

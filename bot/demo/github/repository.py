@@ -211,8 +211,8 @@ class Repository(Thing):
         A branch that is new begins at `start` (a branch), or at the default branch.
         """
         signature = self.world.account(by).signature
-        start_sha = self.heads.get(start or self.default_branch)
-        sha = self.git.commit_files(branch, files, message, signature, start_sha)
+        parent = self.heads.get(branch) or self.heads.get(start or self.default_branch)
+        sha = self.git.commit_files(branch, files, message, signature, parent)
         self.refs_moved(by)
         return sha
 

@@ -137,7 +137,7 @@ class GitHubServer:
             owner = self.world.account(login, organization=True)
             git = Git(self.root / login / f"{name}.git")
             git.init(default_branch)
-            git.commit_files(default_branch, files, "Initial commit", owner.signature, None)
+            first = git.commit_files(default_branch, files, "Initial commit", owner.signature, None)
             repo = Repository(
                 world=self.world,
                 owner=owner,
@@ -145,7 +145,7 @@ class GitHubServer:
                 git=git,
                 default_branch=default_branch,
                 private=private,
-                heads=git.heads(),
+                heads={default_branch: first},
                 permissions={owner.login: "admin"},
                 add_hook=self._webhooks.add,
                 **self.world.identity("R"),
