@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bot.store import Observed, Store
+from bot.cli.records import By
+from bot.store import GROUPS, Observed, Store
 from lifecycle.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
 
@@ -54,6 +55,10 @@ def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
         4.0,
     )
     assert "no session 'widgets-99'" in mergewright("usage", "widgets-99").err
+
+
+def test_usage_can_be_asked_for_by_all_that_the_store_sums_up_by() -> None:
+    assert [by.value for by in By] == [*GROUPS]
 
 
 def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:
