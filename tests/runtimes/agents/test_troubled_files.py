@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from lifecycle.status import Activity, Probe
