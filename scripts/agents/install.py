@@ -26,7 +26,8 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     python: str = ""
     agents: tuple[str, ...] = ()
     asks: str = "bash echo asked > asked.txt"
-    leaves: str = "#do: bash setsid env -i tail -f /dev/null >/dev/null 2>&1 &"
+    #: A terminal that is closed at once would end it before it has got away.
+    leaves: str = "#do: bash trap '' HUP; setsid env -i tail -f /dev/null >/dev/null 2>&1 &"
     interrupt: str = "Escape"
     estimates: bool = False
 
