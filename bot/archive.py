@@ -59,14 +59,15 @@ class Archive:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
     def keep(self, session: Live | Session) -> None:
-        """Copy what was appended to the records of its runs since the last time."""
+        """Copy what was appended to the records of its runs, and its notes, since the last time."""
         program = self._sites.programs.get(session.agent_type)
         if program is None:
             return
         for run in range(1, session.run + 1):
             workspace = Path(session.work.path)
             files = self._sites.files(session.id, run, session.branch, workspace)
-            for path in program.records(files):
+            notes = () if files.progress.parent.is_symlink() else (files.progress,)
+            for path in (*program.records(files), *notes):
                 with self._lock, suppress(FileNotFoundError):
                     self._keep_file(session.id, path)
 

@@ -22,7 +22,7 @@ _MARKDOWN = ("body", "text")
 #: What every message may use, and what those may beside it that are told to a session.
 _ANY = ("mark", "fence", "items")
 _SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
-_BEGINS = (*_SESSION, "summary", "template")
+_BEGINS = (*_SESSION, "summary", "progress", "template")
 #: Every prompt there is, with the names it may use.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "address_review": (*_SESSION, "head", "pull"),
@@ -31,6 +31,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "fix_ci": (*_SESSION, "head", "pull", "red_on_base"),
     "held": (*_ANY, "files"),
     "merge_branch": (*_SESSION, "head", "pull"),
+    "notes": (*_ANY, "progress", "commits", "uncommitted"),
     "resolve_conflict": (*_SESSION, "base", "pull"),
     "resume": _BEGINS,
     "review": (*_SESSION, "base", "pull"),
@@ -44,7 +45,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 #: Those that tell somebody of the work who knows nothing of it.
 BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: What each item of those has that list some.
-_ITEMS = {"address_review": ("where", "diff", "text"), "fix_ci": ("name", "url", "log", "notes")}
+_ITEMS = {
+    "address_review": ("where", "diff", "text"),
+    "fix_ci": ("name", "url", "log", "notes"),
+    "notes": ("what", "text", "log"),
+}
 #: Of one text, and of all items of a message together, so many characters are told.
 _MOST = 20_000
 _LEAST_OF_ITEM = 500

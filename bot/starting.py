@@ -11,6 +11,7 @@ from bot.clock import Clock
 from bot.github.client import GitHub
 from bot.identities import Identities
 from bot.models import Models, NoModel
+from bot.notes import notes
 from bot.outbox import Check, Impossible, Later, Outcome
 from bot.prompts import BEGINNINGS, Prompts
 from bot.releases import end_programs
@@ -132,6 +133,7 @@ class Starting:
         values = {
             **values_of(session, ground.base_branch),
             "summary": str(files.summary) if program.writes_outside else "",
+            "progress": str(files.progress) if program.writes_outside else "",
             "template": ground.workspace.mirror.pull_template(ground.base),
         }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
@@ -141,11 +143,17 @@ class Starting:
         self._archive.put_back(session.id)
         terms = self._terms(session, start.run)
         command = program.prepare(files, text, start.resume, terms)
-        if start.resume not in ("", command.native_id) and start.prompt.name not in BEGINNINGS:
-            # It remembers nothing: a message alone would be about work it does not know.
-            notes = self._prompts.render(Prompt(name="resume"), values, "")
-            return program.prepare(files, f"{notes}\n\n{text}", "", terms)
-        return command
+        goes_on = start.resume and start.resume == command.native_id
+        if start.run == 1 or (goes_on and program.remembers):
+            return command
+        # It remembers nothing: a message alone would be about work it does not know.
+        known = notes(files.progress, ground.workspace, ground.base, start.waiting)
+        parts = [self._prompts.render(known, {}, "")]
+        if start.agent or start.prompt.name in BEGINNINGS:
+            parts.insert(0, text)
+        else:
+            parts = [self._prompts.render(Prompt(name="resume"), values, ""), *parts, text]
+        return program.prepare(files, "\n\n".join(parts), start.resume, terms)
 
     def _terms(self, session: Session, run: int) -> Terms:
         """What the configuration holds this run to."""

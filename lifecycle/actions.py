@@ -28,6 +28,8 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     resume: str = ""  #: The agent's own conversation to go on with.
     agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
     covers: tuple[str, ...] = ()  #: Further keys that are done when this is.
+    #: What waits for the agent at GitHub, for one that remembers nothing: `what`, `text`, `log`.
+    waiting: tuple[Mapping[str, str], ...] = ()
 
 
 class Tell(Struct, frozen=True, kw_only=True, tag="tell"):

@@ -19,6 +19,9 @@ from lifecycle.view import REWORD, View, spent
 _CLEANUP = Status.CLEANUP
 #: The prompt that answers what the agent asks.
 ANSWER: Final = "answer"
+#: Those that tell of failed checks, and of what people asked for.
+FIX_CI: Final = "fix_ci"
+ADDRESS_REVIEW: Final = "address_review"
 #: What came of one that is none of the choices it was given, or was for an earlier question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
@@ -83,6 +86,7 @@ def message(
             prompt=prompt,
             resume=facts.agent.native_id,
             covers=tuple(keys.of_run(key, run) for key in (cause, *covers)),
+            waiting=tuple(waiting(judged.view, prompt.name)),
         )
     else:
         yield do.Tell(
@@ -91,6 +95,23 @@ def message(
             prompt=prompt,
             covers=tuple(keys.of_run(key, facts.run) for key in covers),
         )
+
+
+def waiting(view: View, told: str = "") -> Iterator[dict[str, str]]:
+    """What waits for the agent at its pull requests, but for what the prompt `told` is about."""
+    for one in view.several or (view,):
+        if told != FIX_CI:
+            for check in one.own_failures:
+                log = "\n".join(filter(None, (check.notes, check.log)))
+                yield {"what": f"a check fails: {check.name}", "text": "", "log": log}
+        if told != ADDRESS_REVIEW:
+            for thread in one.threads:
+                what = f"a review thread at {_place(thread)}"
+                yield {"what": what, "text": _said(one, thread), "log": thread.diff}
+            for verdict in one.pull.verdicts if one.pull else ():
+                said = None if verdict.approved else verdict.remark
+                if said is not None and one.counts(said):
+                    yield {"what": f"@{said.author} asks for changes", "text": said.body, "log": ""}
 
 
 def pass_on(judged: Judged) -> Iterator[do.Action]:
@@ -159,7 +180,7 @@ def repair(judged: Judged) -> Iterator[do.Action]:
         return
     if not spent(cause, view.repairs, view.policy.ci_repairs):
         prompt = do.Prompt(
-            name="fix_ci",
+            name=FIX_CI,
             values={
                 "head": pull.head,
                 "pull": str(pull.number),
@@ -183,7 +204,7 @@ def address_review(judged: Judged) -> Iterator[do.Action]:
         return
     ids = [remark.id for remark in view.unheard]
     prompt = do.Prompt(
-        name="address_review",
+        name=ADDRESS_REVIEW,
         values={"head": pull.head, "pull": str(pull.number)},
         items=tuple(_requests(view, set(ids))),
     )
@@ -199,15 +220,20 @@ def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
             yield {
                 "where": _place(thread),
                 "diff": thread.diff,
-                "text": "\n\n".join(
-                    f"@{remark.author}: {as_patches(remark.body, thread)}"
-                    for remark in thread.remarks
-                    if remark.own or view.counts(remark)
-                ),
+                "text": _said(view, thread),
             }
     for remark in view.unheard:
         if remark.id in unheard:
             yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
+
+
+def _said(view: View, thread: Thread) -> str:
+    """What was said in a thread by those who count, and by us."""
+    return "\n\n".join(
+        f"@{remark.author}: {as_patches(remark.body, thread)}"
+        for remark in thread.remarks
+        if remark.own or view.counts(remark)
+    )
 
 
 def _place(thread: Thread) -> str:

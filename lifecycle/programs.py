@@ -6,7 +6,7 @@ from typing import Final
 from lifecycle import actions as do
 from lifecycle import keys
 from lifecycle.backoff import delay
-from lifecycle.messages import Judged, review_prompt
+from lifecycle.messages import Judged, review_prompt, waiting
 from lifecycle.past import INTERRUPTED, REST
 from lifecycle.signals import Talk
 from lifecycle.stages import parked
@@ -72,7 +72,13 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
     if wish is None:
         prompt = do.Prompt(name="start" if run == 1 else "resume")
         resume = view.facts.agent.native_id
-        return do.Start(key=keys.of_run(cause, run), run=run, prompt=prompt, resume=resume)
+        return do.Start(
+            key=keys.of_run(cause, run),
+            run=run,
+            prompt=prompt,
+            resume=resume,
+            waiting=tuple(waiting(view)),
+        )
     reviews = wish.kind == "review"
     prompt = do.Prompt(name="start" if run == 1 else "take_over")
     return do.Start(
@@ -81,6 +87,7 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
         prompt=review_prompt(view) if reviews else prompt,
         agent=wish.text,
         covers=(keys.of_run(f"tell:wish:{wish.key}", run),) if reviews else (),
+        waiting=tuple(waiting(view)),
     )
 
 

@@ -67,6 +67,7 @@ class Aider:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells a question from the end of a turn.
+    remembers = True
     writes_outside = False  #: One file there, and it makes nothing of all it was about to write.
     #: Each has a model that it takes where none is named.
     preambles: Collection[str] = ("instructions-file",)

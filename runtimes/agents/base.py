@@ -89,6 +89,11 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         return self.home / "for-people" / "pull_request.md"
 
     @property
+    def progress(self) -> Path:
+        """What is done and what is next, written by the agent for whoever goes on with its work."""
+        return self.summary.with_name("progress.md")
+
+    @property
     def output(self) -> Path:
         """All the program printed, as the runtime kept it."""
         return self.dir / "output.log"
@@ -173,6 +178,8 @@ class Program(Protocol):
     logins: Collection[str]
     #: Whether `Reader.read` needs the screen when its files say nothing.
     wants_screen: bool
+    #: Whether a run that goes on with its conversation knows what was said in it.
+    remembers: bool
     #: Whether it can write outside its workspace, where the file for its pull request is.
     writes_outside: bool
 

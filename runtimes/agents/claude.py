@@ -51,6 +51,7 @@ class Claude:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells of its first questions, and that it tries again.
+    remembers = True
     writes_outside = True
     preambles: Collection[str] = ("system-prompt", "instructions-file")
     tools: Mapping[str, Collection[str]] = {
@@ -171,12 +172,13 @@ def _settings(files: RunFiles) -> dict[str, object]:
     """Commands that keep what they are given, and cannot fail or delay the agent."""
     first, last = quote(str(its.first_line(files))), quote(str(its.last_line(files)))
     keep = f"cat > {last}.new; [ -e {first} ] || cp {last}.new {first}; mv -f {last}.new {last}"
+    own = [f"Edit(/{file})" for file in (files.summary, files.progress)]
     hook = {"hooks": [{"type": "command", "command": spooling(files), "timeout": 10}]}
     return {
         "hooks": {event: [hook] for event in _HOOKS},
         "statusLine": {"type": "command", "command": harmless(keep)},
         "promptSuggestionEnabled": False,  # They stand in the box as if somebody had typed them.
-        "permissions": {"allow": [f"Read(/{files.prompt})", f"Edit(/{files.summary})"]},
+        "permissions": {"allow": [f"Read(/{files.prompt})", *own]},
     }
 
 

@@ -52,6 +52,7 @@ class Codex:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given, and of dialogs before the prompt.
+    remembers = True
     writes_outside = True
     provider = OPENAI
     preambles: Collection[str] = ("system-prompt", "instructions-file")

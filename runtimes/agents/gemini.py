@@ -50,6 +50,7 @@ class Gemini:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = True  #: Only it tells that leave was given.
+    remembers = True
     writes_outside = True
     preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {

@@ -57,6 +57,7 @@ class OpenCode:
 
     submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
     wants_screen = False
+    remembers = True
     writes_outside = True
     preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {

@@ -5,7 +5,8 @@
 stands in MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN, _BRANCH and _RESUME, what the agent
 at work is told before anything else in MERGEWRIGHT_SYSTEM_PROMPT, its model's endpoint and key in
 MERGEWRIGHT_MODEL_URL and MERGEWRIGHT_MODEL_KEY, and the path of the file for what its pull request
-is to say in MERGEWRIGHT_SUMMARY_FILE. Later messages come as lines on its standard input.
+is to say in MERGEWRIGHT_SUMMARY_FILE, that of the file for notes on its progress, which a later run
+is shown, in MERGEWRIGHT_PROGRESS_FILE. Later messages come as lines on its standard input.
 
 A line of its output that begins with `mergewright: ` says what it does:
 
@@ -68,6 +69,7 @@ class Shell:
 
     submit_seconds = 0.0
     wants_screen = False
+    remembers = False  #: What is known of a command is that it is given its prompt.
     writes_outside = True
     provider = ""
     preambles: Collection[str] = ("system-prompt",)

@@ -23,6 +23,7 @@ def environment(kind: AgentType, files: RunFiles) -> dict[str, str]:
         "MERGEWRIGHT_WORKSPACE": str(files.workspace),
         "MERGEWRIGHT_PROMPT_FILE": str(files.prompt),
         "MERGEWRIGHT_SUMMARY_FILE": str(files.summary),
+        "MERGEWRIGHT_PROGRESS_FILE": str(files.progress),
         **passed,
         **kind.env,
     }

@@ -39,6 +39,7 @@ _SIGNS_OFF = """#!/bin/sh
 exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
     "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
 """
+_COMMITS = 250  #: No more of a branch are told.
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -148,6 +149,17 @@ class Worktree:
             if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
                 return False
             return bool(self._status())
+
+    def log(self, base: str) -> list[str]:
+        """The commits on its branch since `base`, a line each, oldest first; at most 250."""
+        with self.view():
+            shown = ("--reverse", f"--max-count={_COMMITS}", "--format=%h %s")
+            return git(self._view, "log", *shown, f"{base}..{self.anchor()}", "--").splitlines()
+
+    def uncommitted(self) -> list[str]:
+        """What is not committed, as `git status --short` has it."""
+        with self.view():
+            return self._status()
 
     def move(self, old: str, new: str) -> None:
         """Bring branch and files from one commit to another; for an agent at rest.

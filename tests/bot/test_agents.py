@@ -195,23 +195,6 @@ def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
     assert (site.layout.home(site.id) / ".talk.jsonl").read_text() == "said\n"
 
 
-def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it(
-    site: Site,
-) -> None:
-    site.starts()
-    fix = Prompt(name="uncommitted")
-    site.starts(run=2, prompt=fix, resume=site.id)
-    assert "It breaks" not in site.prompt(2)
-    site.starts(run=3, prompt=fix, resume="a conversation that is gone")
-    told = site.prompt(3)
-    assert "It breaks" in told
-    assert "`git log`" in told
-    assert str(site.layout.home(site.id) / "for-people") in told
-    assert "Your turn ended" in told
-    site.starts(run=4, resume="a conversation that is gone")
-    assert site.prompt(4).count("It breaks") == 1
-
-
 def test_a_new_run_finds_no_orders_of_the_one_before_it(site: Site) -> None:
     site.starts()
     orders = site.workspace.path / "CLAUDE.md"

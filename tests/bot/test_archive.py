@@ -194,6 +194,8 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
         (talks / f"{name}.jsonl").write_text("said\n")
     Archive(site.sites, REDACT).keep(site.session)
     (talks / "lost.jsonl").write_text("cut")
+    notes = home / "for-people" / "progress.md"
+    notes.write_text("- done\n")
     Archive(site.sites, REDACT).keep(site.session)
     Archive(site.sites, REDACT).pack(site.id)
     shutil.rmtree(home)
@@ -204,6 +206,7 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
         "lost.jsonl": "cut",
         "newer.jsonl": "said\nand more\n",
     }
+    assert notes.read_text() == "- done\n"
 
 
 @pytest.mark.parametrize("where", ["file", "folder"])

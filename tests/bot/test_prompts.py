@@ -14,6 +14,7 @@ VALUES = {
     "base_branch": "main",
     "number": "12",
     "summary": "/home/for-people/pull_request.md",
+    "progress": "/home/for-people/progress.md",
     "template": "",
 }
 
@@ -26,15 +27,19 @@ def start(title: str = "Add widgets", body: str = "More.") -> str:
 @pytest.mark.parametrize("name", ["start", "resume", "take_over"])
 def test_who_begins_is_told_where_to_write_what_the_pull_request_says(name: str) -> None:
     values = {**VALUES, "title": "Add widgets", "body": "More."}
-    assert f"`{VALUES['summary']}`" in Prompts().render(Prompt(name=name), values, "mw-1")
+    told = Prompts().render(Prompt(name=name), values, "mw-1")
+    assert f"`{VALUES['summary']}`" in told
+    assert f"`{VALUES['progress']}`" in told
 
 
 @pytest.mark.parametrize("name", ["start", "resume", "take_over"])
 def test_who_cannot_write_there_is_told_nothing_of_it(name: str) -> None:
-    values = {**VALUES, "title": "T", "body": "More.", "summary": "", "template": "## What"}
+    values = {**VALUES, "title": "T", "body": "More.", "template": "## What"}
+    values |= {"summary": "", "progress": ""}
     told = Prompts().render(Prompt(name=name), values, "mw-1")
     assert "what the pull request is to say" not in told
     assert "what its pull request is to say" not in told
+    assert "eep notes" not in told
     assert "## What" not in told
     assert "Then say in a few sentences" in told
 

@@ -135,8 +135,8 @@ INSIDE_BOT = {
         *("starting", "store", "visible", "watch_agents"),
     },
     "starting": {
-        *("archive", "github", "identities", "models", "outbox", "prompts", "releases", "sites"),
-        *("store", "words"),
+        *("archive", "github", "identities", "models", "notes", "outbox", "prompts", "releases"),
+        *("sites", "store", "words"),
     },
     "answers": {"outbox", "sites", "store", "watch_agents"},
     "reconcile": {"github", "looks", "store", "watch_issues"},
@@ -170,6 +170,7 @@ INSIDE_BOT = {
     "sites": set[str](),
     "models": {"store"},
     "prompts": {"visible"},
+    "notes": set[str](),
     "meter": set[str](),
     "limits": set[str](),
     "journal": set[str](),

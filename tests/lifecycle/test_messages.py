@@ -39,6 +39,7 @@ from tests.lifecycle.universe import (
     facts,
     objection,
     published,
+    pull,
     remark,
     thread,
     wish,
@@ -270,3 +271,50 @@ def test_people_are_told_where_their_own_words_could_not_be_delivered() -> None:
     assert decision(lost).because == "it did not show up"
     heard = replace(lost, run=2, done={**lost.done, **done(f"tell:wish:{said.key}:r2")})
     assert decision(heard).status is not Status.NEEDS_INPUT
+
+
+# -- what a run has to know that remembers nothing -------------------------------------------------
+
+
+def begun(given: Facts) -> do.Start:
+    (start,) = [action for action in asked(given) if isinstance(action, do.Start)]
+    return start
+
+
+def what(start: do.Start) -> list[str]:
+    return [one["what"] for one in start.waiting]
+
+
+CHECK, THREAD = "a check fails: unit", "a review thread at a.py:3"
+ASKED = "@rob asks for changes"
+
+
+def test_a_run_that_goes_on_brings_along_what_waits_for_it_at_github() -> None:
+    outsider = remark("thread-comment:2", body="obey", allowed=False)
+    own = remark("thread-comment:3", body="Done?", own=True)
+    said = thread(remark("thread-comment:1"), outsider, own, remark("thread-comment:4", body="No."))
+    verdicts = (objection(remark=remark("review:1", body="Rename it.")), approval(author="eve"))
+    pulls = {"checks": (*FAILED, check(name="b")), "threads": (said,), "verdicts": verdicts}
+    start = begun(of(pulls, agent=ended(1)))
+    assert start.waiting == (
+        {"what": CHECK, "text": "", "log": "a.py:1: no\nboom"},
+        {"what": THREAD, "text": "@rob: Please add a test.\n\n@rob: Done?\n\n@rob: No.", "log": ""},
+        {"what": ASKED, "text": "Rename it.", "log": ""},
+    )
+    assert what(begun(of({}, agent=ended(1)))) == []
+
+
+def test_who_takes_over_is_brought_it_too_from_every_pull_request() -> None:
+    two = (pull(checks=FAILED), pull(number=35, branch="other", threads=(thread(),)))
+    given = published(pulls=two, wishes=(wish("agent", text="ada"),))
+    assert what(begun(given)) == [CHECK, THREAD]
+
+
+def test_a_message_that_begins_a_run_does_not_say_its_own_part_twice() -> None:
+    verdicts = (objection(remark=remark("review:1", allowed=False)),)
+    both = {"checks": FAILED, "threads": (thread(),), "verdicts": verdicts}
+    repair = begun(of(both, agent=ended(0)))
+    assert (repair.prompt.name, what(repair)) == ("fix_ci", [THREAD])
+    told = done(f"{ci_cause('unit')}:r1")
+    review = begun(of(both, agent=ended(0), done=told))
+    assert (review.prompt.name, what(review)) == ("address_review", [CHECK])

@@ -1,0 +1,76 @@
+"""What a run is begun with that remembers nothing: the issue, and all that was written down."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from lifecycle.actions import Prompt, Start
+from tests.bot.site import Site
+
+REVIEW = {"pull": "34", "base": "main"}
+
+
+def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it(
+    site: Site,
+) -> None:
+    site.program.remembers = True
+    site.starts()
+    fix = Prompt(name="uncommitted")
+    site.starts(run=2, prompt=fix, resume=site.id)
+    assert "It breaks" not in site.prompt(2)
+    assert "You remember nothing" not in site.prompt(2)
+    site.starts(run=3, prompt=fix, resume="a conversation that is gone")
+    told = site.prompt(3)
+    assert "It breaks" in told
+    assert "`git log`" in told
+    assert str(site.layout.home(site.id) / "for-people") in told
+    assert "Your turn ended" in told
+    site.starts(run=4, resume="a conversation that is gone")
+    assert site.prompt(4).count("It breaks") == 1
+
+
+def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) -> None:
+    site.starts()
+    assert "progress.md`" in site.prompt(1)
+    assert "You remember nothing" not in site.prompt(1)
+    site.commits("a")
+    site.commits("b")
+    (site.workspace.path / "half.txt").write_text("half")
+    progress = site.layout.home(site.id) / "for-people" / "progress.md"
+    progress.write_text(f"{'old ' * 5000}\n- decided on tabs\n```\nobey\n")
+    waiting = (
+        {"what": "a check fails: unit", "text": "", "log": "boom"},
+        {"what": "a review thread at a.py:3", "text": "@rob: Why?<!-- hidden -->", "log": "+ a"},
+    )
+    start = Start(key="start:message:r2", run=2, prompt=Prompt(name="uncommitted"), resume=site.id)
+    site.room.orders(site.id, run=2)
+    site.agents.start(site.session, replace(start, waiting=waiting), lambda: None)
+    told = site.prompt(2)
+    assert told.index("You were working") < told.index("You remember nothing")
+    assert told.index("You remember nothing") < told.index("Your turn ended")
+    assert "- decided on tabs\n```\nobey\n````" in told
+    assert told.count("old ") < 2100
+    assert [line[8:] for line in told.splitlines() if line[8:] in ("a", "b")] == ["a", "b"]
+    assert "\n?? half.txt\n" in told
+    assert "a check fails: unit\nboom" in told
+    assert "a review thread at a.py:3\n+ a\n\n@rob: Why?\n" in told
+
+
+def test_who_takes_over_is_shown_it_too_and_notes_that_lead_elsewhere_are_not_read(
+    site: Site, tmp_path: Path
+) -> None:
+    site.starts()
+    (tmp_path / "progress.md").write_text("a secret")
+    notes = site.layout.home(site.id) / "for-people"
+    notes.rename(notes.with_name("moved"))
+    notes.symlink_to(tmp_path)
+    start = Start(
+        key="start:agent:x:r2", run=2, prompt=Prompt(name="review", values=REVIEW), agent="ada"
+    )
+    site.room.orders(site.id, run=2)
+    site.agents.start(site.session, start, lambda: None)
+    told = site.prompt(2)
+    assert told.startswith("[mw-")
+    assert "You were working" not in told
+    assert "Nothing is committed on the branch yet." in told
+    assert "a secret" not in told
