@@ -196,7 +196,7 @@ def _choices(screen: str) -> Sequence[re.Match[str]]:
 def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
     """What it shows of its questions; None: of none of these."""
     found = _choices(shows)
-    if not found:
+    if not found or not asks:
         return None
     said = shows[: found[0].start()]
     if "\nReview your answers\n" in said:
@@ -204,13 +204,12 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
     at = place_of(said.partition("\n\n")[2], asks)
     if at is None:
         return None
-    choices, others = found[: len(asks[at].labels)], found[len(asks[at].labels) :]
-    own = others[:1]  # Beside a preview there is none.
+    own = found[len(asks[at].labels) :][:1]  # Beside a preview there is none.
     return Page(
         at=at,
         shows=shows,
         marked=next(int(one[2]) for one in found if one[1]),
-        ticks={int(one[2]): one[3].startswith("[✔]") for one in choices},
+        ticks={int(one[2]): one[3].startswith("[✔]") for one in found},
         own=(own[0][2],) if own else None,
         typed="".join(one[3] for one in own if one[3] != _OWN_WORDS),
         on=("Tab",),

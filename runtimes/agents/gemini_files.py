@@ -170,7 +170,7 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
         at=at,
         shows=shows,
         marked=next((int(one[2]) for one in _CHOICE.finditer(shows) if one[1]), 0),
-        ticks={place: label.startswith("[x]") for place, label in found.items() if place < number},
+        ticks={place: label.startswith("[x]") for place, label in found.items()},
         own=(str(number),) if found else (),
         typed="" if own == _OWN_WORDS else own,
         on=("Enter",) if _DONE in shows else ("Down",),

@@ -121,7 +121,8 @@ def test_what_really_asks_is_answered_where_it_stands(
 def test_questions_that_nobody_knows_of_are_left_to_people(files: RunFiles, agent: str) -> None:
     recording = RECORDINGS / agent / "waiting_input" / "several"
     program = AGENTS[agent](AgentType(program=agent))
-    assert program.dialog(files, (recording / "screen.txt").read_text()) == Dialog()
+    for screen in recording.glob("*.txt"):
+        assert program.dialog(files, screen.read_text()) == Dialog()
     lay(recording, files, 0)
     other = (recording / "screen.txt").read_text().replace("Which colour?", "Which one?")
     assert program.dialog(files, other) == Dialog()
@@ -148,3 +149,13 @@ def test_headings_of_claudes_questions_without_choices_are_none(files: RunFiles)
     screen = (recording / "screen.txt").read_text()
     program = AGENTS["claude"](AgentType(program="claude"))
     assert program.dialog(files, screen.replace("❯ 1. Red", "  1. Red")) == Dialog()
+
+
+def test_what_codex_shows_without_its_last_line_or_choices_is_no_dialog(files: RunFiles) -> None:
+    recording = RECORDINGS / "codex" / "waiting_input" / "several"
+    lay(recording, files, 0)
+    program = AGENTS["codex"](AgentType(program="codex"))
+    screen = (recording / "screen.txt").read_text()
+    assert program.dialog(files, screen.replace("esc to interrupt", "")) == Dialog()
+    assert program.dialog(files, screen.replace("› 1.", "  1.")) == Dialog()
+    assert program.dialog(files, "Press enter to continue\n") == Dialog()
