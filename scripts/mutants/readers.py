@@ -65,6 +65,7 @@ EQUIVALENT = {
     ("aider_reader", "always line.startswith(_MARKS)"): "the words are told apart there too",
     ("claude_files", "always native"): "it searches in vain",
     ("codex_files", "always native"): "it searches in vain",
+    ("codex_files", "without asked in"): "only what was asked has a page",
     ("opencode_files", "never not conversation or not changed"): "it opens in vain",
     ("opencode_files", "without not conversation in"): "it opens in vain",
     ("opencode_files", "without not changed(written"): "it opens in vain",

@@ -159,3 +159,6 @@ def test_what_codex_shows_without_its_last_line_or_choices_is_no_dialog(files: R
     assert program.dialog(files, screen.replace("esc to interrupt", "")) == Dialog()
     assert program.dialog(files, screen.replace("› 1.", "  1.")) == Dialog()
     assert program.dialog(files, "Press enter to continue\n") == Dialog()
+    second = program.dialog(files, screen.replace("› 1.", "  1.").replace("  2. Blue", "› 2. Blue"))
+    assert second is not None
+    assert second.way("blue\nlarge") == Way(keys=("Enter",))
