@@ -219,9 +219,11 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
 def first_question(screen: str) -> Dialog:
     """What its screen asks before its first turn: one walks from the marked choice to another."""
     found = _LISTED.search(screen)
-    lines = [line.strip() for line in found[1].splitlines()] if found else []
+    if found is None:
+        return Dialog()
+    lines = [line.strip() for line in found[1].splitlines()]
     marked = next((place for place, line in enumerate(lines) if line.startswith(_MARK)), None)
-    if found is None or marked is None:
+    if marked is None:
         return Dialog()
     above = _RULE.split(screen[: found.start()])[-1].strip()
     return walked(above, [line.removeprefix(_MARK) for line in lines], marked)
@@ -229,7 +231,7 @@ def first_question(screen: str) -> Dialog:
 
 def retried(screen: str) -> str:
     """The error after which its screen says that it tries again; empty: it does not."""
-    found = _RETRIES.search(screen) if " · retrying" in screen else None
+    found = _RETRIES.search(screen)
     return found[1] if found else ""
 
 
