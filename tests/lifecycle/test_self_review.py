@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle import actions as do
 from lifecycle.decide import decide
@@ -118,3 +119,8 @@ def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tupl
         rests = decision.signals.talk in (Talk.QUIET, Talk.ENDED)
         if rests and work.head == HEAD and not work.dirty:
             assert shows if told else reads
+
+
+def test_nothing_is_read_over_that_is_not_pushed() -> None:
+    work = next(work for work in WORKS if work.dirty)
+    assert keys(facts(work=replace(work, head=BASE)), self_review=True) == ["tell:dirty:0:r1"]
