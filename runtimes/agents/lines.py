@@ -73,7 +73,7 @@ class Lines:
             rest, _, whole = (whole + end).partition(b"\n")
             self.left_out, self._skipped = self._skipped + len(rest), 0
             whole, end, _ = whole.rpartition(b"\n")
-        if self._skipped or len(self._half) > self._most:
+        if len(self._half) > self._most:
             self._skipped += len(self._half)
             self._half = b""
         # All at once: one by one takes as long as to understand them.

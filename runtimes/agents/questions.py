@@ -10,7 +10,7 @@ _SIGNS = re.compile(r"[^\w']+")
 #: What people say in short, each with how the choice begins that they mean, or what it has in it.
 _SHORT = {
     "yes": re.compile(r"(yes|allow|trust)\b(?!.*(always|don't ask|session))"),
-    "always": re.compile(r"(.*\balways allow|.*\balways\b|.*don't ask|.*for this session|all\b)"),
+    "always": re.compile(r"(.*\balways\b|.*don't ask|.*for this session|all\b)"),
     "no": re.compile(r"(no|reject|deny)\b"),
 }
 _MEANT = {
@@ -62,7 +62,7 @@ def number_of(answer: str, labels: Mapping[int, str]) -> int | None:
     for fits in (
         lambda number: given is not None and int(given[1]) == number,
         lambda number: bare[number] == said,
-        lambda number: bool(said) and bare[number].startswith(f"{said} "),
+        lambda number: bare[number].startswith(f"{said} "),
     ):
         found = [number for number in labels if fits(number)]
         if len(found) == 1:

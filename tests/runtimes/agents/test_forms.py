@@ -45,6 +45,12 @@ def test_an_answer_has_a_line_for_each_question(text: str, given: object) -> Non
     assert answers(ASKS, text) == given
 
 
+@pytest.mark.parametrize("word", ["multiple", "multiSelect"])
+def test_programs_say_in_words_of_their_own_that_several_may_be_taken(word: str) -> None:
+    (one,) = asks_in([{"question": "With?", word: True}])
+    assert one.many
+
+
 def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
     assert answers(ASKS[3:], "Ada\n\nor Bob") == [("Ada\n\nor Bob",)]
 

@@ -29,6 +29,17 @@ def test_each_line_is_given_once_and_only_when_it_is_whole(log: Path) -> None:
     assert lines.new() == ["two", "three"]
 
 
+def test_it_is_known_when_it_was_written_while_it_is_there(log: Path) -> None:
+    lines = Lines(log)
+    append(log, "one\n")
+    os.utime(log, (9, 9))
+    lines.new()
+    assert lines.written == 9
+    log.unlink()
+    lines.new()
+    assert lines.written is None
+
+
 def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
     lines = Lines(log)
     append(log, "one\ntwo\nha")

@@ -211,3 +211,16 @@ def test_what_is_no_message_is_left_out(files: RunFiles) -> None:
     assert everything(Claude(AgentType(program="claude")).messages(files)) == []
     assert everything(Codex(AgentType(program="codex")).messages(files)) == []
     assert everything(OpenCode(AgentType(program="opencode")).messages(files)) == []
+
+
+@pytest.mark.parametrize(("given", "told"), [(7, "7"), ({"a": 1}, '{"a": 1}'), ("Fine.", "Fine.")])
+def test_a_result_of_a_tool_that_is_no_list_of_texts_is_told_as_it_is(
+    given: object, told: str, files: RunFiles
+) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": given}
+    record = {"type": "user", "timestamp": "2026-11-21T01:00:00Z", "message": {"content": [result]}}
+    folder = files.home / ".claude" / "projects" / "-x"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text(json.dumps(record) + "\n")
+    messages = Claude(AgentType(program="claude")).messages(files)
+    assert [each.text for each in everything(messages)] == [told]

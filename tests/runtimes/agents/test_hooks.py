@@ -1,0 +1,26 @@
+"""What a program told last in its run is found; hooks of another run do not count."""
+
+from msgspec import Struct
+
+from runtimes.agents.base import RunFiles
+from runtimes.agents.hooks import Hook, last
+
+
+class Payload(Struct, frozen=True):
+    hook_event_name: str
+    tool: str = ""
+
+
+def test_the_last_word_on_an_event_counts_where_this_run_said_it(files: RunFiles) -> None:
+    def spooled(*lines: tuple[int, str, str]) -> Hook[Payload] | None:
+        said = '{"run":%d,"at":1,"hook":{"hook_event_name":"%s","tool":"%s"}}\n'
+        files.spool.write_text("".join(said % line for line in lines))
+        return last(files, "Asks", Hook[Payload])
+
+    run = files.run
+    assert spooled() is None
+    assert spooled((run, "Ends", "a")) is None
+    found = spooled((run, "Asks", "a"), (run, "Asks", "b"), (run, "Ends", "c"))
+    assert found is not None
+    assert found.hook.tool == "b"
+    assert spooled((run, "Asks", "a"), (run - 1, "Asks", "late")) is None

@@ -1,0 +1,56 @@
+"""What people answer in short is the choice they mean; what is asked is put in words."""
+
+import pytest
+
+from runtimes.agents.questions import number_of, permission, with_choices
+
+
+@pytest.mark.parametrize(
+    ("answer", "labels", "number"),
+    [
+        ("2", ("Yes", "No"), 2),
+        (" 2. ", ("Yes", "No"), 2),
+        ("3", ("Yes", "No"), None),
+        ("dark red", ("Red", "Dark, red!", "Dark"), 2),
+        ("dark", ("Red", "Dark, red"), 2),
+        ("dark", ("Dark green", "Dark red"), None),
+        ("yes", ("Yes, always", "Yes, this once"), 2),
+        ("y", ("Yes, and don't ask again", "Yes, and go on"), 2),
+        ("ok", ("Allow for this session", "Allow once"), 2),
+        ("once", ("Always trust it", "Trust it"), 2),
+        ("allow", ("No", "Yes"), 2),
+        ("always", ("Allow once", "Allow for this session"), 2),
+        ("always", ("Yes", "Yes, and don't ask again"), 2),
+        ("always", ("Allow once", "Allow it always"), 2),
+        ("yes, always", ("Yes", "All"), 2),
+        ("n", ("Yes", "No, and say why"), 2),
+        ("no", ("Allow once", "Reject"), 2),
+        ("reject", ("Allow once", "Deny it"), 2),
+        ("deny", ("Yes", "No"), 2),
+        ("no", ("Not now", "Yes"), None),
+        ("", ("Yes", "No"), None),
+        ("well", ("Yes", "No"), None),
+    ],
+)
+def test_an_answer_is_the_choice_that_it_names(
+    answer: str, labels: tuple[str, ...], number: int | None
+) -> None:
+    assert number_of(answer, dict(enumerate(labels, 1))) == number
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"command": "make", "file_path": "x"}, ": make"),
+        ({"file_path": "x", "url": "y"}, ": x"),
+        ({"url": "y"}, ": y"),
+        ({}, ""),
+    ],
+)
+def test_leave_is_asked_for_what_a_tool_is_given(given: dict[str, object], told: str) -> None:
+    assert permission("Bash", given) == f"It asks for permission to use Bash{told}"
+
+
+def test_choices_stand_behind_a_question_where_there_are_any() -> None:
+    assert with_choices("Which?", ["Red", "Blue"]) == "Which? (Red / Blue)"
+    assert with_choices("Which?", []) == "Which?"
