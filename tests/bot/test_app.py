@@ -166,7 +166,7 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     second._delivered()
     second._beat()
     assert looked == []
-    assert first.parts.model_door.url
+    eventually(lambda: first.parts.model_door.url, "its door is open")
     assert not second.parts.model_door.url
     first.stop()
     eventually(lambda: len(set(looked)) == len(second._lanes), "the second looks at everything")

@@ -272,7 +272,8 @@ def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
 ) -> None:
     agent.session()
     agent.message("m1", "user")
-    retry = {"type": "retry", "attempt": 2, "message": message, "next": agent.at}
+    soon = int(NOW.timestamp() * 1000) + 60_000
+    retry = {"type": "retry", "attempt": 2, "message": message, "next": soon}
     agent.answers["/session/status"] = {"ses_other": {**retry, "attempt": 9}}
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     agent.answers["/session/status"] = {ID: retry}
@@ -282,7 +283,7 @@ def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
     assert (seen.activity, seen.error) == (Activity.BLOCKED, message)
     assert (seen.limit_until is not None, seen.unauthorised) == (limited, unauthorised)
     if seen.limit_until:
-        assert seen.limit_until.timestamp() * 1000 == agent.at
+        assert seen.limit_until.timestamp() * 1000 == soon
 
 
 def test_a_provider_that_names_its_time_blocks_it_at_once(
