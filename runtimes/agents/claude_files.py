@@ -37,6 +37,8 @@ _LISTED = re.compile(r"((?:^ *(?:❯ )?\S.*\n)+)\n* *Enter to confirm · Esc to 
 _MARK = "❯ "
 #: What it shows of an error that it is about to get over: `✻ 429 ... · retrying in 8s · ...`.
 _RETRIES = re.compile(r"^\S (.+?) · retrying\b.* · attempt ", re.MULTILINE)
+#: The line of an answer, below its question, before all of them are sent.
+_REVIEWED = re.compile(r"^ +→ (.*(?:\n(?! +● ).+)*)", re.MULTILINE)
 #: The choice of its questions that is none of them.
 _OWN_WORDS = "Type something."
 _FIRST_LINES = 20  #: At the latest the first prompt tells its time.
@@ -200,7 +202,7 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
         return None
     said = shows[: found[0].start()]
     if "\nReview your answers\n" in said:
-        return Page(at=None, shows=shows, on=("1",))
+        return Page(at=None, shows=shows, said=tuple(_REVIEWED.findall(said)), on=("1",))
     at = place_of(said.partition("\n\n")[2], asks)
     if at is None:
         return None

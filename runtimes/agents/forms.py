@@ -27,6 +27,7 @@ class Ask(Struct, frozen=True):
     question: str
     options: tuple[_Option, ...] = ()
     type: str = ""
+    placeholder: str = ""  #: What stands where words are wanted and there are none yet.
     multiple: bool = False
     multi_select: bool = field(default=False, name="multiSelect")
 
@@ -52,6 +53,7 @@ class Page(Struct, frozen=True, kw_only=True):
         None  #: What is pressed before words of one's own, if it takes any.
     )
     typed: str = ""  #: Words of one's own that were not sent.
+    said: tuple[str, ...] = ()  #: The answers it is about to send, where it shows them all.
     on: tuple[str, ...] = ()  #: What is pressed where there is nothing to be chosen any more.
 
 
@@ -103,12 +105,15 @@ def form(name: str, asks: Sequence[Ask], page: Page) -> Dialog:
 def _step(asks: Sequence[Ask], page: Page, text: str) -> Way | None:
     """What is done next to give this answer."""
     given = answers(asks, text)
-    if given is None or page.at is None:
-        return None if given is None else Way(keys=page.on)
+    if given is None:
+        return None
+    if page.at is None:
+        sent = [", ".join(each) for each in given]
+        return Way(keys=page.on) if _same(page.said or sent, sent) else None
     ask, said = asks[page.at], given[page.at]
     wanted = [number for number, label in enumerate(ask.labels, 1) if label in said]
     if not wanted and page.typed:
-        return Way(keys=("Enter",)) if page.typed == said[0] else None
+        return Way(keys=("Enter",)) if _same([page.typed], said) else None
     if not wanted:
         return None if page.own is None else Way(keys=page.own, text=said[0])
     if not ask.many:
@@ -121,6 +126,12 @@ def place_of(said: str, asks: Sequence[Ask]) -> int | None:
     """Which question a screen shows, which wraps and adorns it; None: no one of them."""
     found = [place for place, ask in enumerate(asks) if _words(ask.question) == _words(said)]
     return found[0] if len(found) == 1 else None
+
+
+def _same(shown: Sequence[str], given: Sequence[str]) -> bool:
+    """Whether answers on a screen, which wraps them and has an order of its own, are these."""
+    one, other = ([sorted("".join(each.split()).split(",")) for each in a] for a in (shown, given))
+    return one == other
 
 
 def _words(text: str) -> str:

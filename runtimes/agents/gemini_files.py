@@ -32,6 +32,14 @@ _FORM = re.compile(r"╭─+╮\n│ Answer Questions +│\n(.*?)╰", re.DOTALL
 _ANSWER = re.compile(r"^(\(Select all that apply\)|▲|● 1\.|1\.|>)", re.MULTILINE)
 #: The choice of its questions that is none of them, and the one that ends the ticking.
 _OWN_WORDS, _DONE = "Enter a custom value", "●  Done"
+#: Where a question is answered in words alone: what is in its field, and in an empty one.
+_WORDS = re.compile(r"^> (.*)\nEnter to submit ", re.MULTILINE | re.DOTALL)
+_NO_WORDS = "Enter your response"
+#: The answers it is about to send, and the line of one.
+_REVIEW = re.compile(
+    r"^Review your answers:\n(?:⚠ [^\n]*\n)?(.*)\nEnter ", re.MULTILINE | re.DOTALL
+)
+_REVIEWED = re.compile(r".+? → (.+)")
 _Time = Annotated[datetime, Meta(tz=True)]
 
 
@@ -157,12 +165,18 @@ def questions_on(screen: str) -> str:
 
 def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
     """What it shows of its questions; None: of none of these."""
-    if re.search("^Review your answers:$", shows, re.MULTILINE):
-        return Page(at=None, shows=shows, on=("Enter",))
+    if review := _REVIEW.search(shows):
+        rows = [_REVIEWED.fullmatch(line) for line in review[1].splitlines()]
+        # Of an answer that is wrapped, nobody can tell what belongs to it.
+        whole = tuple(one[1] for one in rows if one) if all(rows) else ()
+        return Page(at=None, shows=shows, said=whole, on=("Enter",))
     said = _ANSWER.split(shows)[0]
     at = place_of(said.rpartition("Review →\n")[2], asks)
     if at is None:
         return None
+    if field := _WORDS.search(shows):
+        empty = field[1] in (asks[at].placeholder, _NO_WORDS)
+        return Page(at=at, shows=shows, own=(), typed="" if empty else field[1])
     found = {int(one[2]): one[3] for one in _CHOICE.finditer(shows)}
     number = len(asks[at].labels) + 1
     own = found.get(number, _OWN_WORDS)
@@ -171,7 +185,7 @@ def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
         shows=shows,
         marked=next((int(one[2]) for one in _CHOICE.finditer(shows) if one[1]), 0),
         ticks={place: label.startswith("[x]") for place, label in found.items()},
-        own=(str(number),) if found else (),
+        own=(str(number),),
         typed="" if own == _OWN_WORDS else own,
         on=("Enter",) if _DONE in shows else ("Down",),
     )

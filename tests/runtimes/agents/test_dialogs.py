@@ -83,9 +83,12 @@ def test_an_answer_is_given_as_the_dialog_takes_it(
         ("codex", "active/leave_given"),
         ("aider", "ready/turn_over"),
         ("aider", "active/command_runs"),
+        ("gemini", "waiting_input/key"),
     ],
 )
-def test_where_no_dialog_is_open_none_is_seen(files: RunFiles, agent: str, case: str) -> None:
+def test_where_no_dialog_is_open_that_may_be_answered_none_is_seen(
+    files: RunFiles, agent: str, case: str
+) -> None:
     assert dialog(agent, case, files) == Dialog()
 
 

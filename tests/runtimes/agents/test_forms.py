@@ -64,10 +64,16 @@ def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
         (Page(at=1, shows="", ticks={1: True, 2: True}), Way(keys=("2",))),
         (Page(at=1, shows="", ticks={1: True, 2: False}, on=("Tab",)), Way(keys=("Tab",))),
         (Page(at=3, shows="", own=("3",)), Way(keys=("3",), text="Ada")),
-        (Page(at=3, shows="", own=("3",), typed="Ada"), Way(keys=("Enter",))),
+        (Page(at=3, shows="", own=("3",), typed="A\n da"), Way(keys=("Enter",))),
         (Page(at=3, shows="", own=("3",), typed="Bob"), None),
         (Page(at=3, shows=""), None),
         (Page(at=None, shows="", on=("1",)), Way(keys=("1",))),
+        (
+            Page(at=None, shows="", said=("Dark,\n red", "Salt", "Yes", "Ada"), on=("1",)),
+            Way(keys=("1",)),
+        ),
+        (Page(at=None, shows="", said=("Dark, red", "Oil, Salt", "Yes", "Ada"), on=("1",)), None),
+        (Page(at=None, shows="", said=("Dark, red", "Salt", "Yes"), on=("1",)), None),
     ],
 )
 def test_each_step_brings_what_is_shown_nearer_to_the_answer(page: Page, way: Way | None) -> None:
@@ -90,18 +96,24 @@ FOUR = "Blue\nSalt, Sugar\nbob\nyes"
         ("claude", "several", "ticked", SEVERAL, Way(keys=("Tab",))),
         ("claude", "several", "ticked", "2\nPepper\nLarge", Way(keys=("1",))),
         ("claude", "several", "review", SEVERAL, Way(keys=("1",))),
+        ("claude", "several", "review", "blue\n3, 1\n2", Way(keys=("1",))),
+        ("claude", "several", "review", "blue\nSalt\n2", None),
         ("claude", "preview", "screen", "Narrow\nyes", Way(keys=("Enter",))),
         ("claude", "preview", "screen", "Wide\nyes", Way(keys=("1",))),
         ("claude", "preview", "screen", "Tall\nyes", None),
         ("gemini", "several", "screen", FOUR, Way(keys=("2",))),
+        ("gemini", "several", "screen", "red\n1\n-\ny", Way(keys=("Enter",))),
+        ("gemini", "several", "typed", "red\n1\n-\ny", Way(keys=("1",))),
         ("gemini", "several", "screen", "green\n1\n-\ny", Way(keys=("3",), text="green")),
         ("gemini", "several", "typed", "green\n1\n-\ny", Way(keys=("Enter",))),
         ("gemini", "several", "ticked", FOUR, Way(keys=("Down",))),
         ("gemini", "several", "ticked", "2\nPepper\nbob\nyes", Way(keys=("1",))),
         ("gemini", "several", "ticked", "2\nVinegar\nbob\nyes", None),
         ("gemini", "several", "done", "2\nPepper\nbob\nyes", Way(keys=("Enter",))),
-        ("gemini", "several", "name", FOUR, Way(text="bob")),
+        ("gemini", "several", "name", FOUR, Way(keys=("Enter",))),
+        ("gemini", "several", "name", "2\n1\nada\ny", None),
         ("gemini", "several", "review", FOUR, Way(keys=("Enter",))),
+        ("gemini", "several", "review", "Blue\nSalt, Sugar\nada\nyes", None),
         ("codex", "several", "screen", "blue\nlarge", Way(keys=("2",))),
         ("codex", "several", "screen", "red\nlarge", Way(keys=("Enter",))),
         ("codex", "several", "screen", "green\nlarge", None),
@@ -147,6 +159,51 @@ def test_the_same_question_asked_again_is_another_one(files: RunFiles) -> None:
         assert first is not None
         assert again is not None
         assert first.asks != again.asks
+
+
+@pytest.mark.parametrize(
+    ("agent", "shown", "instead", "answer", "taken"),
+    [
+        ("claude", "→ Blue", "→ green and\n     gold", "green and gold\n1, 3\n2", True),
+        ("claude", "→ Blue", "→ green and\n     gold", "green and\n1, 3\n2", False),
+        ("gemini", "answers:", "answers:\n│ ⚠ You have 1 unanswered question", FOUR, True),
+        ("gemini", "→ bob", "→ (not answered)", FOUR, False),
+        ("gemini", "→ bob", "→ ada\n│        eve", FOUR, True),
+    ],
+)
+def test_answers_about_to_be_sent_are_compared_where_each_can_be_told(
+    files: RunFiles, agent: str, shown: str, instead: str, answer: str, taken: bool
+) -> None:
+    recording = RECORDINGS / agent / "waiting_input" / "several"
+    lay(recording, files, 0)
+    screen = (recording / "review.txt").read_text()
+    assert shown in screen
+    dialog = AGENTS[agent](AgentType(program=agent)).dialog(files, screen.replace(shown, instead))
+    assert dialog is not None
+    assert (dialog.way(answer) is not None) is taken
+
+
+def test_words_in_the_field_of_geminis_question_are_sent_and_not_pasted_again(
+    files: RunFiles,
+) -> None:
+    recording = RECORDINGS / "gemini" / "waiting_input" / "question_for_words"
+    lay(recording, files, 0)
+    screen = (recording / "screen.txt").read_text()
+    program = AGENTS["gemini"](AgentType(program="gemini"))
+    ways = []
+    for words in ("a name", "Enter your response", "Ada", "Ada\n│   and Bob", "Eve"):
+        dialog = program.dialog(files, screen.replace("> a name", f"> {words}"))
+        ways += [dialog.way("Ada and Bob" if "Bob" in words else "Ada")] if dialog else []
+    paste, enter = Way(text="Ada"), Way(keys=("Enter",))
+    assert ways == [paste, paste, enter, enter, None]
+
+
+def test_geminis_questions_above_its_box_for_a_message_are_over(files: RunFiles) -> None:
+    recording = RECORDINGS / "gemini" / "waiting_input" / "several"
+    lay(recording, files, 0)
+    screen = (recording / "screen.txt").read_text()
+    program = AGENTS["gemini"](AgentType(program="gemini"))
+    assert program.dialog(files, f"{screen}\n *   Type your message") == Dialog()
 
 
 def test_headings_of_claudes_questions_without_choices_are_none(files: RunFiles) -> None:
