@@ -41,6 +41,16 @@ def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = 
     return all(finding.verdict is not Verdict.FAIL for _, finding in findings)
 
 
+def not_installed(installed: Installation) -> list[str]:
+    """What the server cannot run without and this machine does not have, each with its remedy."""
+    looked = {"git": git(), "sqlite": sqlite(), "tmux": tmux(installed)}
+    return [
+        f"{name}: {found.says}: {found.remedy}"
+        for name, found in looked.items()
+        if found.verdict is Verdict.FAIL
+    ]
+
+
 def git() -> Finding:
     said = _answer("git", "--version")
     if _numbers(said) < (2, 31):  # The first that takes settings from variables, off disk and argv.

@@ -61,12 +61,15 @@ def options(
 def serve(config: Config = None) -> None:
     """Run the server: webhooks, the page, and the sessions."""
     from bot.cli import given
+    from bot.cli.doctor import not_installed
     from config.load import missing
 
-    settings, secrets = given.everything(config)
-    wanted = missing(settings, secrets)
-    if wanted:
+    installed = given.installation(config, os.environ)
+    settings, secrets = installed.settings, installed.secrets
+    if wanted := missing(settings, secrets):
         raise Refused("\n".join(wanted))
+    if lacking := not_installed(installed):
+        raise Refused("\n".join(lacking), PROBLEM)
 
     from bot import serve as server
 
@@ -138,6 +141,12 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         said = capacity.place(place, now) if place else ""
         screen = screens.detail(session, facts, history, now, budgets, said)
         screens.show(Group(screen, *screens.preserved(kept, path, now)))
+
+
+@app.command(hidden=True)
+def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
+    """Say what the comment of this name is here, before `start` is proposed in its place."""
+    raise Refused(f"no command 'status': `ls` lists the sessions, `show {session_id}` shows one")
 
 
 @app.command()

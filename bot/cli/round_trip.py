@@ -34,6 +34,8 @@ _REMEDIES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
     HTTPStatus.TOO_MANY_REQUESTS: "it limits how much {key} may ask: try again later",
 }
+#: No second try changes that; it may yet be another one's answer that was heard once.
+_REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
 
@@ -56,9 +58,16 @@ def round_trip(installed: Installation, case: Case, patience: float) -> Answer:
     well = agent.activity is Activity.READY or (agent.activity is Activity.EXITED and ended_well)
     said = agent.summary if well else agent.question or agent.error
     if agent.activity not in _OVER:
-        said = f"no answer within {patience:g} seconds: {agent.evidence or 'it shows nothing'}"
+        waited = f"no answer within {patience:g} seconds"
+        over = waited if seconds >= patience else "the model refuses it"
+        said = f"{over}: {agent.evidence or 'it shows nothing'}"
     remedy = _remedy(installed, case, trouble) if trouble and not well else ""
     return Answer(well=well, says=said or agent.evidence, seconds=seconds, remedy=remedy)
+
+
+def _refused(trouble: Trouble | None) -> bool:
+    """Whether the model takes no key of ours, however long its program tries."""
+    return trouble is not None and trouble.status in _REFUSALS and trouble.times >= _ENOUGH
 
 
 def _remedy(installed: Installation, case: Case, trouble: Trouble) -> str:
@@ -104,6 +113,8 @@ def _ask(
         reader, agent = program.reader(files), Agent()
         try:
             while agent.activity not in _OVER and time.monotonic() < until:
+                if door and _refused(door.trouble):
+                    break
                 time.sleep(_PAUSE)
                 if seen := runtime.look().get(handle):
                     screen = runtime.screens([handle]).get(handle) if program.wants_screen else None

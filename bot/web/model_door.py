@@ -45,6 +45,7 @@ class Trouble(Struct, frozen=True):
 
     place: str  #: Where it is asked for.
     status: int  #: What it answered there; 0: it was not reached.
+    times: int = 1  #: How often it did, one after the other.
 
 
 class ModelDoor:
@@ -181,13 +182,20 @@ class _Door:
             await answer.refuse(HTTPStatus.GATEWAY_TIMEOUT, why)
         except httpx.HTTPError as problem:
             _log.warning("%s: the model cannot be asked: %r", asked.path, problem)
-            self.trouble = Trouble(_place(endpoint), 0)
+            self._hears(_place(endpoint), 0)
             why = f"{_place(endpoint)} cannot be reached for the model: {type(problem).__name__}"
             await answer.refuse(HTTPStatus.BAD_GATEWAY, why)
         else:
-            failed = response.status_code >= HTTPStatus.BAD_REQUEST
-            self.trouble = Trouble(_place(endpoint), response.status_code) if failed else None
+            if response.status_code >= HTTPStatus.BAD_REQUEST:
+                self._hears(_place(endpoint), response.status_code)
+            else:
+                self.trouble = None
             await answer.give(response)
+
+    def _hears(self, place: str, status: int) -> None:
+        before = self.trouble
+        again = before is not None and (before.place, before.status) == (place, status)
+        self.trouble = Trouble(place, status, before.times + 1 if before and again else 1)
 
 
 def _place(endpoint: Endpoint) -> str:

@@ -117,8 +117,11 @@ def permission(tool: str, given: Mapping[str, object]) -> str:
 
 
 def with_choices(question: str, choices: Iterable[str]) -> str:
-    """A question with its choices behind it, where there are any."""
-    listed = " / ".join(choices)
+    """A question with its choices behind it, where there are any.
+
+    One that has ` / ` in it loses the blanks: as an answer it means the same (see `number_of`).
+    """
+    listed = " / ".join(choice.replace(" / ", "/") for choice in choices)
     return f"{question} ({listed})" if listed else question
 
 

@@ -157,6 +157,5 @@ def agent(tmp_path_factory: pytest.TempPathFactory, at: Provider) -> Iterator[Ag
     store = Store(folder / "mergewright.db", clock=clock)
     agent = Agent(Room(store, clock), folder, at)
     yield agent
-    agent.http.close()
-    agent.door.stop()
+    agent.close()
     store.close()

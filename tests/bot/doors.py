@@ -106,6 +106,10 @@ class Agent:
         self.key = told.key
         self.http = httpx.Client(base_url=told.url, timeout=SECONDS)
 
+    def close(self) -> None:
+        self.http.close()
+        self.door.stop()
+
     def asks(self, path: str = ASK, method: str = "POST", **more: Any) -> httpx.Response:
         return self.http.request(method, path, **{"headers": {"x-api-key": self.key}, **more})
 

@@ -1,14 +1,21 @@
 """Our own door to the models: real connections on both sides, and nothing held back between."""
 
 import gzip
+from contextlib import closing
+from functools import partial
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from threading import Event
+from typing import Any
 
 import httpx
 import pytest
 
+from bot.engine import Engine
+from bot.journal import log_step
 from bot.store import StoreFailure
 from bot.web.model_door import ModelDoor, Trouble
+from lifecycle.policy import Policy
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 
@@ -56,6 +63,28 @@ def test_what_answers_used_is_counted_for_their_run_also_of_those_that_break_off
     eventually(lambda: agent.tokens() == 15, "what it used until then")
 
 
+def counts(agent: Agent, tokens: int) -> bool:
+    return agent.tokens() == tokens
+
+
+def test_what_the_door_counts_uses_a_budget_up_and_then_nothing_more_is_answered(
+    room: Any, tmp_path: Path, provider: Provider
+) -> None:
+    used = b'{"model": "m", "usage": {"input_tokens": 90, "output_tokens": 10}}'
+    provider.answers = partial(whole, body=used)
+    policy = Policy(session_tokens=150)
+    engine = Engine(room.store, lambda _: policy, room.clock, log_step, lambda: None)
+    with closing(Agent(room, tmp_path, provider)) as agent:
+        for counted in (100, 200):
+            assert agent.asks(content=b"{}").status_code == 200
+            eventually(partial(counts, agent, counted), "what it used")
+            engine.visit_due()
+        refusal = agent.asks(content=b"{}")
+    said = refusal.json()["error"]["message"]
+    assert (refusal.status_code, provider.asked.qsize()) == (402, 2)
+    assert said.startswith("widgets-12 gets no more of its model: ")
+
+
 def test_a_way_of_packing_that_we_cannot_read_is_not_asked_for(
     agent: Agent, provider: Provider
 ) -> None:
@@ -80,6 +109,21 @@ def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
     with agent.listens() as answer:
         assert b"".join(answer.iter_raw()) == b"what is it"
     eventually(lambda: "could not be read to its end" in caplog.text, "the log")
+
+
+def test_what_a_model_refuses_again_and_again_is_counted(agent: Agent, provider: Provider) -> None:
+    place = provider.url.removeprefix("http://")
+    for status, trouble in (
+        (401, Trouble(place, 401)),
+        (401, Trouble(place, 401, times=2)),
+        (429, Trouble(place, 429)),
+        (401, Trouble(place, 401)),
+        (200, None),
+        (401, Trouble(place, 401)),
+    ):
+        provider.answers = partial(whole, body=b"{}", status=status)
+        agent.asks(content=b"{}")
+        assert agent.door.trouble == trouble
 
 
 def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider) -> None:

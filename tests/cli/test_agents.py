@@ -138,6 +138,16 @@ def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
 
+def test_a_round_trip_waits_no_longer_for_a_key_that_is_refused(
+    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ModelDoor, "trouble", Trouble("api", 403, times=2))
+    writes(house, codex="codex", says="active")
+    result = mergewright("agents", "check", "keyed", "--round-trip", "--patience", "10")
+    assert "did not answer: the model refuses it: " in words(result.out)
+    assert "api answered 403: it does not take SERVER_KEY" in words(result.out)
+
+
 def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
     mergewright: CommandLine, house: House
 ) -> None:

@@ -136,6 +136,20 @@ def test_serving_without_secrets_is_refused_with_what_is_missing(house: House) -
     assert "MERGEWRIGHT_WEBHOOK_SECRET" in said
 
 
+def test_serving_where_a_program_is_missing_is_refused_with_what_to_install(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    code, said = serve(house)
+    assert code == 1
+    assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in said
+
+
+def test_what_a_comment_calls_status_is_named_as_it_is_here(mergewright: CommandLine) -> None:
+    result = mergewright("status", "widgets-12")
+    assert (result.code, "`show widgets-12` shows one" in result.err) == (2, True)
+
+
 def test_a_port_in_use_is_said_in_one_line(house: House) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

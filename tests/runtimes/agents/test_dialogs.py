@@ -8,7 +8,7 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.questions import Dialog, Way, choices_in, with_choices
+from runtimes.agents.questions import Dialog, Way, choices_in, number_of, with_choices
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import RECORDINGS, lay
 
@@ -98,6 +98,13 @@ def test_where_no_dialog_is_open_that_may_be_answered_none_is_seen(
 )
 def test_the_choices_of_a_question_are_found_behind_it(choices: tuple[str, ...]) -> None:
     assert tuple(choices_in(with_choices("Shall it (really / truly) be?", choices))) == choices
+
+
+def test_a_choice_that_holds_what_stands_between_them_stays_one_and_is_meant_still() -> None:
+    choices = ("Yes / No", "Other")
+    found = choices_in(with_choices("Which?", choices))
+    assert len(found) == 2
+    assert number_of(found[0], dict(enumerate(choices, 1))) == 1
 
 
 @pytest.mark.parametrize(
