@@ -17,7 +17,7 @@ from lifecycle.messages import ANSWER, REFUSED
 from lifecycle.status import Activity
 from runtimes.agents.files import read_text, write_private
 from runtimes.agents.questions import Dialog, Way
-from runtimes.base import Gone, Handle, Press, Send
+from runtimes.base import Gone, Handle, Press, Runtime, Send
 
 #: How long a step of an answer may show no effect, before it is taken again.
 _GONE_SECONDS = 8.0
@@ -100,14 +100,7 @@ class Answers:
         handle = self._sites.handle(session.id, tell.run)
         pause = self._sites.programs[session.agent_type].submit_seconds
         try:
-            if way.request is not None:
-                way.request()
-            if way.keys:
-                self._sites.runtime.press(handle, Press(keys=way.keys, key=f"{key}:keys"))
-            if way.text:
-                time.sleep(pause if way.keys else 0)
-                send = Send(text=way.text, key=key, submit_seconds=pause)
-                self._sites.runtime.send(handle, send)
+            take(self._sites.runtime, handle, way, key, pause)
         except (Gone, OSError) as gone:
             self._watch.look(session.id)
             raise Later(str(gone)) from gone
@@ -154,6 +147,21 @@ class Answers:
         no more by that than by not heeding the answer.
         """
         return self._sites.layout.run(session.id, tell.run) / "answered"
+
+
+def take(runtime: Runtime, handle: Handle, way: Way, key: str, pause: float) -> None:
+    """Take one step of an answer, once for each key.
+
+    `pause` is what the program needs before a paste and before Enter, in seconds. Raises `Gone`,
+    and `OSError` where its port does not take it.
+    """
+    if way.request is not None:
+        way.request()
+    if way.keys:
+        runtime.press(handle, Press(keys=way.keys, key=f"{key}:keys"))
+    if way.text:
+        time.sleep(pause if way.keys else 0)
+        runtime.send(handle, Send(text=way.text, key=key, submit_seconds=pause))
 
 
 def _text(tell: Tell) -> str:

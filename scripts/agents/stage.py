@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from bot.answers import take
 from bot.demo.audit import processes_of
 from bot.demo.model import ModelServer
 from lifecycle.facts import Agent
@@ -19,7 +20,7 @@ from lifecycle.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, Terms
 from runtimes.agents.questions import Dialog
-from runtimes.base import Launch, Options, Press, Send
+from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
@@ -132,7 +133,10 @@ class Stage:
             dialog = self._after(dialog)
 
     def _after(self, dialog: Dialog) -> Dialog:
-        """What it asks after a step; two looks must say so: one may see it drawn by half."""
+        """What it asks after a step; two looks must say so: one may see it drawn by half.
+
+        Where the bot tells people that nothing changes, a trial fails and shows the terminal.
+        """
         last = before = (dialog.asks, dialog.shows)
 
         def changed() -> Dialog | None:
@@ -148,15 +152,8 @@ class Stage:
         way = dialog.way(text)
         if way is None:
             raise Failed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
-        if way.request is not None:
-            way.request()
         key = f"{text}:{dialog.shows}"
-        if way.keys:
-            self._runtime.press(self.handle, Press(keys=way.keys, key=f"{key}:keys"))
-        if way.text:
-            pause = self._program.submit_seconds
-            time.sleep(pause if way.keys else 0)
-            self._runtime.send(self.handle, Send(text=way.text, key=key, submit_seconds=pause))
+        take(self._runtime, self.handle, way, key, self._program.submit_seconds)
 
     def _dialog(self) -> Dialog | None:
         """What it asks in a dialog that is open."""
