@@ -186,7 +186,7 @@ def _commands(group: Any, name: str) -> Iterator[tuple[str, ...]]:
             yield f"`{usage}`", command.help.rstrip(".")
         if hasattr(command, "commands"):
             yield from _commands(command, f"{name} {word}")
-        else:
+        elif not command.hidden:
             usage = " ".join((name, word, *map(_usage, command.params)))
             yield f"`{usage}`", command.help.rstrip(".")
 
