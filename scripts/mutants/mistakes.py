@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 #: One alternative of a pattern, without its brackets.
-_ALTERNATIVE = re.compile(r"(?<![^|(])(?!\?)[^|()]+(?![^|)])")
+_ALTERNATIVE = re.compile(r"(?<![^|(])(?<!\\[|(])(?!\?)(?:\\.|[^|()\\])+(?![^|)])")
 #: Calls whose named arguments say what is known of an agent.
 _ANSWERS = ("Agent", "replace", "Usage", "_Ask")
 

@@ -112,3 +112,14 @@ def test_each_mistake_changes_the_source_it_was_found_in() -> None:
         mistake = list(mistakes(tree))[place]
         mistake.make()
         assert ast.dump(tree) != right, mistake.says
+
+
+def test_an_alternative_of_a_pattern_goes_with_the_brackets_it_is_to_find() -> None:
+    left = []
+    for place in range(3):
+        tree = ast.parse(r"P = re.compile(r'^(\(all\)|▲|\|.)')")
+        [*mistakes(tree)][place].make()
+        left.append(
+            next(str(each.value) for each in ast.walk(tree) if isinstance(each, ast.Constant))
+        )
+    assert left == [r"^((?!)|▲|\|.)", r"^(\(all\)|(?!)|\|.)", r"^(\(all\)|▲|(?!))"]
