@@ -178,7 +178,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
     asked = last(files, "PermissionRequest", Hook[Payload])
     name = str(asked.at) if asked else ""
     if headings := list(_HEADINGS.finditer(screen)):
-        asks = asks_in(asked.hook.tool_input.get("questions")) if asked else ()
+        asks = asks_in(asked.hook.tool_input) if asked else ()
         page = _page(screen[headings[-1].start() :], asks)
         return form(name, asks, page) if page else Dialog()
     found = _choices(screen)

@@ -255,5 +255,5 @@ def _question(hook: its.Payload) -> str:
     given = hook.tool_input
     if hook.tool_name == "ExitPlanMode":
         return f"It asks to go on with this plan: {given.get('plan', '')}".rstrip(": ")
-    asked = questions(given.get("questions")) if hook.tool_name == "AskUserQuestion" else ""
+    asked = questions(given) if hook.tool_name == "AskUserQuestion" else ""
     return asked or with_choices(permission(hook.tool_name, given), _CHOICES)

@@ -155,8 +155,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
     """What its screen asks: one of its questions below their count, or leave."""
     if counts := list(_COUNT.finditer(screen)):
         asked = last(files, "PreToolUse", Hook[Payload])
-        given = asked.hook.tool_input if asked else None
-        asks = asks_in(given.get("questions")) if isinstance(given, dict) else ()
+        asks = asks_in(asked.hook.tool_input) if asked else ()
         page = _page(screen[counts[-1].end() :], asks)
         return form(asked.hook.tool_use_id, asks, page) if asked and page else Dialog()
     above, choices = leave_on(screen)

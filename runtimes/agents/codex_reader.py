@@ -207,7 +207,7 @@ class CodexReader:
                 given = understood(str(item.arguments), dict[str, object]) or {}
                 self._asks[item.call_id] = _Ask(
                     turn="",
-                    question=questions(given.get("questions")) or "It asks something.",
+                    question=questions(given) or "It asks something.",
                     at=at,
                     leave=False,
                 )

@@ -49,18 +49,20 @@ class Page(Struct, frozen=True, kw_only=True):
     shows: str  #: Another text after every step.
     marked: int = 0  #: The choice that Enter takes.
     ticks: dict[int, bool] = {}  #: Which choices are ticked, of those on the screen.
-    own: tuple[str, ...] | None = (
-        None  #: What is pressed before words of one's own, if it takes any.
-    )
+    own: tuple[str, ...] | None = None  #: Pressed before words of one's own; None: it takes none.
     typed: str = ""  #: Words of one's own that were not sent.
     said: tuple[str, ...] = ()  #: The answers it is about to send, where it shows them all.
     on: tuple[str, ...] = ()  #: What is pressed where there is nothing to be chosen any more.
 
 
+class _Given(Struct, frozen=True):
+    questions: tuple[Ask, ...]
+
+
 def asks_in(given: object) -> Sequence[Ask]:
-    """The questions that a tool was given; none where they are something else."""
+    """The questions that a tool was given; none where it was given something else."""
     with suppress(msgspec.ValidationError):
-        return msgspec.convert(given, list[Ask])
+        return msgspec.convert(given, _Given).questions
     return ()
 
 

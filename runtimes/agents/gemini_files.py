@@ -118,8 +118,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
     """What its screen asks: questions in their box, or leave."""
     if shows := questions_on(screen):
         asked = last(files, "BeforeTool", Hook[Payload])
-        given = asked.hook.tool_input if asked else None
-        asks = asks_in(given.get("questions")) if isinstance(given, dict) else ()
+        asks = asks_in(asked.hook.tool_input) if asked else ()
         page = _page(shows, asks)
         return form(str(asked.hook.timestamp), asks, page) if asked and page else Dialog()
     above, choices = leave_on(screen)

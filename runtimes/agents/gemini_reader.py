@@ -204,5 +204,5 @@ class GeminiReader:
 
 def _question(hook: its.Payload | None) -> str:
     given = hook.tool_input if hook is not None and isinstance(hook.tool_input, dict) else {}
-    asked = questions(given.get("questions")) if hook and hook.tool_name == _ASKS else ""
+    asked = questions(given) if hook and hook.tool_name == _ASKS else ""
     return asked or permission(hook.tool_name if hook else "a tool", given)

@@ -35,7 +35,7 @@ def dialog(files: RunFiles) -> Dialog:
 
 def _asked(files: RunFiles, ask: its.Question) -> Dialog:
     def way(text: str) -> Way | None:
-        given = answers(asks_in(ask.questions), text)
+        given = answers(asks_in({"questions": ask.questions}), text)
         path = f"/question/{ask.id}/reply"
         return _way(files, path, {"answers": given}) if given is not None else None
 

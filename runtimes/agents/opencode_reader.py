@@ -229,4 +229,4 @@ def _leave(leave: its.Leave) -> str:
 
 
 def _put(given: Mapping[str, object]) -> str:
-    return questions(given.get("questions")) or "It asks something."
+    return questions(given) or "It asks something."

@@ -14,19 +14,19 @@ GIVEN = [
     {"question": "Really?", "type": "yesno"},
     {"question": "Name?", "type": "text"},
 ]
-ASKS = asks_in(GIVEN)
+ASKS = asks_in({"questions": GIVEN})
 
 
 def test_people_are_told_how_several_questions_are_answered() -> None:
-    assert questions(GIVEN).splitlines() == [
+    assert questions({"questions": GIVEN}).splitlines() == [
         "Which? (Red / Dark, red)",
         "With? (Salt / Oil) Several may be taken, with commas between them",
         "Really? (Yes / No)",
         "Name?",
         "Answer all of them, each in a line of its own",
     ]
-    assert questions(GIVEN[:1]) == "Which? (Red / Dark, red)"
-    assert questions({"question": "Which?"}) == ""
+    assert questions({"questions": GIVEN[:1]}) == "Which? (Red / Dark, red)"
+    assert questions({"questions": {"question": "Which?"}}) == ""
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_answer_has_a_line_for_each_question(text: str, given: object) -> Non
 
 @pytest.mark.parametrize("word", ["multiple", "multiSelect"])
 def test_programs_say_in_words_of_their_own_that_several_may_be_taken(word: str) -> None:
-    (one,) = asks_in([{"question": "With?", word: True}])
+    (one,) = asks_in({"questions": [{"question": "With?", word: True}]})
     assert one.many
 
 
