@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -75,8 +76,7 @@ class Meter:
             *lines, rest = (bytes(self._held) + data).split(b"\n")
             self._held = bytearray(rest)
             for line in lines:
-                if line.startswith(b"data:") and b'"usage' in line:
-                    self._understand(line.removeprefix(b"data:"))
+                self._hear(line)
         else:
             self._held += data
         self.lost = self.lost or len(self._held) > MOST_BYTES
@@ -85,9 +85,9 @@ class Meter:
 
     def told(self) -> tuple[str, Usage] | None:
         """The model's name and what was used, as far as it was told; None: it was not."""
-        if not self._streams:
-            self._understand(bytes(self._held))
-            self._held.clear()
+        read = self._hear if self._streams else self._understand
+        read(bytes(self._held))
+        self._held.clear()
         if not any(self._numbers.values()):
             return None
         told = self._numbers.get
@@ -101,13 +101,16 @@ class Meter:
             reasoning=reasoned + told("thought", 0),
         )
 
+    def _hear(self, line: bytes) -> None:
+        """A line of a stream, also the last one, which may have no end."""
+        if line.startswith(b"data:") and b'"usage' in line:
+            self._understand(line.removeprefix(b"data:"))
+
     def _understand(self, text: bytes) -> None:
-        try:
+        with suppress(msgspec.DecodeError, RecursionError):
             answer = _DECODER.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return
-        for piece in answer if isinstance(answer, list) else [answer]:
-            self._count(piece)
+            for piece in answer if isinstance(answer, list) else [answer]:
+                self._count(piece)
 
     def _count(self, piece: _Told) -> None:
         """Its numbers grow from piece to piece, and a later one may leave some out."""

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -108,6 +109,15 @@ def test_a_list_of_pieces_is_one_answer() -> None:
 def test_what_was_said_before_an_answer_broke_off_counts() -> None:
     begun = {"message": {"model": "m", "usage": {"input_tokens": 70, "output_tokens": 1}}}
     assert read(STREAM, streamed(begun) + b"data: {") == ("m", Usage(input=70, output=1))
+
+
+def test_a_last_line_without_an_end_counts() -> None:
+    assert read(STREAM, streamed({"usage": ANTHROPIC}).rstrip()) == ("", WRITTEN)
+
+
+def test_an_answer_in_an_answer_harms_nothing_however_deep_it_is() -> None:
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+        read(WHOLE, b'{"message":' * depth + b"{}" + b"}" * depth)
 
 
 @pytest.mark.parametrize(
