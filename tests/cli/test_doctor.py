@@ -167,6 +167,7 @@ def test_what_is_wrong_with_the_whole_is_told_while_it_stands(lines: Lines, hous
         ("git", {"git": "git version 2.30.9"}, "fail git version 2.30.9 -> install git 2.31"),
         ("tmux", {}, "fail not found -> install tmux 3.2 or newer"),
         ("tmux", {"tmux": "tmux 3.1c"}, "fail tmux 3.1c -> install tmux 3.2 or newer"),
+        ("tmux", {"tmux": "tmux master"}, "ok tmux master"),
         ("tmux", {"tmux": "tmux 3.3a"}, "warn tmux 3.3a: before 3.5 it can lose how a program"),
         ("agents", {}, "fail not all can start -> shell: cat is not installed"),
     ],
