@@ -64,7 +64,7 @@ class Answers:
         if given and given != _name(dialog.asks):
             return Outcome(result="it was given")
         before = agent.since and agent.since > datetime.fromisoformat(tell.prompt.values["at"])
-        if before or dialog.way(_text(tell)) is None:
+        if before or (not given and dialog.way(_text(tell)) is None):
             return Outcome(result=REFUSED)
         write_private(self._record(session, tell), f"{tell.key} {_name(dialog.asks)}\n")
         if not self._take_all(session, tell, dialog, min(tried, _TRIES - 1)):

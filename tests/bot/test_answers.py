@@ -188,6 +188,8 @@ def test_an_answer_of_which_a_step_is_not_taken_is_left_to_people(asks: Asks) ->
     asks.meanwhile = asks.takes_a_step
     with pytest.raises(Impossible, match="the rest of that answer only at its terminal"):
         asks.is_answered("1\n2")
+    with pytest.raises(Impossible, match="the rest of that answer only at its terminal"):
+        asks.is_answered("1\n2")  # After a crash, too: part of it was taken.
     assert asks.heard == ["1"]
 
 
