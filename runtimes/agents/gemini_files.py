@@ -35,11 +35,10 @@ _OWN_WORDS, _DONE = "Enter a custom value", "●  Done"
 #: Where a question is answered in words alone: what is in its field, and in an empty one.
 _WORDS = re.compile(r"^> (.*)\nEnter to submit ", re.MULTILINE | re.DOTALL)
 _NO_WORDS = "Enter your response"
-#: The answers it is about to send, and the line of one.
+#: The answers it is about to send, each in a line.
 _REVIEW = re.compile(
     r"^Review your answers:\n(?:⚠ [^\n]*\n)?(.*)\nEnter ", re.MULTILINE | re.DOTALL
 )
-_REVIEWED = re.compile(r".+? → (.+)")
 _Time = Annotated[datetime, Meta(tz=True)]
 
 
@@ -165,10 +164,9 @@ def questions_on(screen: str) -> str:
 def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
     """What it shows of its questions; None: of none of these."""
     if review := _REVIEW.search(shows):
-        rows = [_REVIEWED.fullmatch(line) for line in review[1].splitlines()]
+        rows = tuple(line.partition(" → ")[2] for line in review[1].splitlines())
         # Of an answer that is wrapped, nobody can tell what belongs to it.
-        whole = tuple(one[1] for one in rows if one) if all(rows) else ()
-        return Page(at=None, shows=shows, said=whole, on=("Enter",))
+        return Page(at=None, shows=shows, said=rows if all(rows) else (), on=("Enter",))
     said = _ANSWER.split(shows)[0]
     at = place_of(said.rpartition("Review →\n")[2], asks)
     if at is None:

@@ -121,6 +121,8 @@ def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
     over = asked.replace("Esc to cancel", "")
     assert program.dialog(files, over) == Dialog()
     assert program.dialog(files, "❯ 1. Yes\n  2. No\n") == Dialog()
+    listed = AGENTS["gemini"](AgentType(program="gemini")).dialog(files, "● 1. Yes\n  2. No\n")
+    assert listed == Dialog()
     assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
     asked = (RECORDINGS / "claude/waiting_input/trust/screen.txt").read_text()
     assert program.dialog(files, asked.replace("❯", " ")) == Dialog()

@@ -1,12 +1,16 @@
 """Several questions in one dialog, or several choices: each step follows from what is shown."""
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
+from lifecycle.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.forms import Page, answers, asks_in, form, questions
 from runtimes.agents.questions import Dialog, Way
-from tests.runtimes.agents.recordings import RECORDINGS, lay
+from tests.runtimes.agents.recordings import RECORDINGS, Laid, lay, over
 
 GIVEN = [
     {"question": "Which?", "options": [{"label": "Red"}, {"label": "Dark, red"}]},
@@ -204,6 +208,25 @@ def test_geminis_questions_above_its_box_for_a_message_are_over(files: RunFiles)
     screen = (recording / "screen.txt").read_text()
     program = AGENTS["gemini"](AgentType(program="gemini"))
     assert program.dialog(files, f"{screen}\n *   Type your message") == Dialog()
+
+
+def test_choices_of_geminis_question_that_have_scrolled_away_can_still_be_taken(
+    files: RunFiles,
+) -> None:
+    recording = RECORDINGS / "gemini" / "waiting_input" / "several"
+    lay(recording, files, 0)
+    screen = (recording / "screen.txt").read_text()
+    scrolled = screen.replace("● 1.  Red", "▲").replace("the red one ", "").replace("  2.", "● 2.")
+    dialog = AGENTS["gemini"](AgentType(program="gemini")).dialog(files, scrolled)
+    assert dialog.way(FOUR) == Way(keys=("Enter",)) if dialog else False
+
+
+@over([RECORDINGS / "gemini" / "waiting_input" / "several"])
+def test_gemini_waits_as_long_as_its_questions_are_open(case: Path, laid: Laid) -> None:
+    later = laid.moment.now + timedelta(minutes=5)
+    for screen in case.glob("*.txt"):
+        agent = laid.program.reader(laid.files).read(laid.alive, screen.read_text(), later)
+        assert agent.activity is Activity.WAITING_INPUT, screen
 
 
 def test_headings_of_claudes_questions_without_choices_are_none(files: RunFiles) -> None:
