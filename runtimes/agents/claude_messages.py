@@ -26,25 +26,24 @@ def messages(line: str) -> Iterator[Message]:
     said, content = record.message, record.message.content
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
         if record.type == "user":
-            found = _of_user(block)
+            found = _of_user(block, by_system=record.prompt_source == "system")
         elif record.is_api_error_message:
             found = Message(kind=Kind.NOTE, text=str(block.get("text", "")))
         elif found := _of_model(block):
             used = its.used(said.usage) if said.usage else None
             found = replace(found, answer=said.id, model=said.model, used=used)
-        if found is not None and found.kind is Kind.PROMPT and record.prompt_source == "system":
-            found = replace(found, kind=Kind.NOTE)
         if found is not None:
             yield replace(found, at=record.timestamp)
 
 
-def _of_user(block: Mapping[str, object]) -> Message | None:
+def _of_user(block: Mapping[str, object], by_system: bool) -> Message | None:
     match block:
         case {"type": "text", "text": str(text)} if text.startswith(_INTERRUPTED):
             return Message(kind=Kind.NOTE, text=text)
         case {"type": "text", "text": str(text)}:
             pasted = _PASTED.fullmatch(text)
-            return Message(kind=Kind.PROMPT, text=pasted[1] if pasted else text)
+            kind = Kind.NOTE if by_system else Kind.PROMPT
+            return Message(kind=kind, text=pasted[1] if pasted else text)
         case {"type": "tool_result", "tool_use_id": str(call)}:
             given = block.get("content", "")
             text = "\n".join(texts(given)) or shown(given)

@@ -158,6 +158,24 @@ def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
     assert len(answers) == 1001
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"type": "user"}, []),
+        ({"type": "user", "message": {"content": [{"type": "image"}]}}, []),
+        ({"type": "assistant", "message": {"content": [{"type": "image"}]}}, []),
+        (
+            {"type": "assistant", "message": {"content": "Done."}},
+            [Message(kind=Kind.ANSWER, text="Done.")],
+        ),
+    ],
+)
+def test_of_claudes_lines_what_has_words_is_told_though_it_used_nothing(
+    said: object, told: list[Message]
+) -> None:
+    assert [*claude_messages.messages(json.dumps(said))] == told
+
+
 def test_claudes_conversations_come_in_the_order_in_which_they_began(files: RunFiles) -> None:
     folder = files.home / ".claude" / "projects" / "-x"
     folder.mkdir(parents=True)
