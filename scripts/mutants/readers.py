@@ -71,8 +71,10 @@ SOURCES = (
     Source("aider_reader", "aider", ("test_aider.py",)),
     Source("aider_files", "aider", ("test_aider.py",)),
     Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_preambles.py")),
-    *(Source(f"{name}_messages", name, ()) for name in ("aider", "claude", "codex", "gemini")),
-    Source("opencode_messages", "opencode", ()),
+    *(
+        Source(f"{name}_messages", SHARED, ("test_records.py", "test_messages.py"))
+        for name in ("aider", "claude", "codex", "gemini", "opencode")
+    ),
     Source("conversation", SHARED, ("test_messages.py",)),
     Source("forms", SHARED, ("test_forms.py", "test_dialogs.py", "test_recordings.py")),
     Source("hooks", SHARED, ("test_hooks.py", "test_troubled_files.py")),
@@ -106,6 +108,7 @@ EQUIVALENT = {
     ("opencode_files", "without not conversation in"): "it opens in vain",
     ("opencode_files", "without not changed(written"): "it opens in vain",
     ("opencode_files", "always stat.S_ISREG"): "what is no file is not opened either",
+    ("opencode_messages", "without changed in changed and"): "it opens in vain",
     ("opencode_reader", "without not changed in not changed"): "it opens in vain",
     ("opencode_reader", "not self._updated = max"): "it reads once more what it knows",
     ("opencode_reader", "without self._touched is not None"): "a turn that goes on has touched it",

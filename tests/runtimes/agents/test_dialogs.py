@@ -197,5 +197,21 @@ def test_an_answer_that_opencodes_port_refuses_is_none(
             way.request()
 
 
+def test_opencode_takes_no_half_answer_and_none_where_it_asks_nothing(
+    files: RunFiles, port: dict[str, Any]
+) -> None:
+    program = AGENTS["opencode"](AgentType(program="opencode"))
+    with answering(port, "secret") as number:
+        server = files.dir / "opencode-server.json"
+        server.write_text(f'{{"port": {number}, "password": "secret"}}')
+        assert program.dialog(files, "") == Dialog()
+        both = [{"question": each} for each in ("Which?", "How many?")]
+        port["/question"] = [{"id": "que_1", "questions": both}]
+        found = program.dialog(files, "")
+        assert found is not None
+        assert found.asks == "que_1"
+        assert found.way("Blue") is None
+
+
 def test_a_command_of_ones_own_hears_answers_as_messages(files: RunFiles) -> None:
     assert AGENTS["shell"](AgentType(program="shell")).dialog(files, "") is None

@@ -130,6 +130,29 @@ def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(
     assert [each.text for each in everything(messages)] == ["Well."], "its answer went on"
 
 
+def test_an_answer_that_grows_is_told_once_it_is_whole(
+    files: RunFiles, database: sqlite3.Connection
+) -> None:
+    begins(database, "active/tool_runs")
+    messages = of_database(files)
+    database.execute(
+        "update part set data = json_set(data, '$.state.status', 'completed')"
+        " where json_extract(data, '$.state.status') = 'running'"
+    )
+    everything(messages)
+    database.execute(
+        "insert into part select 'prt_zz', message_id, session_id, time_created, time_updated,"
+        ' \'{"type": "text", "text": "We", "time": {"start": 1}}\''
+        " from part order by id desc limit 1"
+    )
+    assert everything(messages) == []
+    database.execute(
+        "update part set data = json_set(data, '$.text', 'Well.', '$.time.end', 2)"
+        " where id = 'prt_zz'"
+    )
+    assert [each.text for each in everything(messages)] == ["Well."]
+
+
 def test_what_an_agent_of_an_agent_says_is_not_the_conversation(
     files: RunFiles, database: sqlite3.Connection
 ) -> None:

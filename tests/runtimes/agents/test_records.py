@@ -1,0 +1,98 @@
+"""Single lines of conversations, also such as no recording has, are told or left out."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+import pytest
+
+from runtimes.agents import claude_messages
+from runtimes.agents.codex_messages import CodexMessages
+from runtimes.agents.gemini_messages import GeminiMessages
+from runtimes.agents.messages import Kind, Message
+
+Told = list[tuple[Kind, str]]
+_AT = "2026-11-21T01:00:00Z"
+
+
+def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Told:
+    found = [each for line in lines for each in understands(json.dumps(line))]
+    return [(each.kind, each.text) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"type": "assistant", "message": {"content": [{"type": "image"}]}}, []),
+        (
+            {"type": "assistant", "message": {"content": [{"type": "text", "text": "Fine."}]}},
+            [(Kind.ANSWER, "Fine.")],
+        ),
+        (
+            {
+                "type": "user",
+                "promptSource": "system",
+                "message": {
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "t", "content": "made"},
+                        {"type": "image"},
+                        {"type": "text", "text": "It is over."},
+                    ]
+                },
+            },
+            [(Kind.RESULT, "made"), (Kind.NOTE, "It is over.")],
+        ),
+    ],
+)
+def test_claude(record: Mapping[str, object], expected: Told) -> None:
+    assert told(claude_messages.messages, {"timestamp": _AT, **record}) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "expected"),
+    [
+        ("token_usage_record", {}, []),
+        ("event_msg", 7, []),
+        ("response_item", 7, []),
+        ("odd", {"type": "message", "role": "assistant", "content": [{"text": "x"}]}, []),
+        ("response_item", {"type": "odd", "output": "x"}, []),
+        ("response_item", {"type": "reasoning", "summary": []}, []),
+        ("response_item", {"type": "a_call", "input": "patch"}, [(Kind.CALL, "patch")]),
+        ("response_item", {"type": "a_call", "action": {"a": 1}}, [(Kind.CALL, '{"a": 1}')]),
+        ("response_item", {"type": "a_call"}, [(Kind.CALL, "{}")]),
+    ],
+)
+def test_codex(kind: str, payload: object, expected: Told) -> None:
+    assert told(CodexMessages(), {"timestamp": _AT, "type": kind, "payload": payload}) == expected
+
+
+def test_codex_after_lines_that_it_does_not_write() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"text": "Fine."}]}
+    lines = (
+        "no record",
+        {"timestamp": _AT, "type": "turn_context", "payload": 7},
+        {"timestamp": _AT, "type": "response_item", "payload": said},
+    )
+    assert told(CodexMessages(), *lines) == [(Kind.ANSWER, "Fine.")]
+
+
+def _call(**more: object) -> Mapping[str, object]:
+    return {"toolCalls": [{"id": "c1", "name": "run", "args": {}, **more}]}
+
+
+def _back(response: object) -> Mapping[str, object]:
+    return {"functionResponse": {"response": response}}
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"content": "Fine."}, [(Kind.ANSWER, "Fine.")]),
+        ({"content": [{"text": "Fine."}]}, []),
+        (_call(), [(Kind.CALL, "{}")]),
+        (_call(result=[_back({"output": "a"})]), [(Kind.CALL, "{}"), (Kind.RESULT, "a")]),
+        (_call(result=[_back({"e": 1})]), [(Kind.CALL, "{}"), (Kind.RESULT, '{"e": 1}')]),
+    ],
+)
+def test_gemini(record: Mapping[str, object], expected: Told) -> None:
+    line = {"id": "m1", "timestamp": _AT, "type": "gemini", **record}
+    assert told(GeminiMessages(), line) == expected
