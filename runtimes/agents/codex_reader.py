@@ -204,7 +204,7 @@ class CodexReader:
         elif item.type.endswith("_call") and item.call_id:
             self._calls.add(item.call_id)
             if item.name == _ASKS:
-                given = understood(str(item.arguments), dict[str, object]) or {}
+                given = understood(str(item.arguments), dict[str, object])
                 self._asks[item.call_id] = _Ask(
                     turn="",
                     question=questions(given) or "It asks something.",
