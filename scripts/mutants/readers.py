@@ -73,8 +73,9 @@ SOURCES = (
     Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_preambles.py")),
     *(
         Source(f"{name}_messages", SHARED, ("test_records.py", "test_messages.py"))
-        for name in ("aider", "claude", "codex", "gemini", "opencode")
+        for name in ("aider", "claude", "codex", "gemini")
     ),
+    Source("opencode_messages", SHARED, ("test_opencode_messages.py", "test_messages.py")),
     Source("conversation", SHARED, ("test_messages.py",)),
     Source("forms", SHARED, ("test_forms.py", "test_dialogs.py", "test_recordings.py")),
     Source("hooks", SHARED, ("test_hooks.py", "test_troubled_files.py")),

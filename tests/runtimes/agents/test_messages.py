@@ -221,6 +221,7 @@ def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
     long = "x" * (12 * 1024 * 1024)
     records: list[dict[str, object]] = [
         {"type": "user", "isMeta": True, "message": {"content": "a caveat"}},
+        {"type": "user", "message": {"content": "begin"}},
         {"type": "user", "message": {"content": long}},
         {"type": "user", "message": {"content": texts}},
         {"type": "user", "message": {"content": "go on"}},
@@ -232,11 +233,13 @@ def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
     found = everything(Claude(AgentType(program="claude")).messages(files))
     told = [(each.kind, each.text[:24]) for each in found]
     assert told == [
+        (Kind.PROMPT, "begin"),
         (Kind.NOTE, "a line of 12.6 MB is lef"),
         (Kind.NOTE, "[Request interrupted by "),
         (Kind.PROMPT, "go on"),
         (Kind.NOTE, "<task-notification>"),
     ]
+    assert found[1].at == found[0].at, "so it stands where it was"
 
 
 def test_what_is_no_message_is_left_out(files: RunFiles) -> None:

@@ -1,0 +1,76 @@
+"""What OpenCode's database says of a conversation, also of one that breaks off or is damaged."""
+
+import json
+
+import pytest
+
+from runtimes.agents.base import RunFiles
+from runtimes.agents.messages import Kind, Message
+from runtimes.agents.opencode_messages import OpenCodeMessages
+from tests.runtimes.agents.opencodes import ID, Agent
+
+
+@pytest.fixture
+def agent(files: RunFiles) -> Agent:
+    agent = Agent(files)
+    agent.session()
+    return agent
+
+
+@pytest.fixture
+def messages(files: RunFiles, agent: Agent) -> OpenCodeMessages:
+    return OpenCodeMessages(files)
+
+
+def told(found: list[Message]) -> list[tuple[Kind, str]]:
+    return [(each.kind, each.text) for each in found]
+
+
+def test_damaged_rows_are_left_out_and_the_rest_is_told(
+    agent: Agent, messages: OpenCodeMessages
+) -> None:
+    agent.write("message", "m0", ID, agent.at, agent.at, "{odd")
+    agent.part("m0", type="text", text="lost")
+    agent.over("m1")
+    agent.write("part", "prt_0", "m1", ID, agent.at, agent.at, "{odd")
+    agent.part("m1", type="text", text="Fine.")
+    assert told(messages.new()) == [(Kind.ANSWER, "Fine.")]
+
+
+def test_what_a_turn_left_open_is_told_once_it_is_over(
+    agent: Agent, messages: OpenCodeMessages
+) -> None:
+    agent.over("m1", error={"name": "MessageAbortedError"})
+    for name, data in (
+        ("prt_1", {"type": "reasoning", "text": "Well ..."}),
+        ("prt_2", {"type": "text", "text": "I"}),
+        ("prt_3", {"type": "tool", "tool": "bash", "state": {"status": "running"}}),
+    ):
+        agent.write("part", name, "m1", ID, agent.at, agent.at, json.dumps(data))
+    found = messages.new()
+    assert told(found) == [
+        (Kind.THOUGHT, "Well ..."),
+        (Kind.ANSWER, "I"),
+        (Kind.CALL, "{}"),
+        (Kind.RESULT, ""),
+        (Kind.NOTE, "MessageAbortedError"),
+    ]
+    assert {each.at.timestamp() for each in found[:4] if each.at} == {agent.at / 1000}
+
+
+def test_what_is_whole_in_a_turn_that_goes_on_is_told_once(
+    agent: Agent, messages: OpenCodeMessages
+) -> None:
+    agent.message("m1", "user")
+    agent.part("m1", type="text", text="Do it.")
+    assert told(messages.new()) == [(Kind.PROMPT, "Do it.")]
+    assert messages.new() == []
+    agent.message("m2", "assistant")
+    agent.part("m2", type="text", text="Yes.", time={"start": 1, "end": agent.at})
+    assert told(messages.new()) == [(Kind.ANSWER, "Yes.")]
+    assert messages.new() == []
+    agent.write("part", "prt_z", "m2", ID, agent.at, agent.at, '{"type": "step-finish"}')
+    (used,) = messages.new()
+    assert used.kind is Kind.USAGE
+    assert used.at is not None
+    assert used.at.timestamp() == agent.at / 1000
