@@ -80,23 +80,21 @@ def count(
     usage: Usage,
     now: datetime,
     turned: float = 0.0,
-) -> float:
+) -> None:
     """Inside a transaction: add what a run used beyond what is counted of it, and active seconds.
 
-    `usage` is all of the run so far, so what the table has of that run is taken off. Returns the
-    dollars that were added. Tokens without a price may become fewer, and dollars too, because some
-    are told before their price is.
+    `usage` is all of the run so far, so what the table has of that run is taken off. Tokens without
+    a price may become fewer, and dollars too, because some are told before their price is.
     """
     more = _beyond(usage, connection.execute(COUNTED, (session, run)).fetchone())
     if not turned and not any(more.values()):
-        return 0.0
+        return
     day = day_of(now)
     values = {"session": session, "run": run, "day": day, "active_seconds": turned, **more}
     spent = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()["cost_usd"]
     connection.execute(_ADD, values)
     if spent // STEP_USD != (spent + more["cost_usd"]) // STEP_USD:
         connection.execute(_WAKE_OTHERS, {"id": session, "now": now.timestamp()})
-    return float(more["cost_usd"])
 
 
 def _beyond(usage: Usage, counted: Row) -> dict[str, float]:
