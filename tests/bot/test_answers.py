@@ -98,6 +98,21 @@ def test_a_choice_is_pressed_and_words_of_ones_own_are_typed(asks: Asks) -> None
     assert asks.heard == ["2", "3", "The blue one"]
 
 
+def test_nothing_is_given_where_that_may_not_be_any_more(asks: Asks) -> None:
+    def frozen() -> None:
+        raise Moot("everything is frozen")
+
+    with pytest.raises(Moot, match="frozen"):
+        asks.site.agents.tell(asks.site.session, asks.tell("yes"), 0, frozen)
+    assert asks.heard == []
+
+
+def test_an_answer_at_a_port_is_asked_there_and_typed_nowhere(asks: Asks) -> None:
+    asks.steps = [Way(request=asks.takes_a_step)]
+    assert asks.is_answered("The blue one") == "it was given"
+    assert (asks.steps, asks.heard) == ([], [])
+
+
 def test_what_was_said_before_it_asked_is_no_answer_to_it(asks: Asks) -> None:
     assert asks.is_answered("yes", seconds_ago=60) == REFUSED
     assert asks.heard == []

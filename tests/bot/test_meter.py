@@ -101,6 +101,13 @@ def test_every_api_is_understood_whole_and_in_pieces(
     assert read({**STREAM, "content-encoding": "gzip"}, packed[:9], packed[9:]) == ("m", used)
 
 
+def test_a_whole_answer_may_stand_in_many_lines() -> None:
+    body = json.dumps({"model": "m", "usage": ANTHROPIC}, indent=2).encode()
+    told = read({"content-type": "application/json"}, body)
+    assert told is not None
+    assert told == read({}, json.dumps({"model": "m", "usage": ANTHROPIC}).encode())
+
+
 def test_a_list_of_pieces_is_one_answer() -> None:
     pieces = [{"usageMetadata": {"promptTokenCount": 90}}, {"usageMetadata": GOOGLE}]
     assert read(WHOLE, json.dumps(pieces).encode()) == ("", USED)
