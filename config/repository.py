@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from config.contradictions import unfit_paths
 from config.load import misfits
 from config.settings import Table
-from lifecycle.policy import AutoMerge, Mode, Policy
+from lifecycle.model.policy import AutoMerge, Mode, Policy
 
 #: Where the file is, on the default branch.
 PATH: Final = ".github/mergewright.toml"

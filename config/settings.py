@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct, field
 
-from lifecycle.policy import Policy
+from lifecycle.model.policy import Policy
 
 Count = Annotated[int, Meta(ge=1)]
 AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.

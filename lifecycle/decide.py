@@ -6,19 +6,18 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.actions import Action, Release, Start, Stop
-from lifecycle.evidence import clock
-from lifecycle.facts import Ended, Facts, Frozen
-from lifecycle.judging import judge
-from lifecycle.messages import Judged
-from lifecycle.pauses import frozen_by
-from lifecycle.policy import Mode, Policy
-from lifecycle.reactions import ANSWERS, Reaction, answers_to
-from lifecycle.reading import of_pull
-from lifecycle.signals import OVER, Hold, Signals, Stage
-from lifecycle.stages import parked
-from lifecycle.status import TERMINAL, Reason, Status
-from lifecycle.wishes import heed
+from lifecycle.judge.commands import heed
+from lifecycle.judge.judge import Judged, judge
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.reduce import of_pull
+from lifecycle.judge.signals import OVER, Hold, Signals, Stage
+from lifecycle.judge.stages import parked
+from lifecycle.model.actions import Action, Release, Start, Stop
+from lifecycle.model.facts import Ended, Facts, Frozen
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import TERMINAL, Reason, Status
+from lifecycle.react.reactions import ANSWERS, Reaction, answers_to
+from lifecycle.read.sentences import clock
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from lifecycle.rules import RULES
-from lifecycle.signals import OVER
-from lifecycle.status import TERMINAL, Status
+from lifecycle.judge.rules import RULES
+from lifecycle.judge.signals import OVER
+from lifecycle.model.status import TERMINAL, Status
 
 _ORDER = {rule.status: place for place, rule in reversed(list(enumerate(RULES)))}
 

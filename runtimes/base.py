@@ -8,8 +8,8 @@ from typing import NewType, Protocol
 
 from msgspec import Struct
 
-from lifecycle.facts import Exit
-from lifecycle.status import Probe
+from lifecycle.model.facts import Exit
+from lifecycle.model.status import Probe
 
 #: A runtime's opaque name for a running thing; the same for the same `Launch.name`, so it can be
 #: worked out again after a crash.

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from lifecycle.facts import Exit
-from lifecycle.status import Probe
+from lifecycle.model.facts import Exit
+from lifecycle.model.status import Probe
 from runtimes.base import Gone, Handle, Launch, Options, Press, Seen, Send, printable
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from lifecycle.facts import Exit
-from lifecycle.text import settled
+from lifecycle.model.facts import Exit
+from lifecycle.model.text import settled
 from runtimes.base import Launch, RuntimeFailure
 from runtimes.supervise import MARK, identity
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lifecycle.facts import Exit
-from lifecycle.status import Probe
+from lifecycle.model.facts import Exit
+from lifecycle.model.status import Probe
 from runtimes import supervised
 from runtimes.base import (
     Gone,

@@ -14,14 +14,14 @@ from typing import Any
 import typer.main
 
 from bot.cli.program import app
-from bot.commands import COMMANDS, usage
-from bot.events import EVENTS
 from bot.github.permissions import PERMISSIONS
+from bot.intake.commands import COMMANDS, usage
+from bot.intake.events import EVENTS
 from bot.setup.manifest import manifest
 from bot.web.api import ROUTES
 from config import load
 from lifecycle import diagram
-from lifecycle.policy import Policy
+from lifecycle.model.policy import Policy
 from scripts import core_tables
 from scripts.mutants.tables import TABLES
 

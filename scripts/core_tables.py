@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-from lifecycle.blockers import BLOCKERS
-from lifecycle.budgets import BUDGETS
-from lifecycle.escalations import ESCALATIONS
-from lifecycle.pauses import PAUSES
-from lifecycle.policy import Policy
-from lifecycle.reactions import EVERY, REACTIONS, UNDER_WAY
-from lifecycle.reasons import ADVICE
-from lifecycle.rules import RULES
-from lifecycle.stalls import STALLS
-from lifecycle.status import Status
-from lifecycle.wishes import WISHES
+from lifecycle.judge.blockers import BLOCKERS
+from lifecycle.judge.budgets import BUDGETS
+from lifecycle.judge.commands import WISHES
+from lifecycle.judge.escalations import ESCALATIONS
+from lifecycle.judge.pauses import PAUSES
+from lifecycle.judge.reasons import ADVICE
+from lifecycle.judge.rules import RULES
+from lifecycle.judge.stalls import STALLS
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Status
+from lifecycle.react.reactions import EVERY, REACTIONS, UNDER_WAY
 
 Cells = tuple[str, ...]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bot.events import EVENTS
+from bot.intake.events import EVENTS
 
 
 class Example(NamedTuple):

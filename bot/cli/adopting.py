@@ -2,13 +2,13 @@
 
 import os
 
-from bot.cli import standing
+from bot.cli import agent_health
 from bot.cli.refused import PROBLEM, Refused
-from bot.layout import Layout
-from bot.sites import programs
+from bot.system.locations import programs
+from bot.system.paths import Layout
 from config.settings import Settings
-from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.adoption import NotAdopted
 from runtimes.workspaces.worktree import checkout, remove_tree
 
 
@@ -20,7 +20,7 @@ def adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     layout = Layout(settings.data)
     if layout.database.stat().st_uid != os.geteuid():
         raise Refused("only the server's own user can give a session a conversation: ask as that")
-    kind = standing.cases_of(settings, agent)[0].type
+    kind = agent_health.cases_of(settings, agent)[0].type
     home = layout.home(id)
     try:
         home.mkdir(mode=0o700, parents=True)

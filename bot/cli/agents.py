@@ -14,43 +14,45 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Of an agent.")]
 
 
 @app.callback()
-def agents(context: typer.Context, config: Config = None, as_json: Json = False) -> None:
+def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> None:
     """Show the agents, what became of their work, what types need."""
-    if context.invoked_subcommand is not None:
+    if ctx.invoked_subcommand is not None:
         return
     from rich.console import Group
     from rich.text import Text
 
-    from bot.cli import capacity, given, screens, standing
-    from bot.identities import known
-    from bot.layout import Layout
+    from bot.cli import agent_health, capacity, context, screens
+    from bot.decide.assignment import known
+    from bot.system.paths import Layout
 
-    installed = given.installation(config, os.environ)
+    installed = context.installation(config, os.environ)
     settings = installed.settings
     ledgers = []
     if Layout(settings.data).database.exists():
-        with given.store(settings) as store:
+        with context.store(settings) as store:
             ledgers = store.ledgers()
     ledgers = known(ledgers, settings.identities)
-    looked = standing.look(installed, [standing.Case(type=name) for name in settings.agent_types])
+    looked = agent_health.look(
+        installed, [agent_health.Case(type=name) for name in settings.agent_types]
+    )
     if as_json:
         screens.show_json({"agents": ledgers, "types": looked})
     else:
-        screens.show(Group(capacity.agents(ledgers), Text(), standing.types(looked)))
+        screens.show(Group(capacity.agents(ledgers), Text(), agent_health.types(looked)))
 
 
 @app.command()
 def show(name: Name, config: Config = None, as_json: Json = False) -> None:
     """Show one agent: how many sessions, how they ended, what they cost."""
-    from bot.cli import capacity, given, screens
-    from bot.clock import utc_now
-    from bot.identities import known
-    from bot.layout import Layout
+    from bot.cli import capacity, context, screens
+    from bot.decide.assignment import known
+    from bot.system.clock import utc_now
+    from bot.system.paths import Layout
 
-    settings = given.settings(config)
+    settings = context.settings(config)
     ledgers, sessions = [], []
     if Layout(settings.data).database.exists():
-        with given.store(settings) as store:
+        with context.store(settings) as store:
             ledgers, sessions = store.ledgers(), store.sessions()
     ledger = capacity.one_of(known(ledgers, settings.identities), name)
     theirs = [one for one in sessions if one.agent_name == name]
@@ -74,11 +76,11 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check whether an agent can start: program, version, whose key; a remedy for every fault."""
-    from bot.cli import given, screens, standing
-    from bot.cli.round_trip import round_trip
+    from bot.cli import agent_health, context, screens
+    from bot.cli.smoke_test import round_trip
 
-    installed = given.installation(config, os.environ)
-    looked = standing.look(installed, standing.cases_of(installed.settings, name))
+    installed = context.installation(config, os.environ)
+    looked = agent_health.look(installed, agent_health.cases_of(installed.settings, name))
     answers = {
         one.case: round_trip(installed, one.case, patience)
         for one in looked
@@ -90,10 +92,10 @@ def check(
         )
     else:
         for one in looked:
-            screens.show(standing.detail(one))
+            screens.show(agent_health.detail(one))
             if answer := answers.get(one.case):
-                screens.show(standing.answered(answer.says, answer.seconds, well=answer.well))
+                screens.show(agent_health.answered(answer.says, answer.seconds, well=answer.well))
                 if answer.remedy:
-                    screens.show(standing.remedied(answer.remedy))
+                    screens.show(agent_health.remedied(answer.remedy))
     if any(one.problems for one in looked) or not all(one.well for one in answers.values()):
         raise typer.Exit(PROBLEM)

@@ -14,17 +14,17 @@ from pathlib import Path
 from msgspec import Struct
 from rich.text import Text
 
-from bot import asking
-from bot.cli import adopting, given, screens
+from bot.cli import adopting, context, screens
 from bot.cli.refused import PROBLEM, Refused
-from bot.clock import utc_now
-from bot.commands import Unfit
+from bot.intake import local_commands
+from bot.intake.commands import Unfit
 from bot.store import NewWish, Session, Store
+from bot.system.clock import utc_now
 from config.contradictions import nearest
 from config.settings import Settings
-from lifecycle.facts import Wish
-from lifecycle.pauses import frozen_by
-from lifecycle.text import plain
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.facts import Wish
+from lifecycle.model.text import plain
 
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
@@ -57,8 +57,8 @@ def ask(
     as_json: bool,
 ) -> None:
     """Ask for something, and print what came of it."""
-    settings, redact = given.redacting(config)
-    with given.guest(settings, redact) as store:
+    settings, redact = context.redacting(config)
+    with context.guest(settings, redact) as store:
         if kind == "start" and store.session(id) is None:
             answered = _started(settings, store, id, text, resume, wait)
         elif resume:
@@ -74,11 +74,11 @@ def ask(
 
 def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
     """Freeze or unfreeze everything, or one project."""
-    settings, redact = given.redacting(config)
+    settings, redact = context.redacting(config)
     if project and project not in settings.projects:
         raise Refused(f"no project {project!r}; known: {', '.join(sorted(settings.projects))}")
     scope = f"project:{project}" if project else ""
-    with given.guest(settings, redact) as store:
+    with context.guest(settings, redact) as store:
         changed = store.freeze(scope, _who()) if frozen else store.unfreeze(scope, _who())
         standing = store.freezes()
     if as_json:
@@ -94,9 +94,9 @@ def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> N
 def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
     """Remember `KEY=VALUE`s about a session, and print all that is remembered."""
     pairs = dict(_pair(value) for value in values)
-    settings, redact = given.redacting(config)
-    with given.guest(settings, redact) if pairs else given.store(settings) as store:
-        session = given.session(store, id)
+    settings, redact = context.redacting(config)
+    with context.guest(settings, redact) if pairs else context.store(settings) as store:
+        session = context.session(store, id)
         if pairs:
             store.set_metadata(session.id, pairs)
         known = store.metadata(session.id)
@@ -109,15 +109,15 @@ def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bo
 
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
-    if not equals or not asking.METADATA_KEY.fullmatch(key):
+    if not equals or not local_commands.METADATA_KEY.fullmatch(key):
         raise Refused(f"{text!r}: expected KEY=VALUE, with letters, digits, dots and dashes in KEY")
     return key, value
 
 
 def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool) -> Answered:
-    session, key = given.session(store, id), f"cli:{uuid.uuid4()}"
+    session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
     try:
-        wish = asking.wish_of(
+        wish = local_commands.wish_of(
             *(session, kind, text),
             actor=_who(),
             key=key,
@@ -126,9 +126,9 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         )
     except Unfit as problem:
         raise Refused(str(problem)) from None
-    asking.ask(store, session, wish)
+    local_commands.ask(store, session, wish)
     judged = wait and _led(store) and _until(lambda: _judged(store, wish, id))
-    now, frozen = given.session(store, id), frozen_by(store.facts(id))
+    now, frozen = context.session(store, id), frozen_by(store.facts(id))
     held = f"It is frozen by {frozen.by}: nothing is done until `unfreeze`." if frozen else ""
     return Answered(
         key=key,
@@ -138,7 +138,7 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         judged=judged,
         status=now.status,
         because=now.because,
-        answer=asking.answers(store.outbox(id)).get(key, "") or held,
+        answer=local_commands.answers(store.outbox(id)).get(key, "") or held,
     )
 
 
@@ -167,7 +167,7 @@ def _started(
             f" {nearest(project, settings.projects)}"
         )
     try:
-        read = asking.ASKABLE["start"].read(agent)
+        read = local_commands.ASKABLE["start"].read(agent)
     except Unfit as problem:
         raise Refused(f"start {problem}") from None
     if resume:
@@ -234,4 +234,4 @@ def _who() -> str:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # A user without an entry, as in some containers.
         name = str(os.getuid())
-    return f"{asking.CLI}{name}"
+    return f"{local_commands.CLI}{name}"

@@ -13,7 +13,7 @@ from bot.cli.spending import tokens
 from bot.store import Ledger, Queued, Session
 from config.contradictions import nearest
 from config.settings import AgentSettings
-from lifecycle.status import Status
+from lifecycle.model.status import Status
 
 
 def line(queue: Sequence[Queued], now: datetime) -> RenderableType:

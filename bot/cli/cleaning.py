@@ -7,18 +7,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bot.archive import Archive
-from bot.cli import given
-from bot.clock import utc_now
-from bot.layout import Layout
-from bot.policies import Policies
-from bot.redaction import Redaction
-from bot.releases import release
-from bot.retention import Item, Retention
-from bot.sites import Sites, programs
+from bot.act.releasing import release
+from bot.archive.archiver import Archive
+from bot.archive.retention import Item, Retention
+from bot.cli import context
+from bot.decide.policies import Policies
 from bot.store import Tenant, this_process
+from bot.system.clock import utc_now
+from bot.system.locations import Sites, programs
+from bot.system.paths import Layout
+from bot.system.redaction import Redaction
 from config.settings import Settings
-from lifecycle.text import plain
+from lifecycle.model.text import plain
 from runtimes import RUNTIMES
 from runtimes.base import Options
 
@@ -32,7 +32,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
     Where none runs, none begins meanwhile, and workspaces are released from here.
     """
-    with given.guest(settings, redact) if writing else given.store(settings) as store:
+    with context.guest(settings, redact) if writing else context.store(settings) as store:
         layout = Layout(settings.data)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
         base = settings.github.git_base

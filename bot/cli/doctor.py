@@ -12,13 +12,13 @@ from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli import given, standing
-from bot.cli.at_github import clock, events, github, permissions, signatures, workflows
-from bot.cli.findings import Finding, Installation, Verdict
+from bot.cli import agent_health, context
+from bot.cli.check_result import Finding, Installation, Verdict
+from bot.cli.github_checks import clock, events, github, permissions, signatures, workflows
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
-from bot.layout import Layout
 from bot.setup.files import SECRETS
+from bot.system.paths import Layout
 from config.load import VARIABLES
 
 _SHORT_SECRET = 16
@@ -28,7 +28,7 @@ def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = 
     """Print one line for each check; whether none failed."""
     findings = [(name, check()) for name, check in OF_THE_MACHINE]
     try:
-        installed = given.installation(config, environ)
+        installed = context.installation(config, environ)
     except Refused as refusal:
         says, _, hint = str(refusal).partition("\n")
         findings.append(("configuration", Finding(Verdict.FAIL, says, hint)))
@@ -141,8 +141,8 @@ def secret_files(installed: Installation) -> Finding:
 
 
 def agents(installed: Installation) -> Finding:
-    looked = standing.look(
-        installed, [standing.Case(type=name) for name in installed.settings.agent_types]
+    looked = agent_health.look(
+        installed, [agent_health.Case(type=name) for name in installed.settings.agent_types]
     )
     wrong = [f"{one.case.type}: {said}" for one in looked for said in one.problems]
     if wrong:
@@ -158,7 +158,7 @@ def incidents(installed: Installation) -> Finding:
     if not Layout(installed.settings.data).database.exists():
         return Finding(Verdict.OK, "none")
     try:
-        with given.store(installed.settings) as store:
+        with context.store(installed.settings) as store:
             open_ones = store.incidents()
     except Refused as refusal:
         return Finding(Verdict.WARN, str(refusal))

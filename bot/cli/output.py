@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from lifecycle.text import settled
+from lifecycle.model.text import settled
 
 _POLL_SECONDS = 0.2
 

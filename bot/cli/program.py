@@ -60,18 +60,18 @@ def options(
 @app.command()
 def serve(config: Config = None) -> None:
     """Run the server: webhooks, the page, and the sessions."""
-    from bot.cli import given
+    from bot.cli import context
     from bot.cli.doctor import not_installed
     from config.load import missing
 
-    installed = given.installation(config, os.environ)
+    installed = context.installation(config, os.environ)
     settings, secrets = installed.settings, installed.secrets
     if wanted := missing(settings, secrets):
         raise Refused("\n".join(wanted))
     if lacking := not_installed(installed):
         raise Refused("\n".join(lacking), PROBLEM)
 
-    from bot import serve as server
+    from bot.app import process as server
 
     try:
         server.serve(settings, secrets)
@@ -86,13 +86,13 @@ def ls(
     as_json: Json = False,
 ) -> None:
     """List the sessions, newest first."""
-    from bot.cli import capacity, given, screens
-    from bot.clock import utc_now
-    from bot.limits import caps
-    from bot.rows import row_of
+    from bot.cli import capacity, context, screens
+    from bot.decide.caps import caps
+    from bot.show.session_summary import row_of
+    from bot.system.clock import utc_now
 
-    settings = given.settings(config)
-    with given.store(settings) as store:
+    settings = context.settings(config)
+    with context.store(settings) as store:
         sessions = store.sessions(live=None if every else True)
         line, freezes, incidents = store.queue(caps(settings)), store.freezes(), store.incidents()
     now = utc_now()
@@ -111,18 +111,18 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     """Show a session: its work, how far it is, and what happened."""
     from rich.console import Group
 
-    from bot.bars import bars
-    from bot.cli import capacity, given, screens
-    from bot.clock import utc_now
-    from bot.layout import Layout
-    from bot.limits import caps
-    from bot.policies import Policies
+    from bot.cli import capacity, context, screens
+    from bot.decide.caps import caps
+    from bot.decide.policies import Policies
+    from bot.show.budget_usage import bars
+    from bot.system.clock import utc_now
+    from bot.system.paths import Layout
     from runtimes.workspaces.git import GitFailure
     from runtimes.workspaces.mirror import Mirror
 
-    settings = given.settings(config)
-    with given.store(settings) as store:
-        session = given.session(store, session_id)
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
         facts, history = store.facts(session.id), store.history(session.id)
         line = {one.session: one for one in store.queue(caps(settings))}
         policy = Policies(store, settings.projects, settings.policy).of(session.project)
@@ -152,12 +152,12 @@ def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
 @app.command()
 def queue(config: Config = None, as_json: Json = False) -> None:
     """Show who waits for a slot, why, and when it may be their turn."""
-    from bot.cli import capacity, given, screens
-    from bot.clock import utc_now
-    from bot.limits import caps
+    from bot.cli import capacity, context, screens
+    from bot.decide.caps import caps
+    from bot.system.clock import utc_now
 
-    settings = given.settings(config)
-    with given.store(settings) as store:
+    settings = context.settings(config)
+    with context.store(settings) as store:
         line = store.queue(caps(settings))
     if as_json:
         screens.show_json(line)
@@ -168,15 +168,15 @@ def queue(config: Config = None, as_json: Json = False) -> None:
 @app.command()
 def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Explain a session: facts, rule, what would follow. Touches nothing."""
-    from bot.bars import bars
-    from bot.cli import given, screens
-    from bot.clock import utc_now
-    from bot.policies import Policies
+    from bot.cli import context, screens
+    from bot.decide.policies import Policies
+    from bot.show.budget_usage import bars
+    from bot.system.clock import utc_now
     from lifecycle.decide import decide
 
-    settings = given.settings(config)
-    with given.store(settings) as store:
-        facts = store.facts(given.session(store, session_id).id)
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        facts = store.facts(context.session(store, session_id).id)
         policy = Policies(store, settings.projects, settings.policy).of(facts.project)
     now = utc_now()
     decision, budgets = decide(facts, policy, now), bars(facts, policy, now)
@@ -215,15 +215,15 @@ def replay(
 @app.command()
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Look at a session's terminal, as a person sitting before it."""
-    from bot.cli import given
-    from bot.layout import Layout, run_name
-    from lifecycle.status import TERMINAL
+    from bot.cli import context
+    from bot.system.paths import Layout, run_name
+    from lifecycle.model.status import TERMINAL
     from runtimes import RUNTIMES
     from runtimes.base import Options
 
-    settings = given.settings(config)
-    with given.store(settings) as store:
-        session = given.session(store, session_id)
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
     if session.status in TERMINAL or not session.run:
         raise Refused(
             f"{session.id} is {session.status}: no program of it runs;"
@@ -247,12 +247,12 @@ def logs(
     ] = False,
 ) -> None:
     """Print what a session's program printed."""
-    from bot.cli import given, output
-    from bot.layout import Layout
+    from bot.cli import context, output
+    from bot.system.paths import Layout
 
-    settings, redact = given.redacting(config)
-    with given.store(settings) as store:
-        session = given.session(store, session_id)
+    settings, redact = context.redacting(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
     wanted = run or session.run
     path = Layout(settings.data).run(session.id, wanted) / "output.log"
     if not path.exists():
@@ -263,10 +263,10 @@ def logs(
 @config_app.command()
 def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
     """Say everything that is wrong with a configuration file."""
-    from bot.cli import given
-    from bot.prompts import PromptFailure, Prompts
+    from bot.cli import context
+    from bot.text.prompts import PromptFailure, Prompts
 
-    settings = given.settings(file)
+    settings = context.settings(file)
     try:
         Prompts(settings.prompts)
     except PromptFailure as failure:
@@ -292,12 +292,12 @@ def cleanup(
     as_json: Json = False,
 ) -> None:
     """Remove what outlived its days, and what belongs to no session."""
-    from bot.cli import cleaning, given, screens
-    from bot.retention import Busy
+    from bot.archive.retention import Busy
+    from bot.cli import cleaning, context, screens
     from runtimes.base import RuntimeFailure
     from runtimes.workspaces.git import GitFailure
 
-    with cleaning.retention(*given.redacting(config), writing=not dry_run) as retention:
+    with cleaning.retention(*context.redacting(config), writing=not dry_run) as retention:
         try:
             items = retention.plan() if dry_run else retention.apply(orphans=True)
         except (Busy, GitFailure, RuntimeFailure) as failure:

@@ -34,11 +34,11 @@ def usage(
     as_json: Json = False,
 ) -> None:
     """Show what models were used for, and what that cost."""
-    from bot.cli import given, screens, spending
+    from bot.cli import context, screens, spending
 
-    settings = given.settings(config)
-    with given.store(settings) as store:
-        sessions = [given.session(store, session_id)] if session_id else store.sessions()
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        sessions = [context.session(store, session_id)] if session_id else store.sessions()
         rows = store.used(by or (By.RUN if session_id else By.SESSION), session_id)
     if as_json:
         screens.show_json(rows)
@@ -62,14 +62,14 @@ def transcript(
     as_json: Json = False,
 ) -> None:
     """Print what was said and done in a run, whatever the agent."""
-    from bot.cli import given, talk
-    from bot.layout import Layout
-    from bot.sites import programs
-    from bot.transcripts import NoTranscript, Transcripts
+    from bot.cli import context, talk
+    from bot.show.transcripts import NoTranscript, Transcripts
+    from bot.system.locations import programs
+    from bot.system.paths import Layout
 
-    settings, redact = given.redacting(config)
-    with given.store(settings) as store:
-        session = given.session(store, session_id)
+    settings, redact = context.redacting(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
         kept = Transcripts(store, Layout(settings.data), programs(settings), redact)
         try:
             with kept.of(session, run or session.run) as found:

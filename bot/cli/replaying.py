@@ -8,21 +8,21 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from bot.cli import given
+from bot.app.replay import Effect, Recording, Replayed, effects, recording, replay
+from bot.cli import context
 from bot.cli.refused import PROBLEM, Refused
 from bot.cli.screens import add, grid, show, show_json
-from bot.policies import Policies
-from bot.replay import Effect, Recording, Replayed, effects, recording, replay
+from bot.decide.policies import Policies
 from bot.store import Kind
-from lifecycle.text import plain
+from lifecycle.model.text import plain
 
 _MOST = 2_000  #: Characters of a value that are shown; a message to an agent may hold whole logs.
 
 
 def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
     """Make a session's decisions again and say how they come out; whether all do as before."""
-    with given.store(given.settings(config)) as store:
-        name = given.session(store, session_id).id
+    with context.store(context.settings(config)) as store:
+        name = context.session(store, session_id).id
         found = list(replay(store.judgements(name)))
         told = sum(row.kind is Kind.DECISION for row in store.history(name, limit=-1))
     differing = [one for one in found if one.differences]
@@ -36,8 +36,8 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
     """Say what a recorded webhook would cause. Raises `Refused`."""
     webhook = _recorded(file, event)
-    settings = given.settings(config)
-    with given.store(settings) as store:
+    settings = context.settings(config)
+    with context.store(settings) as store:
         try:
             policies = Policies(store, settings.projects, settings.policy)
             found = effects(store, policies, webhook, settings.github.app_slug)

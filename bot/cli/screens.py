@@ -12,17 +12,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.bars import Bar
+from bot.show.budget_usage import Bar
 from bot.store import BOT, Freeze, HistoryRow, Incident, Kind, Session
-from bot.words import happened
-from lifecycle.budgets import cost
+from bot.text.messages import happened
 from lifecycle.decide import Decision
-from lifecycle.facts import Agent, Facts, Pull, Work
-from lifecycle.pauses import frozen_by
-from lifecycle.policy import Mode, Policy
-from lifecycle.reasons import advice_on
-from lifecycle.status import TERMINAL, CheckState, Status
-from lifecycle.text import plain
+from lifecycle.judge.budgets import cost
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.reasons import advice_on
+from lifecycle.model.facts import Agent, Facts, Pull, Work
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import TERMINAL, CheckState, Status
+from lifecycle.model.text import plain
 from runtimes.workspaces.mirror import Preserved
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from bot.store import Session, Used
 from config.settings import Price
-from lifecycle.text import plain
+from lifecycle.model.text import plain
 
 _COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED", "HOURS")
 

@@ -9,8 +9,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from bot.transcripts import Transcript
-from runtimes.agents.messages import Kind, Message
+from bot.show.transcripts import Transcript
+from runtimes.agents.shared.messages import Kind, Message
 
 _POLL_SECONDS = 0.5
 

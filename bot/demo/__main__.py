@@ -23,7 +23,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import KEY, MODELS, SCRIPTED, lacking, table
 from bot.demo.scene import REPOSITORY, Scene
-from bot.layout import Layout, run_name
+from bot.system.paths import Layout, run_name
 from runtimes import RUNTIMES
 from runtimes.base import Options
 

@@ -14,18 +14,18 @@ import httpx
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from bot.github.answers import REINSTALL, graphql_failure, used_up
 from bot.github.auth import Credentials, InstallationToken, Tokens
 from bot.github.documents import document
 from bot.github.errors import NotInstalled, Refused, TryLater
+from bot.github.etag_cache import Answer, Memory
 from bot.github.exchange import NOT_MODIFIED, Call, Exchange, decode, decode_bytes
-from bot.github.kit import Kit
-from bot.github.limits import Limits
-from bot.github.memory import Answer, Memory
-from bot.github.places import Places
-from bot.github.readings import Budget
-from bot.github.said import Aliases, Envelope, Priced, Said, harmless, missing
+from bot.github.graphql_envelope import Aliases, Envelope, Priced, Said, harmless, missing
+from bot.github.http_client import Kit
+from bot.github.rate_limits import Limits
+from bot.github.repository_aliases import Places
+from bot.github.responses import REINSTALL, graphql_failure, used_up
 from bot.github.shapes import Login
+from bot.github.snapshots import Budget
 
 T = TypeVar("T")
 SCOPES = "X-OAuth-Scopes"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from bot.github.log_tail import tail
 from bot.github.mapping import check_state
 from bot.github.shapes import (
     BaseRef,
@@ -17,9 +18,8 @@ from bot.github.shapes import (
     Told,
     TriedCheck,
 )
-from bot.github.tail import tail
-from lifecycle.facts import Check
-from lifecycle.status import CheckState
+from lifecycle.model.facts import Check
+from lifecycle.model.status import CheckState
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from bot.github.auth import Credentials
 from bot.github.calls import Calls
 from bot.github.files import Files
-from bot.github.hook import Hook
 from bot.github.merging import Merges
 from bot.github.read import Reads
+from bot.github.redelivery import Hook
 from bot.github.reports import Reports
 from bot.github.reviews import Reviews
 from bot.github.write import Writes

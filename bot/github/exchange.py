@@ -9,9 +9,9 @@ import msgspec
 from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Struct
 
-from bot.github.answers import UNDECODABLE, failure
 from bot.github.errors import TryLater
-from bot.github.kit import Kit
+from bot.github.http_client import Kit
+from bot.github.responses import UNDECODABLE, failure
 
 T = TypeVar("T")
 REDIRECTS = 3

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from bot.github.calls import Calls
 from bot.github.errors import Refused
-from bot.github.readings import CheckReport
+from bot.github.log_tail import tail
 from bot.github.shapes import App
-from bot.github.tail import tail
+from bot.github.snapshots import CheckReport
 
 _ACTIONS = "github-actions"
 #: GitHub has not written it yet, has thrown it away, or hides it from us.

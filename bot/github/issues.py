@@ -1,9 +1,9 @@
 """An issue as GitHub tells it -> an `IssueReading`."""
 
 from bot.github.pulls import login_of
-from bot.github.readings import Edit, IssueReading, Labeling, Reopening
 from bot.github.shapes import Event, IssueRepository
-from lifecycle.facts import Issue
+from bot.github.snapshots import Edit, IssueReading, Labeling, Reopening
+from lifecycle.model.facts import Issue
 
 LABELINGS = {
     "LabeledEvent": True,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from bot.github.shapes import PullRequest, Review, Told
-from lifecycle.status import CheckState, Merge, PullState
-from lifecycle.status import Review as ReviewState
+from lifecycle.model.status import CheckState, Merge, PullState
+from lifecycle.model.status import Review as ReviewState
 
 #: What a finished check run concluded.
 CONCLUSIONS = {

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from bot.github.calls import Calls
 from bot.github.errors import Conflicted, Refused, TryLater
 from bot.github.shapes import Shape
-from lifecycle.policy import MergeMethod
+from lifecycle.model.policy import MergeMethod
 
 #: What merging answers when the pull request is not (any more) what was judged.
 _NOT_MERGEABLE = {400, 405, 409}

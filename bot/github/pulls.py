@@ -12,7 +12,6 @@ from bot.github.checks import (
     rollup_of,
 )
 from bot.github.mapping import PULL_STATES, merge_state, review_state
-from bot.github.readings import PullReading
 from bot.github.shapes import (
     Actor,
     Comment,
@@ -20,8 +19,9 @@ from bot.github.shapes import (
     Review,
     ReviewThread,
 )
-from lifecycle.facts import Dequeued, Pull, Remark, Thread, Verdict
-from lifecycle.status import Merge, PullState
+from bot.github.snapshots import PullReading
+from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict
+from lifecycle.model.status import Merge, PullState
 
 _NOTHING = OnBase()
 SIDES = {"APPROVED": True, "CHANGES_REQUESTED": False}

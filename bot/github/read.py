@@ -14,20 +14,12 @@ from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
 from bot.github.documents import glances
 from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.github.failures import report_of
-from bot.github.glances import glance_of
+from bot.github.fingerprints import glance_of
 from bot.github.issues import issue_of
 from bot.github.labels import labelled, labels
 from bot.github.permissions import lacking
-from bot.github.places import Place
 from bot.github.pulls import reading_of
-from bot.github.readings import (
-    Budget,
-    CheckReport,
-    Glance,
-    IssueReading,
-    PullReading,
-    Repository,
-)
+from bot.github.repository_aliases import Place
 from bot.github.rest import (
     AppAnswer,
     Blocker,
@@ -45,8 +37,16 @@ from bot.github.shapes import (
     PullRequest,
     ViewerData,
 )
-from bot.github.signatures import wants_signatures
-from lifecycle.policy import MergeMethod
+from bot.github.signed_commits import wants_signatures
+from bot.github.snapshots import (
+    Budget,
+    CheckReport,
+    Glance,
+    IssueReading,
+    PullReading,
+    Repository,
+)
+from lifecycle.model.policy import MergeMethod
 
 #: Words of GitHub that let an account push. Anything else, also a new word, does not.
 WRITERS = {"write", "maintain", "admin"}

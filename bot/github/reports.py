@@ -6,11 +6,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from bot.github.calls import Calls
+from bot.github.comment_markers import Signed, neutral, signed
 from bot.github.errors import Refused, TryLater
 from bot.github.shapes import App, Named
-from bot.github.signed import Signed, neutral, signed
 from bot.github.write import Writes
-from lifecycle.names import NAME, SHOWS_STATUS
+from lifecycle.model.names import NAME, SHOWS_STATUS
 
 #: GitHub takes so much text in a status, and so many notes at once.
 _MOST_OF_STATUS, _MOST_NOTES = 140, 50

@@ -6,9 +6,9 @@ from datetime import timedelta
 from msgspec import Raw
 
 from bot.github.calls import Calls
+from bot.github.comment_markers import KEY, Signed, carries, signed
 from bot.github.errors import Refused, TryLater
 from bot.github.shapes import Nodes, Shape
-from bot.github.signed import KEY, Signed, carries, signed
 
 #: How soon it is asked again whether a review that was begun by hand is still there.
 _BY_HAND = timedelta(minutes=1)

@@ -6,9 +6,9 @@ from urllib.parse import quote
 from msgspec import Raw, Struct
 
 from bot.github.calls import Calls
+from bot.github.comment_markers import Signed, neutral, signed
 from bot.github.errors import Conflicted, Refused
 from bot.github.shapes import App, Login
-from bot.github.signed import Signed, neutral, signed
 
 ACTIONS = "github-actions"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from bot.clock import utc_now
-from bot.events import EVENTS
 from bot.github.auth import Credentials
 from bot.github.calls import Calls
 from bot.github.permissions import PERMISSIONS
 from bot.github.shapes import Login
+from bot.intake.events import EVENTS
+from bot.system.clock import utc_now
 
 #: Every App is told of these, and none can ask for them. GitHub refuses a manifest with any other
 #: event that its permissions do not cover: `merge_group` is there for `merge_queues`.

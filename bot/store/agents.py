@@ -10,7 +10,7 @@ from statistics import median
 from bot.store.base import Base
 from bot.store.rows import Row
 from bot.store.values import Ledger, Session
-from lifecycle.status import Status
+from lifecycle.model.status import Status
 
 AT_WORK = "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
 LAST = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?

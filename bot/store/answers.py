@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bot.store.base import Base
 from bot.store.sessions import wake
 from bot.store.usage import count
-from lifecycle.facts import Usage
+from lifecycle.model.facts import Usage
 
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _ADD = """INSERT INTO answers (

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from lifecycle.facts import Agent, Check, Exit, Issue, Pull, Remark, Verdict, Work
-from lifecycle.status import Activity, PullState
+from lifecycle.model.facts import Agent, Check, Exit, Issue, Pull, Remark, Verdict, Work
+from lifecycle.model.status import Activity, PullState
 
 _MOST = 200  #: Characters of a line: foreign text is evidence here, not a copy.
 

@@ -7,7 +7,7 @@ import msgspec
 from bot.store.rows import Row, decoded, moment, moment_or_none
 from bot.store.usage import spending
 from bot.store.values import Live, Session
-from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.model.facts import Agent, Ended, Issue, Pull, Wish, Work
 
 _agent = msgspec.json.Decoder(Agent)
 _work = msgspec.json.Decoder(Work)

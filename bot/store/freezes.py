@@ -9,7 +9,7 @@ from bot.store.base import Base
 from bot.store.history import add_history
 from bot.store.rows import moment
 from bot.store.values import Kind
-from lifecycle.facts import Frozen
+from lifecycle.model.facts import Frozen
 
 FREEZES = "SELECT scope, actor, at FROM freezes ORDER BY scope"
 _FREEZE = "INSERT INTO freezes (scope, actor, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

@@ -10,7 +10,7 @@ import msgspec
 from bot.store.base import Base
 from bot.store.rows import Row, bad_row, decoded, encoded, moment, readable
 from bot.store.values import HistoryRow, Kind
-from lifecycle.names import NAME
+from lifecycle.model.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 HISTORY = """SELECT seq, session, at, kind, actor, data FROM history

@@ -16,8 +16,8 @@ from bot.store.base import Base
 from bot.store.history import history_row
 from bot.store.rows import Row, bad_row, decoded, encoded
 from bot.store.values import HistoryRow, Judgement
-from lifecycle.facts import Facts
-from lifecycle.policy import Policy
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
 
 _ADD_POLICY = "INSERT INTO policies (hash, policy) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ADD = "INSERT INTO judgements (history, policy, judged) VALUES (?, ?, ?)"

@@ -24,8 +24,8 @@ from bot.store.sessions import WISHES
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import day_of, spending, spent_on
 from bot.store.values import Recorded, Visit
-from lifecycle.facts import Done, Facts, Failure, Frozen, Spending
-from lifecycle.status import Reason
+from lifecycle.model.facts import Done, Facts, Failure, Frozen, Spending
+from lifecycle.model.status import Reason
 
 SESSIONS = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 OUTBOX = """SELECT seq, session, key, state, done_at, next_at, result, reason, error, action

@@ -14,7 +14,7 @@ from bot.store.rows import Row, encoded
 from bot.store.sessions import wake
 from bot.store.usage import account
 from bot.store.values import Kind, Observed
-from lifecycle.facts import Agent, Pull
+from lifecycle.model.facts import Agent, Pull
 
 COLUMNS = ("agent", "work", "pulls", "issue")
 _OF_RUN = ("agent", "work")  # these speak of one run, the others of the session

@@ -13,8 +13,8 @@ from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readab
 from bot.store.sessions import wake
 from bot.store.touches import add_touches
 from bot.store.values import Due, Kind, Observed, Ordered, Touch
-from lifecycle.actions import Action
-from lifecycle.status import Reason
+from lifecycle.model.actions import Action
+from lifecycle.model.status import Reason
 
 _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (session, key) DO UPDATE SET state = 'due', reason = '', error = '',

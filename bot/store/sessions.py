@@ -12,7 +12,7 @@ from bot.store.metadata import metadata_of
 from bot.store.rows import Row, by_session, encoded, readable
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.values import Kind, Live, NewSession, Session
-from lifecycle.facts import Agent, Work
+from lifecycle.model.facts import Agent, Work
 
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
         agent_type, agent_name, priority, since, due, wants_slot, wanted_since, agent, work, issue)

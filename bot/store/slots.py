@@ -13,7 +13,7 @@ from bot.store.history import BOT, add_history
 from bot.store.rows import Row, moment
 from bot.store.sessions import wake
 from bot.store.values import Kind, Queued
-from lifecycle.capacity import Caps, Contender, hand_out, places
+from lifecycle.judge.capacity import Caps, Contender, hand_out, places
 
 #: Whether a look may change anything: somebody was not told yet why it waits, or a slot is free.
 WORTH_IT = """SELECT EXISTS (

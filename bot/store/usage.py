@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from bot.store.rows import Row
-from lifecycle.facts import Agent, Spending, Usage
-from lifecycle.status import Activity
+from lifecycle.model.facts import Agent, Spending, Usage
+from lifecycle.model.status import Activity
 
 #: Sessions of a repository hear of its day's cost each time it passes a multiple of this: those
 #: that spend are visited anyway, and the others only have to know roughly.

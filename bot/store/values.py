@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import Struct
 
 from bot.store.errors import BadRow
-from lifecycle.actions import Action
 from lifecycle.decide import Decision
-from lifecycle.facts import Agent, Ended, Facts, Issue, Pull, Spending, Wish, Work
-from lifecycle.policy import Policy
-from lifecycle.status import Activity, Status
+from lifecycle.model.actions import Action
+from lifecycle.model.facts import Agent, Ended, Facts, Issue, Pull, Spending, Wish, Work
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Status
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from bot.store.outbox import add_actions
 from bot.store.rows import encoded, seconds
 from bot.store.slots import free_slot
 from bot.store.values import Kind, Recorded, Visit
-from lifecycle.facts import Facts
+from lifecycle.model.facts import Facts
 
 DUE_VISITS = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
 _POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"

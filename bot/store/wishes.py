@@ -9,7 +9,7 @@ from bot.store.history import add_history
 from bot.store.rows import Row, moment
 from bot.store.sessions import wake
 from bot.store.values import Kind, NewWish
-from lifecycle.facts import Wish
+from lifecycle.model.facts import Wish
 
 _ADD = """INSERT INTO wishes (key, repository, number, kind, actor, at, text, comment, resume)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""

@@ -11,16 +11,16 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
 from litestar.types import ExceptionHandlersMap
 from msgspec import Meta, Struct
 
-from bot.asking import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, wish_of
-from bot.clock import utc_now
-from bot.commands import Unfit
-from bot.rows import Row
+from bot.intake.commands import Unfit
+from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, wish_of
+from bot.show.session_summary import Row
 from bot.store import GROUPS, Freeze, Incident, Ledger, NewWish, Queued, Used
+from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
 from bot.web.views import Views
-from lifecycle.facts import Facts
-from runtimes.agents.messages import Message
+from lifecycle.model.facts import Facts
+from runtimes.agents.shared.messages import Message
 
 #: Everything there is, in the words of the documentation; a test holds it against the routes.
 ROUTES: Final[Mapping[tuple[str, str], str]] = {

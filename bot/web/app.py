@@ -9,16 +9,16 @@ from litestar.exceptions import HTTPException
 from litestar.static_files import create_static_files_router
 from litestar.types import Message, Scope
 
-from bot.inbox import Inbox
-from bot.policies import Policies
+from bot.decide.policies import Policies
+from bot.intake.inbox import Inbox
+from bot.show.terminal import Terminal
 from bot.store import Store
-from bot.terminals import Terminal
+from bot.system.http_server import log_failure
 from bot.web.access import Access
 from bot.web.api import Problem, api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
 from bot.web.pages import as_page, page_routes
-from bot.web.serve import log_failure
 from bot.web.views import Views
 from bot.web.webhook import Limits, webhook
 from config.settings import Settings

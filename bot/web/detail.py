@@ -5,15 +5,15 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot import plain
-from bot.asking import answers
-from bot.bars import Bar
-from bot.rows import Row, row_of
+from bot.intake.local_commands import answers
+from bot.show.budget_usage import Bar
+from bot.show.session_summary import Row, row_of
 from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session, Used
-from bot.words import happened
-from lifecycle.facts import Facts, Frozen
-from lifecycle.pauses import frozen_by
-from lifecycle.status import Reason
+from bot.text import page_text
+from bot.text.messages import happened
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.status import Reason
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -87,8 +87,8 @@ def detail_of(
         wishes=_asked(session, answers(outbox)),
         history=tuple(_step(row) for row in sorted(history, key=lambda row: -row.seq)),
         outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
-        attach=plain.line(attach),
-        log=plain.block(log),
+        attach=page_text.line(attach),
+        log=page_text.block(log),
     )
 
 
@@ -97,11 +97,11 @@ def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
         Asked(
             key=wish.key,
             kind=wish.kind,
-            actor=plain.line(wish.actor),
+            actor=page_text.line(wish.actor),
             at=wish.at,
             # A wish for help carries its answer.
-            text="" if wish.kind == "help" else plain.block(wish.text),
-            answer=plain.block(answers.get(wish.key, "")),
+            text="" if wish.kind == "help" else page_text.block(wish.text),
+            answer=page_text.block(answers.get(wish.key, "")),
         )
         for wish in reversed(session.wishes)
     )
@@ -111,10 +111,10 @@ def _step(row: HistoryRow) -> Step:
     return Step(
         at=row.at,
         kind=row.kind,
-        actor=plain.line(row.actor) if row.actor != BOT else "",
+        actor=page_text.line(row.actor) if row.actor != BOT else "",
         status=row.data["status"] if row.kind is Kind.DECISION else "",
-        text=plain.line(happened(row.kind, row.data)),
-        actions=tuple(plain.line(key) for key in row.data.get("actions", ())),
+        text=page_text.line(happened(row.kind, row.data)),
+        actions=tuple(page_text.line(key) for key in row.data.get("actions", ())),
     )
 
 
@@ -133,5 +133,5 @@ def _letter(order: Ordered) -> Letter:
         created=order.created,
         next_at=order.next_at if order.state == "due" else None,
         done_at=order.done_at,
-        text=plain.line(order.result if order.state == "done" else order.error),
+        text=page_text.line(order.result if order.state == "done" else order.error),
     )

@@ -10,16 +10,16 @@ from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect
 from msgspec import Struct
 
-from bot.asking import PAGE, AskedOtherwise, ask, wish_of
-from bot.clock import utc_now
-from bot.commands import Unfit
-from bot.rows import Row, row_of
+from bot.intake.commands import Unfit
+from bot.intake.local_commands import PAGE, AskedOtherwise, ask, wish_of
+from bot.show.session_summary import Row, row_of
+from bot.system.clock import utc_now
 from bot.web.access import Access
 from bot.web.detail import Detail
 from bot.web.views import Views
-from lifecycle.lives import RESTORABLE
-from lifecycle.status import TERMINAL, Activity, Status
-from runtimes.agents.questions import choices_in
+from lifecycle.model.status import TERMINAL, Activity, Status
+from lifecycle.read.restores import RESTORABLE
+from runtimes.agents.shared.questions import choices_in
 
 _Request = Request[object, object, State]
 _MOST_BYTES = 100_000

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from bot.rows import Row
-from lifecycle.status import Status
+from bot.show.session_summary import Row
+from lifecycle.model.status import Status
 
 
 class Group(Struct, frozen=True, kw_only=True):

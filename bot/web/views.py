@@ -5,17 +5,17 @@ from collections.abc import Iterable, Iterator
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
-from bot.bars import bars
-from bot.identities import known
-from bot.limits import caps
-from bot.policies import Policies
-from bot.rows import Row, row_of
+from bot.decide.assignment import known
+from bot.decide.caps import caps
+from bot.decide.policies import Policies
+from bot.show.budget_usage import bars
+from bot.show.session_summary import Row, row_of
+from bot.show.terminal import Terminal
+from bot.show.transcripts import NoTranscript
 from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
-from bot.terminals import Terminal
-from bot.transcripts import NoTranscript
 from bot.web.detail import Detail, detail_of
 from config.settings import Project, Settings
-from runtimes.agents.messages import Message
+from runtimes.agents.shared.messages import Message
 
 
 class Standing(Struct, frozen=True, kw_only=True):

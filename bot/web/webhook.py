@@ -19,7 +19,7 @@ from litestar.handlers import ASGIRouteHandler
 from litestar.types import HTTPScope, Receive, Scope, Send
 from msgspec import Struct
 
-from bot.inbox import Inbox
+from bot.intake.inbox import Inbox
 from bot.store import Accepted, Delivery
 from bot.web.health import Health
 

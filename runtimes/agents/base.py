@@ -7,10 +7,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lifecycle.facts import Agent
-from runtimes.agents.files import read_text
-from runtimes.agents.messages import Messages
-from runtimes.agents.questions import Dialog
+from lifecycle.model.facts import Agent
+from runtimes.agents.shared.files import read_text
+from runtimes.agents.shared.messages import Messages
+from runtimes.agents.shared.questions import Dialog
 from runtimes.base import Seen
 
 

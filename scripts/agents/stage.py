@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from bot.answers import take
+from bot.act.dialogs import take
 from bot.demo.audit import processes_of
 from bot.demo.model import ModelServer
-from lifecycle.facts import Agent
-from lifecycle.status import Activity
+from lifecycle.model.facts import Agent
+from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, Terms
-from runtimes.agents.questions import Dialog
+from runtimes.agents.shared.questions import Dialog
 from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror

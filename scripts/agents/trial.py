@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bot.demo.model.talk import USED
 from bot.demo.programs import MODELS
-from lifecycle.facts import Agent
-from lifecycle.status import Activity
+from lifecycle.model.facts import Agent
+from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType
 from scripts.agents.install import Release
 from scripts.agents.stage import Failed, Stage

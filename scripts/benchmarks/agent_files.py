@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
-from runtimes.agents import opencode_files
 from runtimes.agents.base import RunFiles
+from runtimes.agents.opencode import files as opencode
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 #: The name of every conversation.
@@ -89,7 +89,7 @@ def _aider(files: RunFiles, steps: Iterable[int]) -> int:
 
 def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
     """It keeps in a database what it says; the first step was long ago."""
-    path = opencode_files.database(files)
+    path = opencode.database(files)
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as database, database:
         for table in ("session", "message", "part"):
@@ -116,7 +116,7 @@ def _status(files: RunFiles, _port: int) -> None:
 
 
 def _answers(files: RunFiles, port: int) -> None:
-    opencode_files.server(files).write_text(json.dumps({"port": port, "password": "none"}))
+    opencode.server(files).write_text(json.dumps({"port": port, "password": "none"}))
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from lifecycle.actions import Report, ReportCheck
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Check, Done, Facts, Issue, Pull, Usage, Verdict, Work
-from lifecycle.policy import Policy
-from lifecycle.status import Activity, CheckState, Merge, Probe, PullState
+from lifecycle.model.actions import Report, ReportCheck
+from lifecycle.model.facts import Agent, Check, Done, Facts, Issue, Pull, Usage, Verdict, Work
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState
 from scripts.benchmarks.figure import Figure
 
 MICROSECONDS = 20.0

@@ -10,15 +10,15 @@ from pathlib import Path
 import uvicorn
 from litestar.types import HTTPScope, Receive, Send
 
-from bot.inbox import Inbox
-from bot.policies import Policies
+from bot.decide.policies import Policies
+from bot.intake.inbox import Inbox
+from bot.show.terminal import Terminal
 from bot.store import Delivery, Store
-from bot.terminals import Terminal
+from bot.system.http_server import Server
 from bot.web.app import build
 from bot.web.health import Health
-from bot.web.serve import Server
 from config.settings import Settings
-from lifecycle.policy import Policy
+from lifecycle.model.policy import Policy
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import quantiles
 from typing import TypeVar
 
-from bot.app import App
+from bot.app.application import App
 from bot.demo import agent as scripted_agent
 from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.scene import PERSON, REPOSITORY, Scene
 from config.load import Secrets, load_settings
-from lifecycle.policy import Policy
+from lifecycle.model.policy import Policy
 from scripts.benchmarks.figure import Figure
 
 T = TypeVar("T")

@@ -11,21 +11,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.engine import Engine
-from bot.journal import Step
-from bot.layout import Layout
-from bot.prices import Prices
-from bot.sites import Sites
+from bot.decide.reconciler import Engine
+from bot.model_proxy.prices import Prices
+from bot.observe.agents import WatchAgents
 from bot.store import Due, NewSession, Observed, Store
-from bot.watch_agents import WatchAgents
+from bot.system.crash_points import Step
+from bot.system.locations import Sites
+from bot.system.paths import Layout
 from config.settings import Project
-from lifecycle.actions import OpenPull, Publish, Start
-from lifecycle.capacity import Caps
-from lifecycle.facts import Check, Issue, Pull, Work
-from lifecycle.policy import Policy
-from lifecycle.status import Activity, CheckState, Merge, Probe
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import OpenPull, Publish, Start
+from lifecycle.model.facts import Check, Issue, Pull, Work
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, CheckState, Merge, Probe
 from runtimes.agents.base import AgentType
-from runtimes.agents.shell import Shell
+from runtimes.agents.shell.launch import Shell
 from runtimes.base import Launch, Seen
 from runtimes.memory import Memory
 

@@ -6,21 +6,21 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bot.clock import utc_now
+from bot.decide.assignment import Identities
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.identities import Identities
-from bot.looks import WHOLE, Looks
-from bot.people import People
-from bot.reconcile import Reconcile
+from bot.github.write_access import People
+from bot.observe.issues import WatchIssues
+from bot.observe.pulls import WatchPulls
+from bot.observe.refresh_budget import WHOLE, Looks
+from bot.observe.resync import Reconcile
 from bot.store import NewSession, Observed, Store
-from bot.watch_issues import WatchIssues
-from bot.watch_pulls import WatchPulls
+from bot.system.clock import utc_now
 from config.settings import Project, Timing
-from lifecycle.facts import Issue, Pull
-from lifecycle.status import Mover
+from lifecycle.model.facts import Issue, Pull
+from lifecycle.model.status import Mover
 from scripts.benchmarks.figure import Figure
 from scripts.benchmarks.population import silent
 

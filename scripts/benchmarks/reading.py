@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lifecycle.status import Probe
+from lifecycle.model.status import Probe
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Reader, RunFiles
 from runtimes.base import Seen

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from bot.app import App
+from bot.app.application import App
 from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository

@@ -39,10 +39,10 @@ def answers(table: Table) -> Iterator[bytes]:
     """What the core says about everything a table is judged by."""
     from msgspec import json
 
-    from lifecycle.blockers import blockers_for
     from lifecycle.decide import decide
-    from lifecycle.policy import Mode, Policy
-    from lifecycle.rules import rule_for
+    from lifecycle.judge.blockers import blockers_for
+    from lifecycle.judge.rules import rule_for
+    from lifecycle.model.policy import Mode, Policy
     from tests.lifecycle.troubles import every_trouble
     from tests.lifecycle.universe import NOW, every_fact, every_signal
 

@@ -23,7 +23,7 @@ FUNCTION: Final = ("key", "reason", "because")
 
 TABLES: Final = (
     Table(
-        "lifecycle.rules",
+        "lifecycle.judge.rules",
         "RULES",
         ("when",),
         ("status", "reason", "because"),
@@ -31,7 +31,7 @@ TABLES: Final = (
         of_signals=True,
     ),
     Table(
-        "lifecycle.blockers",
+        "lifecycle.judge.blockers",
         "BLOCKERS",
         ("when",),
         ("name", "sentence"),
@@ -39,17 +39,19 @@ TABLES: Final = (
         of_signals=True,
     ),
     Table(
-        "lifecycle.reactions",
+        "lifecycle.react.reactions",
         "REACTIONS",
         ("statuses", "when"),
         ("then",),
         ("test_reactions.py", "test_messages.py", "test_runs.py"),
     ),
-    Table("lifecycle.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
-    Table("lifecycle.stalls", "STALLS", (), FUNCTION, ("test_stalls.py", "test_sentences.py")),
-    Table("lifecycle.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
+    Table("lifecycle.judge.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
     Table(
-        "lifecycle.budgets",
+        "lifecycle.judge.stalls", "STALLS", (), FUNCTION, ("test_stalls.py", "test_sentences.py")
+    ),
+    Table("lifecycle.judge.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
+    Table(
+        "lifecycle.judge.budgets",
         "BUDGETS",
         (),
         # Not `dollars`: to the session's own dollars, more in proportion is the same.
@@ -57,7 +59,7 @@ TABLES: Final = (
         ("test_budgets.py",),
     ),
     Table(
-        "lifecycle.wishes",
+        "lifecycle.judge.commands",
         "WISHES",
         ("works", "vain"),
         ("heeded", "otherwise", "in_vain", "fault"),
@@ -143,8 +145,8 @@ def _other(value: Any, values: list[Any]) -> Any:
 
 def _changed_function(row: Callable[..., Any], what: str, field: str, rows: Rows) -> Any:
     """A row that answers wrongly where it stands, or stands where it should not."""
-    from lifecycle.stalls import Escalation
-    from lifecycle.status import Reason
+    from lifecycle.judge.stalls import Escalation
+    from lifecycle.model.status import Reason
 
     def negated(view: Any) -> Any:
         return None if row(view) else Escalation("mutant", Reason.NO_SLOT, "mutant")

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from bot.journal import log_step
-from bot.layout import Layout
-from bot.prices import Prices
-from bot.sites import Sites
+from bot.model_proxy.prices import Prices
+from bot.observe.agents import WatchAgents
 from bot.store import NewSession, Recorded, Store
-from bot.watch_agents import WatchAgents
-from lifecycle.actions import Action
-from lifecycle.facts import Issue
-from lifecycle.policy import Policy
+from bot.system.crash_points import log_step
+from bot.system.locations import Sites
+from bot.system.paths import Layout
+from lifecycle.model.actions import Action
+from lifecycle.model.facts import Issue
+from lifecycle.model.policy import Policy
 from tests.bot.doors import Agent, Provider, whole
 from tests.bot.edges import PROJECTS, Checkout, Edge
 from tests.bot.reading import Bench

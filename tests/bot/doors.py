@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from bot.layout import Layout
-from bot.models import Models
-from bot.prices import Prices
-from bot.web.model_door import ModelDoor
+from bot.model_proxy.endpoints import Models
+from bot.model_proxy.prices import Prices
+from bot.model_proxy.proxy import ModelDoor
+from bot.system.paths import Layout
 from config.settings import AgentTypeSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from bot.store import Observed
 from config.settings import Project
-from lifecycle.facts import Agent, Work
-from lifecycle.status import Activity, Probe
-from runtimes.agents.ending import ended
+from lifecycle.model.facts import Agent, Work
+from lifecycle.model.status import Activity, Probe
+from runtimes.agents.shared.exits import ended
 from runtimes.base import Handle, Seen
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)

@@ -7,22 +7,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bot.decide.assignment import Identities
 from bot.github.errors import Refused, TryLater
-from bot.github.places import Places
-from bot.github.readings import Budget, CheckReport, IssueReading, Labeling, PullReading
-from bot.identities import Identities
-from bot.journal import log_step
-from bot.looks import Looks
-from bot.people import People
-from bot.reconcile import Reconcile
+from bot.github.repository_aliases import Places
+from bot.github.snapshots import Budget, CheckReport, IssueReading, Labeling, PullReading
+from bot.github.write_access import People
+from bot.intake.authorize import Wishes
+from bot.observe.issues import WatchIssues
+from bot.observe.pulls import WatchPulls
+from bot.observe.refresh_budget import Looks
+from bot.observe.resync import Reconcile
 from bot.store import Touch
-from bot.watch_issues import WatchIssues
-from bot.watch_pulls import WatchPulls
-from bot.wishes import Wishes
+from bot.system.crash_points import log_step
 from config.settings import AgentSettings, Project
-from lifecycle.actions import Publish
-from lifecycle.facts import Issue, Pull
-from lifecycle.status import Mover
+from lifecycle.model.actions import Publish
+from lifecycle.model.facts import Issue, Pull
+from lifecycle.model.status import Mover
 
 PROJECTS: Mapping[str, Project] = {
     "widgets": Project(repository="acme/widgets", flaky_checks=("e2e *",)),

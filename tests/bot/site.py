@@ -8,24 +8,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bot.agents import Agents
-from bot.archive import Archive
-from bot.identities import Identities
-from bot.layout import Layout
-from bot.models import Models
-from bot.prices import Prices
-from bot.prompts import Prompts
-from bot.redaction import Redaction
-from bot.sites import Sites
-from bot.starting import Starting
+from bot.act.run_start import Starting
+from bot.act.runs import Agents
+from bot.archive.archiver import Archive
+from bot.decide.assignment import Identities
+from bot.model_proxy.endpoints import Models
+from bot.model_proxy.prices import Prices
 from bot.store import Recorded, Session
+from bot.system.locations import Sites
+from bot.system.paths import Layout
+from bot.system.redaction import Redaction
+from bot.text.prompts import Prompts
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
-from lifecycle.actions import Prompt, Start
-from lifecycle.capacity import Caps
-from lifecycle.facts import Ended
-from lifecycle.status import Reason, Status
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import Prompt, Start
+from lifecycle.model.facts import Ended
+from lifecycle.model.status import Reason, Status
 from runtimes.agents.base import USUAL, AgentType, Command, RunFiles, Terms
-from runtimes.agents.shell import Shell
+from runtimes.agents.shell.launch import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
 

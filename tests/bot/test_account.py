@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 import respx
 
-from bot.account import client
+from bot.app.account import client
 from config.load import Secrets
 from config.settings import Settings
 

@@ -7,15 +7,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from bot.act import Act
+from bot.act.dispatch import Act
+from bot.act.outbox import Impossible, Later, Moot
 from bot.github.errors import NotInstalled, Refused, TryLater
-from bot.outbox import Impossible, Later, Moot
-from bot.redaction import Redaction
 from bot.store import Observed
-from lifecycle.actions import Prompt, Publish, Start, Stop, Tell
-from lifecycle.capacity import Caps
-from lifecycle.facts import Pull
-from lifecycle.status import PullState, Reason
+from bot.system.redaction import Redaction
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import Prompt, Publish, Start, Stop, Tell
+from lifecycle.model.facts import Pull
+from lifecycle.model.status import PullState, Reason
 from runtimes.workspaces.git import GitFailure
 from tests.bot.site import Site, git
 

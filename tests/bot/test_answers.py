@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.outbox import Impossible, Later, Moot
+from bot.act.outbox import Impossible, Later, Moot
 from bot.store import Observed
-from lifecycle.actions import Prompt, Tell
-from lifecycle.messages import REFUSED
-from lifecycle.status import Activity
+from lifecycle.model.actions import Prompt, Tell
+from lifecycle.model.status import Activity
+from lifecycle.react.messages import REFUSED
 from runtimes.agents.base import RunFiles
-from runtimes.agents.questions import Dialog, Way, on_screen
+from runtimes.agents.shared.questions import Dialog, Way, on_screen
 from runtimes.base import Handle
 from tests.bot.site import Site
 
@@ -35,7 +35,7 @@ class Asks:
         self.meanwhile: Callable[[], None] = lambda: None
         monkeypatch.setattr(site.program, "dialog", self._dialog, raising=False)
         monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
-        monkeypatch.setattr("bot.answers.time.sleep", lambda _: site.room.clock.passes(3))
+        monkeypatch.setattr("bot.act.dialogs.time.sleep", lambda _: site.room.clock.passes(3))
         self.shown = "May I?"
         self.steps: list[Way | None] = []  #: What is left of an answer in several steps.
         self.blinking = False

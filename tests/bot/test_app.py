@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot import app as app_module
-from bot import parts as parts_module
-from bot.app import App
-from bot.prices import Prices
+from bot.app import application as app_module
+from bot.app import wiring as parts_module
+from bot.app.application import App
+from bot.app.workers import Job, Ticker
+from bot.model_proxy.prices import Prices
 from bot.store import StoreFull
-from bot.ticker import Job, Ticker
 from config.load import Secrets
 from config.settings import (
     AgentTypeSettings,

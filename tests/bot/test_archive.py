@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.archive import Archive
-from bot.redaction import Redaction
+from bot.archive.archiver import Archive
+from bot.system.redaction import Redaction
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.claude import Claude
-from runtimes.agents.shell import Shell
+from runtimes.agents.claude.launch import Claude
+from runtimes.agents.shell.launch import Shell
 from tests.bot.site import Site
 
 SECRET = "s3cret-of-the-agent"

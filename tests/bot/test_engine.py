@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.engine import Engine
-from bot.journal import log_step
-from lifecycle.actions import Action, Comment, Prompt, Start, Stop
-from lifecycle.facts import Agent, Facts
-from lifecycle.policy import Policy
+from bot.decide.reconciler import Engine
+from bot.system.crash_points import log_step
+from lifecycle.model.actions import Action, Comment, Prompt, Start, Stop
+from lifecycle.model.facts import Agent, Facts
+from lifecycle.model.policy import Policy
 from tests.lifecycle.universe import NOW, facts, wish
 
 START = Start(key="start:resume:r2", run=2, prompt=Prompt(name="resume"))

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.github.readings import Labeling
-from lifecycle.actions import Comment
+from bot.github.snapshots import Labeling
 from lifecycle.decide import decide
-from lifecycle.facts import Issue
-from lifecycle.names import FREEZES
-from lifecycle.pauses import frozen_by
-from lifecycle.policy import Policy
-from lifecycle.status import Merge, PullState, Status
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.actions import Comment
+from lifecycle.model.facts import Issue
+from lifecycle.model.names import FREEZES
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Merge, PullState, Status
 from tests.bot.reading import PROJECTS, Bench, seen
 
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from bot.log import Redacting
-from bot.redaction import Redaction
+from bot.system.log import Redacting
+from bot.system.redaction import Redaction
 
 
 def line(message: str, *, as_json: bool = False, secrets: tuple[str, ...] = ()) -> str:

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from bot.act import Act
-from bot.github.readings import Repository
-from bot.outbox import Impossible, Later
-from bot.people import People
-from bot.redaction import Redaction
+from bot.act.dispatch import Act
+from bot.act.outbox import Impossible, Later
+from bot.github.snapshots import Repository
+from bot.github.write_access import People
 from bot.store import Observed
-from lifecycle.actions import Enqueue, MergePull
-from lifecycle.facts import Pull, Verdict
-from lifecycle.policy import MergeMethod
+from bot.system.redaction import Redaction
+from lifecycle.model.actions import Enqueue, MergePull
+from lifecycle.model.facts import Pull, Verdict
+from lifecycle.model.policy import MergeMethod
 from tests.bot.site import Site, git
 
 EVERY = tuple(MergeMethod)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from bot.meter import MOST_BYTES, Meter
-from lifecycle.facts import Usage
+from bot.model_proxy.usage_meter import MOST_BYTES, Meter
+from lifecycle.model.facts import Usage
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 WHOLE = {"content-type": "application/json"}

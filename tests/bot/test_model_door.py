@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.engine import Engine
-from bot.journal import log_step
+from bot.decide.reconciler import Engine
+from bot.model_proxy.proxy import ModelDoor, Trouble
 from bot.store import StoreFailure
-from bot.web.model_door import ModelDoor, Trouble
-from lifecycle.policy import Policy
+from bot.system.crash_points import log_step
+from lifecycle.model.policy import Policy
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 

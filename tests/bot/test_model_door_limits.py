@@ -7,8 +7,9 @@ from threading import Event
 import httpx
 import pytest
 
-from bot.web import model_door, passing, serve
-from bot.web.model_door import ModelDoor, Trouble
+from bot.model_proxy import forwarding, proxy
+from bot.model_proxy.proxy import ModelDoor, Trouble
+from bot.system import http_server
 from config.settings import AgentTypeSettings, Settings
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
 from tests.world.waiting import eventually
@@ -33,7 +34,7 @@ def test_a_model_is_not_kept_thinking_for_an_agent_that_has_gone(
 def test_a_model_that_never_says_anything_is_waited_for_no_longer_than_is_meant(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "_PATIENCE", httpx.Timeout(0.05))
+    monkeypatch.setattr(forwarding, "_PATIENCE", httpx.Timeout(0.05))
     provider.answers = lambda request: None
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (504, "true")
@@ -74,7 +75,7 @@ def test_more_than_is_meant_is_not_asked_at_once(
         for limit, key, status in (("_MOST_OF_ONE", agent.key, 429), ("", "a stranger's", 503)):
             with monkeypatch.context() as patch:
                 if limit:
-                    patch.setattr(model_door, limit, 1)
+                    patch.setattr(proxy, limit, 1)
                 else:
                     patch.setattr(agent.streams, "_room", 1)
                 answer = agent.asks(content=b"{}", headers={"x-api-key": key})
@@ -87,7 +88,7 @@ def test_more_than_is_meant_is_not_asked_at_once(
 
 
 def test_a_question_of_any_size_is_not_taken(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passing, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(forwarding, "_MOST_BYTES", 1 << 20)
     answer = agent.asks(content=b" " * ((1 << 20) + 1))
     assert answer.status_code == 413
     assert answer.json()["error"]["message"] == "the question has more than 1 MB"
@@ -96,7 +97,7 @@ def test_a_question_of_any_size_is_not_taken(agent: Agent, monkeypatch: pytest.M
 def test_a_question_that_does_not_come_to_its_end_is_not_waited_for(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "_PIECE_SECONDS", 0.05)
+    monkeypatch.setattr(forwarding, "_PIECE_SECONDS", 0.05)
     with agent.connects() as asking:
         asking.putrequest("POST", ASK)
         for name, value in (("x-api-key", agent.key), ("content-length", "9")):
@@ -111,7 +112,7 @@ def test_a_question_that_does_not_come_to_its_end_is_not_waited_for(
 def test_who_never_says_what_it_asks_is_shown_out(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
-    monkeypatch.setattr(serve, "_HEADERS_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "_HEADERS_SECONDS", 0.05)
     with agent.connects() as slow:
         slow.connect()
         slow.sock.sendall(said)

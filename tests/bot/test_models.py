@@ -5,11 +5,11 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from bot.models import NoModel, key_source
-from bot.outbox import Impossible
+from bot.act.outbox import Impossible
+from bot.model_proxy.endpoints import NoModel, key_source
 from bot.store import Observed, Recorded
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
-from lifecycle.status import Activity, Reason
+from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import Endpoint
 from tests.bot.site import Site
 

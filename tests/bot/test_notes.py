@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lifecycle.actions import Prompt, Start
+from lifecycle.model.actions import Prompt, Start
 from tests.bot.site import Site
 
 REVIEW = {"pull": "34", "base": "main"}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bot.journal import log_step
-from bot.outbox import Check, Impossible, Later, Outbox, Outcome, Tries
+from bot.act.outbox import Check, Impossible, Later, Outbox, Outcome, Tries
 from bot.store import Due, StoreFull
-from lifecycle.actions import Action, CloseIssue, Prompt, Start
-from lifecycle.facts import Facts
-from lifecycle.policy import Policy
-from lifecycle.status import Reason
+from bot.system.crash_points import log_step
+from lifecycle.model.actions import Action, CloseIssue, Prompt, Start
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Reason
 from tests.world.waiting import eventually
 
 CLOSE = CloseIssue(key="issue:close", number=12)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from bot.act.outsiders import Outsiders
 from bot.github.errors import Refused, TryLater
-from bot.outsiders import Outsiders
 from bot.store import Outsider
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.github.readings import Reopening
-from bot.reopened import wish_to_restore
+from bot.github.snapshots import Reopening
+from bot.observe.reopened import wish_to_restore
 from bot.store import NewWish
-from lifecycle.facts import Ended
-from lifecycle.status import Reason, Status
+from lifecycle.model.facts import Ended
+from lifecycle.model.status import Reason, Status
 from tests.bot.reading import REPOSITORY, Bench
 
 

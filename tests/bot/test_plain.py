@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot import plain
+from bot.text import page_text
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from bot import plain
     ],
 )
 def test_a_line_holds_words_only(text: str, shown: str) -> None:
-    assert plain.line(text) == shown
+    assert page_text.line(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_line_holds_words_only(text: str, shown: str) -> None:
     ],
 )
 def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
-    assert plain.block(text) == shown
+    assert page_text.block(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
     ],
 )
 def test_only_web_addresses_are_followed(address: str, safe: str) -> None:
-    assert plain.link(address) == safe
+    assert page_text.link(address) == safe

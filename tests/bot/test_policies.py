@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.app import App
-from bot.policies import Policies
-from bot.replay import Effect, Recording, effects
+from bot.app.application import App
+from bot.app.replay import Effect, Recording, effects
+from bot.decide.policies import Policies
 from bot.store import Configuration
 from config.load import Secrets
 from config.settings import Project, Server, Settings
-from lifecycle.policy import Policy
+from lifecycle.model.policy import Policy
 from tests.bot.reading import REPOSITORY, Bench
 
 SILENT = Configuration(repository=REPOSITORY, blob="b", good='[policy]\nmode = "observe"\n')

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from bot.prices import Prices
+from bot.model_proxy.prices import Prices
 from config.settings import Price
-from lifecycle.facts import Usage
+from lifecycle.model.facts import Usage
 
 DAY = date(2026, 11, 21)
 PRICES = Prices(

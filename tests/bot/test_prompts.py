@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.prompts import NAMES, PromptFailure, Prompts
-from lifecycle.actions import Prompt
+from bot.text.prompts import NAMES, PromptFailure, Prompts
+from lifecycle.model.actions import Prompt
 
 VALUES = {
     "repository": "acme/widgets",

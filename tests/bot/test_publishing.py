@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.publishing import Publishing
-from bot.redaction import Redaction
+from bot.act.publishing import Publishing
+from bot.system.redaction import Redaction
 from tests.bot.site import Site, git
 
 

@@ -7,17 +7,17 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
+from bot.app.replay import Effect, Recording, effects
+from bot.decide.policies import Policies
 from bot.github.errors import Refused, TryLater
-from bot.github.readings import Edit
-from bot.people import People
-from bot.policies import Policies
-from bot.replay import Effect, Recording, effects
+from bot.github.snapshots import Edit
+from bot.github.write_access import People
 from bot.store import NewSession, NewWish, StoreFull
 from config.settings import Project
 from lifecycle.decide import decide
-from lifecycle.facts import Issue
-from lifecycle.policy import Policy
-from lifecycle.status import Status
+from lifecycle.model.facts import Issue
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Status
 from tests.bot.reading import PROJECTS, REPOSITORY, Bench, seen
 
 

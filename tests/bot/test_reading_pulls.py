@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import TryLater
-from bot.github.readings import Labeling
-from lifecycle.facts import Check, Frozen, Remark, Thread, Verdict
-from lifecycle.names import FREEZES
-from lifecycle.status import CheckState, Merge, Mover, PullState
+from bot.github.snapshots import Labeling
+from lifecycle.model.facts import Check, Frozen, Remark, Thread, Verdict
+from lifecycle.model.names import FREEZES
+from lifecycle.model.status import CheckState, Merge, Mover, PullState
 from tests.bot.reading import Bench
 
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
 from bot.github.read import GLANCES
-from bot.github.readings import Budget, Glance
+from bot.github.snapshots import Budget, Glance
 from bot.store import Observed
-from lifecycle.status import Merge
+from lifecycle.model.status import Merge
 from tests.bot.reading import REPOSITORY, Bench
 
 

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from bot.redaction import Redaction
-from lifecycle.facts import Agent
+from bot.system.redaction import Redaction
+from lifecycle.model.facts import Agent
 
 PLAIN, ODD = "hunter2-of-the-page", 'a"b\\c/d+\u00e9'
 KEY = "-----BEGIN KEY-----\nMIIEowIBAAKCAQEAtest\nsecond0line0of0the0key\n-----END KEY-----\n"

@@ -9,7 +9,7 @@ import pytest
 from bot.demo.github import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.redeliver import Redeliver
+from bot.intake.redelivery import Redeliver
 from bot.store import Delivery, Store
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.databases import empty_database

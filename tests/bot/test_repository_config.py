@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from bot.decide.policies import Policies
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.policies import Policies
-from bot.repository_config import RepositoryConfig
+from bot.observe.repository_config import RepositoryConfig
 from bot.store import Store, Touch
 from config.settings import Project
-from lifecycle.policy import Policy
+from lifecycle.model.policy import Policy
 from tests.world.app_key import PRIVATE, PUBLIC
 
 FILE = ".github/mergewright.toml"

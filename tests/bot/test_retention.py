@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.releases import release
-from bot.retention import Busy, Item, Retention, Thing
+from bot.act.releasing import release
+from bot.archive.retention import Busy, Item, Retention, Thing
 from bot.store import Delivery
 from config.settings import Retention as Days
-from lifecycle.actions import CloseIssue
-from lifecycle.policy import Policy
+from lifecycle.model.actions import CloseIssue
+from lifecycle.model.policy import Policy
 from runtimes.base import Launch
 from tests.bot.site import Site
 
@@ -274,7 +274,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(
             raise OSError("read-only file system")
         shutil.rmtree(path)
 
-    monkeypatch.setattr("bot.retention.remove_tree", refused)
+    monkeypatch.setattr("bot.archive.retention.remove_tree", refused)
     said = {item.thing: item for item in keeper.retention.apply()}
     assert said[Thing.RUN].why == "could not be removed: read-only file system"
     assert not said[Thing.RUN].goes
@@ -292,7 +292,7 @@ def test_a_removal_that_was_killed_is_gone_on_with(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bot.retention.remove_tree", killed)
+        patch.setattr("bot.archive.retention.remove_tree", killed)
         with pytest.raises(KeyboardInterrupt):
             keeper.retention.apply()
     assert keeper.cleans() == {Thing.RUN: ["widgets-12_r1"], Thing.ARCHIVE: ["widgets-12"]}

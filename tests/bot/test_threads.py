@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bot.act import Act
-from bot.redaction import Redaction
-from lifecycle.actions import Reply
+from bot.act.dispatch import Act
+from bot.system.redaction import Redaction
+from lifecycle.model.actions import Reply
 from tests.bot.site import Site
 
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from bot.ticker import Lane
+from bot.app.workers import Lane
 from tests.world.waiting import eventually
 
 

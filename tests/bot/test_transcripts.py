@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from bot.archive import Archive
-from bot.redaction import Redaction
-from bot.transcripts import NoTranscript, Transcripts
-from lifecycle.actions import Prompt, Start
+from bot.archive.archiver import Archive
+from bot.show.transcripts import NoTranscript, Transcripts
+from bot.system.redaction import Redaction
+from lifecycle.model.actions import Prompt, Start
 from runtimes.agents.base import AgentType
-from runtimes.agents.claude import Claude
-from runtimes.agents.messages import Message
-from runtimes.agents.opencode import OpenCode
-from runtimes.agents.shell import Shell
+from runtimes.agents.claude.launch import Claude
+from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.shared.messages import Message
+from runtimes.agents.shell.launch import Shell
 from tests.bot.conftest import Room
 from tests.bot.site import Site
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.visible import fit, plain, seen
+from bot.text.markdown import fit, plain, seen
 
 
 @pytest.mark.parametrize(

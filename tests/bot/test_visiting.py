@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot import engine as module
-from bot.engine import Engine
-from bot.journal import Step
+from bot.decide import reconciler as module
+from bot.decide.reconciler import Engine
 from bot.store import Kind, Observed
-from lifecycle.capacity import Caps
+from bot.system.crash_points import Step
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Agent, Facts, Wish
-from lifecycle.policy import Policy
-from lifecycle.status import Activity
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.facts import Agent, Facts, Wish
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity
 
 
 class Visiting:

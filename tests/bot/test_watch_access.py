@@ -10,8 +10,8 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.observe.access import WatchAccess
 from bot.store import RIGHTS, KnownPlace, Store, Touch
-from bot.watch_access import WatchAccess
 from config.settings import Project
 from tests.world.databases import empty_database
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.watch_agents import WatchAgents
-from lifecycle.actions import Stop
-from lifecycle.facts import Agent, Exit
-from lifecycle.status import Activity, Probe, Reason
+from bot.observe.agents import WatchAgents
+from lifecycle.model.actions import Stop
+from lifecycle.model.facts import Agent, Exit
+from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.base import Seen, Unavailable
 from tests.bot.edges import ALIVE, PROJECTS, Edge, incidents, programs, running, the
 

@@ -12,9 +12,9 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.rest import NewIssue
-from bot.inbox import Inbox
+from bot.intake.comment_poller import WatchComments
+from bot.intake.inbox import Inbox
 from bot.store import Accepted, Store, StoreFull
-from bot.watch_comments import WatchComments
 from config.settings import Project
 from tests.world.databases import empty_database
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.watch_agents import WatchAgents
-from lifecycle.facts import Agent, Usage
-from lifecycle.status import Activity
+from bot.observe.agents import WatchAgents
+from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.status import Activity
 from runtimes.workspaces.git import GitFailure
 from tests.bot.edges import ALIVE, Checkout, Edge, programs, running, the
 

@@ -7,15 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
-from bot.github.readings import Edit
+from bot.github.snapshots import Edit
+from bot.intake.authorize import Wishes
 from bot.store import NewWish, Observed
-from bot.wishes import Wishes
-from lifecycle import programs
-from lifecycle.actions import Start
-from lifecycle.facts import Issue, Pull
-from lifecycle.judging import judge
-from lifecycle.policy import Policy
-from lifecycle.status import PullState
+from lifecycle.judge.judge import judge
+from lifecycle.model.actions import Start
+from lifecycle.model.facts import Issue, Pull
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import PullState
+from lifecycle.react import runs
 from tests.bot.reading import REPOSITORY, Bench
 
 
@@ -141,7 +141,7 @@ def test_the_first_run_goes_on_with_the_conversation_it_was_started_with(talk: T
     talk.wish("start", "claude", actor="cli:ada", resume="4bb28834-d7d9-428f-9c9f-9179ca24a4f5")
     facts = talk.store.facts("widgets-12")
     judged = judge(replace(facts, slot=True), Policy(), talk.bench.room.clock())
-    (start,) = programs.start(judged)
+    (start,) = runs.start(judged)
     assert isinstance(start, Start)
     assert (start.run, start.prompt.name, start.resume) == (
         1,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bot import words
 from bot.store import Kind
-from lifecycle.actions import Standing
-from lifecycle.names import said_to_the_bot
-from lifecycle.status import Status
+from bot.text import messages
+from lifecycle.model.actions import Standing
+from lifecycle.model.names import said_to_the_bot
+from lifecycle.model.status import Status
 
 ZERO_WIDTH = "\u200b"
 
@@ -31,7 +31,7 @@ ZERO_WIDTH = "\u200b"
     ],
 )
 def test_every_form_of_a_closing_keyword_is_cut_off_from_what_it_closes(text: str) -> None:
-    said = words.harmless(text)
+    said = messages.harmless(text)
     keyword = said.lower().index(ZERO_WIDTH)
     assert said[:keyword].lower().rstrip(":").endswith(("e", "s", "d", "x"))
     assert said.replace(ZERO_WIDTH, "") == text
@@ -39,15 +39,15 @@ def test_every_form_of_a_closing_keyword_is_cut_off_from_what_it_closes(text: st
 
 def test_a_push_for_which_a_right_is_missing_is_told_with_its_remedy() -> None:
     refusal = "refusing to allow a GitHub App to create or update workflow `a.yml` without"
-    said = words.push_refused(f"b: {refusal} `workflows` permission")
+    said = messages.push_refused(f"b: {refusal} `workflows` permission")
     assert said.startswith(f"b: {refusal}")
     assert "give the App the permission `workflows: write`" in said
-    assert words.push_refused("b: protected branch") == "b: protected branch"
+    assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
 def test_plain_words_are_left_as_they_are() -> None:
     text = "This fixes the crash, closes the file and resolves 3 of 4 names; see #12."
-    assert words.harmless(text) == text
+    assert messages.harmless(text) == text
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_plain_words_are_left_as_they_are() -> None:
 def test_mentions_commands_and_words_that_skip_checks_lose_their_effect(
     text: str, broken: str
 ) -> None:
-    said = words.harmless(text)
+    said = messages.harmless(text)
     assert broken not in said
     assert said.replace(ZERO_WIDTH, "") == text
 
 
 def test_what_terminals_obey_is_taken_out() -> None:
     assert (
-        words.pull_title("{title}", 12, "Add \x1b[31mred\x1b[0m\nwidgets\u202e", [])
+        messages.pull_title("{title}", 12, "Add \x1b[31mred\x1b[0m\nwidgets\u202e", [])
         == "Add red widgets"
     )
 
@@ -82,7 +82,7 @@ def test_what_terminals_obey_is_taken_out() -> None:
 @pytest.mark.parametrize("text", ["fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000])
 def test_a_hostile_text_is_done_with_soon(text: str) -> None:
     began = time.process_time()
-    words.harmless(text)
+    messages.harmless(text)
     assert time.process_time() - began < 2
 
 
@@ -93,7 +93,7 @@ def standing(**given: Any) -> Standing:
 
 
 def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
-    said = words.report(
+    said = messages.report(
         standing(
             status=Status.NEEDS_INPUT,
             because="the agent asks",
@@ -119,18 +119,18 @@ def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
 
 
 def test_what_there_is_nothing_to_say_of_is_left_out_of_a_report() -> None:
-    said = words.report(standing(), "https://bot/")
+    said = messages.report(standing(), "https://bot/")
     assert len(said.split("\n\n")) == 3
     assert "pull request" not in said
 
 
 def test_a_report_names_the_app_as_people_call_it() -> None:
-    said = words.report(standing(), "https://bot/", "acme-bot")
+    said = messages.report(standing(), "https://bot/", "acme-bot")
     assert "Write `/mergewright COMMAND` or `@acme-bot COMMAND`, here with" in said
 
 
 def test_what_others_wrote_has_no_effect_in_a_report() -> None:
-    said = words.report(
+    said = messages.report(
         standing(
             because="fixes #1 by @alice",
             question="/mergewright merge\n```\n<!-- @bob",
@@ -148,62 +148,64 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
 def test_what_others_wrote_is_no_link_picture_or_tag_in_a_sentence_of_ours(text: str) -> None:
     stands = standing(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
     values = {"session": "widgets-12", "priority": "action", "because": text, "remedy": "Look."}
-    for said in (words.report(stands, "https://bot/"), words.say("attention", values)):
+    for said in (messages.report(stands, "https://bot/"), messages.say("attention", values)):
         assert text not in said
         assert text in said.replace(ZERO_WIDTH, "")
 
 
 def test_what_an_agent_found_keeps_its_form() -> None:
     text = "See [the parser](https://example.org/parser)."
-    assert text in words.say("reviewed", {"agent": "ada", "text": text})
+    assert text in messages.say("reviewed", {"agent": "ada", "text": text})
 
 
 def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
-    body = words.pull_body(12, "claude", "alice", "Done. <!-- ```", [])
+    body = messages.pull_body(12, "claude", "alice", "Done. <!-- ```", [])
     assert body.index("Closes #12") < body.index("Written by") < body.index("<!--")
     assert "@alice" not in body
 
 
 def test_a_title_has_the_form_the_project_wants() -> None:
-    assert words.pull_title("fix(#{number}): {title}", 12, "It breaks", []) == "fix(#12): It breaks"
-    assert words.pull_title("{title}", 12, "It breaks", ["Mend {number}"]) == "Mend {number}"
+    assert (
+        messages.pull_title("fix(#{number}): {title}", 12, "It breaks", []) == "fix(#12): It breaks"
+    )
+    assert messages.pull_title("{title}", 12, "It breaks", ["Mend {number}"]) == "Mend {number}"
 
 
 def test_the_repositorys_template_is_kept_unless_the_agent_has_filled_it_in() -> None:
     form = "## What\n<!-- say it -->\n\n## Tests\n- [ ] unit\n"
-    body = words.pull_body(12, "claude", "", "It retries.", [], form)
+    body = messages.pull_body(12, "claude", "", "It retries.", [], form)
     assert body.split("\n\n", 2)[2] == f"It retries.\n\n{form.strip()}"
     filled = "## What\nIt retries.\n## Tests\n- [x] unit"
-    body = words.pull_body(12, "claude", "", filled, [], form)
+    body = messages.pull_body(12, "claude", "", filled, [], form)
     assert body.endswith(filled)
     assert body.count("## What") == 1
-    assert len(words.pull_body(12, "claude", "", "x" * 99_999, [], "y" * 99_999)) < 65_536
+    assert len(messages.pull_body(12, "claude", "", "x" * 99_999, [], "y" * 99_999)) < 65_536
 
 
 def test_nothing_is_longer_than_github_takes() -> None:
     long = "x" * 100_000
-    assert len(words.pull_title("{title}", 12, long, [])) <= 200
-    assert len(words.pull_title("x" * 100 + "{title}", 12, long, [])) == 256
-    assert len(words.pull_body(12, "claude", "alice", long, [])) < 65_536
-    assert len(words.pull_body(12, "claude", "alice", "", [long] * 250)) < 65_536
-    message = words.merge_message(12, [long] * 250)
+    assert len(messages.pull_title("{title}", 12, long, [])) <= 200
+    assert len(messages.pull_title("x" * 100 + "{title}", 12, long, [])) == 256
+    assert len(messages.pull_body(12, "claude", "alice", long, [])) < 65_536
+    assert len(messages.pull_body(12, "claude", "alice", "", [long] * 250)) < 65_536
+    message = messages.merge_message(12, [long] * 250)
     assert len(message) < 65_536
     assert message.endswith("Closes #12")
-    assert len(words.merge_title(long, 34)) <= 256
-    assert words.merge_title("x", 34) == "x (#34)"
+    assert len(messages.merge_title(long, 34)) <= 256
+    assert messages.merge_title("x", 34) == "x (#34)"
     told = {"session": "s", "because": long, "remedy": "", "priority": "action"}
-    assert len(words.say("attention", told)) < 5_000
+    assert len(messages.say("attention", told)) < 5_000
     blocked = standing(because=long, question=long, blockers=(f"ci_failing: {long}",))
-    assert len(words.report(blocked, "https://bot/")) < 6_000
-    assert len(words.report_title(blocked)) <= 200
+    assert len(messages.report(blocked, "https://bot/")) < 6_000
+    assert len(messages.report_title(blocked)) <= 200
 
 
 def test_braces_in_a_value_are_not_filled_in() -> None:
-    assert words.say("answer", {"text": "{text} {0}"}) == "{text} {0}"
+    assert messages.say("answer", {"text": "{text} {0}"}) == "{text} {0}"
 
 
 def test_every_kind_of_history_has_its_sentence() -> None:
-    assert words.HISTORY.keys() == set(Kind)
+    assert messages.HISTORY.keys() == set(Kind)
 
 
 @pytest.mark.parametrize(
@@ -218,13 +220,13 @@ def test_every_kind_of_history_has_its_sentence() -> None:
 def test_a_row_of_history_is_told_in_a_sentence(
     kind: Kind, data: dict[str, object], said: str
 ) -> None:
-    assert words.happened(kind, data).startswith(said)
+    assert messages.happened(kind, data).startswith(said)
 
 
 def test_what_an_agent_asks_in_several_lines_does_not_pass_for_our_own_words() -> None:
     values = {"priority": "action", "session": "widgets-12", "remedy": "Write `answer`."}
     asks = "the agent asks: Which?\n\n## Merged by @alice\n/mergewright merge"
-    said = words.say("attention", {**values, "because": asks})
+    said = messages.say("attention", {**values, "because": asks})
     first, *others = said.split("\n\n")[0].splitlines()
     assert first.endswith("needs a person: the agent asks: Which?")
     assert [line[:2] for line in others] == ["> "] * 3

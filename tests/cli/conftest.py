@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 
 from bot.cli import main
-from bot.layout import Layout
 from bot.store import NewSession, Observed, Recorded, Store
-from lifecycle.actions import Comment
-from lifecycle.capacity import Caps
-from lifecycle.facts import Agent, Check, Ended, Issue, Pull, Work
-from lifecycle.status import Activity, CheckState, Probe, Reason, Status
+from bot.system.paths import Layout
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import Comment
+from lifecycle.model.facts import Agent, Check, Ended, Issue, Pull, Work
+from lifecycle.model.status import Activity, CheckState, Probe, Reason, Status
 from tests.world.databases import empty_database
 
 CONFIGURATION = """

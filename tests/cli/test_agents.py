@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.web.model_door import ModelDoor, Trouble
+from bot.model_proxy.proxy import ModelDoor, Trouble
 from tests.cli.conftest import CommandLine, House
 
 TYPES = """

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lifecycle.text import plain
+from lifecycle.model.text import plain
 from tests.cli.conftest import CommandLine, House
 
 

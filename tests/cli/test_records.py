@@ -6,7 +6,7 @@ import pytest
 
 from bot.cli.records import By
 from bot.store import GROUPS, Observed, Store
-from lifecycle.facts import Agent, Usage
+from lifecycle.model.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.engine import Engine
-from bot.journal import log_step
+from bot.decide.reconciler import Engine
 from bot.store import Observed, Store
-from lifecycle.facts import Agent
-from lifecycle.policy import Policy
-from lifecycle.status import Activity, Probe
+from bot.system.crash_points import log_step
+from lifecycle.model.facts import Agent
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Probe
 from tests.cli.conftest import CommandLine, House
 
 PAYLOADS = Path(__file__).parents[1] / "events/payloads"

@@ -9,9 +9,9 @@ import pytest
 
 from bot.cli.steer import PLAIN
 from bot.store import Recorded, Session, Store
-from lifecycle.actions import Action, Comment
-from lifecycle.facts import Ended
-from lifecycle.status import Reason, Status
+from lifecycle.model.actions import Action, Comment
+from lifecycle.model.facts import Ended
+from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, House
 from tests.world.databases import empty_database
 

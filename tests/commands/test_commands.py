@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.commands import COMMANDS, help_text, parse, usage
-from lifecycle.names import addresses_bot, said_to_the_bot
+from bot.intake.commands import COMMANDS, help_text, parse, usage
+from lifecycle.model.names import addresses_bot, said_to_the_bot
 
 
 @pytest.mark.parametrize(

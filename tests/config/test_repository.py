@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import fields
 
 from config.repository import MAY_SET, Problem, RepositoryError, narrowed
-from lifecycle.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, Policy
+from lifecycle.model.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, Policy
 
 SERVER = Policy(mode=Mode.MERGE, bots=("lintbot", "fmtbot"), session_tokens=1000)
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bot.events import EVENTS
-from bot.events.base import Outcome
+from bot.intake.events import EVENTS
+from bot.intake.events.base import Outcome
 
 PAYLOADS = Path(__file__).parent / "payloads"
 SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"

@@ -13,10 +13,10 @@ import jwt
 import pytest
 import respx
 
-from bot.github.answers import REINSTALL
 from bot.github.auth import RENEW_EARLY, Credentials
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused, TryLater
+from bot.github.responses import REINSTALL
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 from tests.world.app_key import PRIVATE, PUBLIC, KeyPair, key_pair
 

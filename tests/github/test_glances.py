@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 from msgspec.json import encode
 
-from bot.github.glances import glance_of
+from bot.github.fingerprints import glance_of
 
 PULL: dict[str, Any] = {
     "state": "OPEN",

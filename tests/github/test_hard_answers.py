@@ -13,10 +13,10 @@ import httpx
 import pytest
 import respx
 
-from bot.github.answers import LIMIT_PAUSE
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
+from bot.github.responses import LIMIT_PAUSE
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 
 RESET = int((NOW + timedelta(minutes=9)).timestamp())

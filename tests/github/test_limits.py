@@ -14,9 +14,9 @@ import respx
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
-from bot.github.hook import Attempt
-from bot.github.limits import Limits
-from bot.github.readings import Budget
+from bot.github.rate_limits import Limits
+from bot.github.redelivery import Attempt
+from bot.github.snapshots import Budget
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 from tests.world.app_key import PRIVATE
 

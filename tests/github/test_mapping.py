@@ -5,8 +5,8 @@ import pytest
 from bot.github.mapping import check_state, merge_state, review_state
 from bot.github.pulls import login_of
 from bot.github.shapes import Actor, Context, Count, Review
-from lifecycle.status import CheckState, Merge
-from lifecycle.status import Review as ReviewState
+from lifecycle.model.status import CheckState, Merge
+from lifecycle.model.status import Review as ReviewState
 from tests.github.pages import page, review
 
 MERGEABLE = {

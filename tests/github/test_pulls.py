@@ -8,7 +8,6 @@ import pytest
 
 from bot.github.checks import BaseCommit, BaseRollup, OnBase, on_base, wants_base
 from bot.github.pulls import reading_of
-from bot.github.readings import PullReading
 from bot.github.shapes import (
     App,
     BaseRef,
@@ -23,9 +22,10 @@ from bot.github.shapes import (
     Rule,
     Told,
 )
-from lifecycle.facts import Check
-from lifecycle.status import CheckState, PullState
-from lifecycle.status import Review as ReviewState
+from bot.github.snapshots import PullReading
+from lifecycle.model.facts import Check
+from lifecycle.model.status import CheckState, PullState
+from lifecycle.model.status import Review as ReviewState
 from tests.github.conftest import NOW
 from tests.github.pages import (
     START,

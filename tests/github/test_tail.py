@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.github.tail import tail
+from bot.github.log_tail import tail
 
 
 @pytest.mark.parametrize(

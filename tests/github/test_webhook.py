@@ -4,7 +4,7 @@ import hmac
 
 import pytest
 
-from bot.github.webhook import verify
+from bot.intake.signatures import verify
 
 SECRET = "It's a Secret to Everybody"
 BODY = b"Hello, World!"

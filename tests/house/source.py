@@ -84,7 +84,7 @@ def _imported(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            # `from bot import app` names a module, `from bot.app import serve` does not.
+            # `from bot import app` names a module, `from bot.app.process import serve` does not.
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name for name in inner if _is_module(name)} or {node.module}
     return found

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from lifecycle.signals import Signals, Stage
-from lifecycle.status import Status
+from lifecycle.judge.signals import Signals, Stage
+from lifecycle.model.status import Status
 from runtimes.agents import AGENTS
 from scripts.mutants.mistakes import mistakes
 from scripts.mutants.readers import SHARED, SOURCES
@@ -15,7 +15,7 @@ from scripts.mutants.tables import TABLES, Rowed, Rows, Table, mutants_of
 from tests.house.source import ROOT, modules
 
 #: Nothing is decided by these: what they say is looked at as a whole.
-SENTENCES = {"lifecycle.reasons.ADVICE"}
+SENTENCES = {"lifecycle.judge.reasons.ADVICE"}
 RULES = next(table for table in TABLES if table.name == "RULES")
 
 

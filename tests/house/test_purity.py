@@ -25,7 +25,7 @@ IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
 CLOCKS = {"now", "utcnow", "today"}
 
 #: The only rooms with two colours of function.
-ASYNC_ROOMS = ("bot.web", "bot.demo")
+ASYNC_ROOMS = ("bot.web", "bot.model_proxy", "bot.system.http_server", "bot.demo")
 
 
 @pytest.mark.parametrize("module", modules("lifecycle"), ids=lambda module: module.name)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bot.github.signed import mark
-from bot.inbox import OWN, Inbox
-from bot.policies import Policies
-from bot.redaction import Redaction
+from bot.decide.policies import Policies
+from bot.github.comment_markers import mark
+from bot.intake.inbox import OWN, Inbox
 from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
-from lifecycle.policy import Policy
+from bot.system.redaction import Redaction
+from lifecycle.model.policy import Policy
 from tests.world.databases import empty_database
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)

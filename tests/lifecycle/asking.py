@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Facts, Work
-from lifecycle.keys import fingerprint
-from lifecycle.policy import Policy
-from lifecycle.status import Activity, CheckState
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Facts, Work
+from lifecycle.model.keys import fingerprint
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, CheckState
 from tests.lifecycle.universe import BASE, HEAD, NEXT, NOW, agent, approval, check, published, pull
 
 AT_WORK = agent(Activity.ACTIVE, 5)

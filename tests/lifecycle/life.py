@@ -5,9 +5,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import (
+from lifecycle.judge.signals import OVER
+from lifecycle.model import actions as do
+from lifecycle.model.facts import (
     Agent,
     Check,
     Done,
@@ -22,9 +23,8 @@ from lifecycle.facts import (
     Verdict,
     Wish,
 )
-from lifecycle.policy import Policy
-from lifecycle.signals import OVER
-from lifecycle.status import (
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import (
     Activity,
     CheckState,
     Merge,

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lifecycle.facts import Doubt, Ended, Facts, Spending, Work
-from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
+from lifecycle.model.facts import Doubt, Ended, Facts, Spending, Work
+from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,

@@ -6,9 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifecycle.policy import Mode
-from lifecycle.signals import Ci, Talk
-from lifecycle.status import TERMINAL, Activity, CheckState, Probe, PullState, Reason, Status
+from lifecycle.judge.signals import Ci
+from lifecycle.model.policy import Mode
+from lifecycle.model.status import TERMINAL, Activity, CheckState, Probe, PullState, Reason, Status
+from lifecycle.read.availability import Talk
 from tests.lifecycle.life import Life
 
 AGENT: dict[str, Callable[[Life], Life]] = {

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.budgets import BUDGETS, left, raised
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Agent, Facts, Spending
-from lifecycle.policy import Policy
-from lifecycle.signals import Talk
-from lifecycle.status import Activity, Reason, Status
-from lifecycle.view import View
+from lifecycle.judge.budgets import BUDGETS, left, raised
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Facts, Spending
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Reason, Status
+from lifecycle.read.availability import Talk
+from lifecycle.read.session_view import View
 from tests.lifecycle.life import Life
 from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, wish
 

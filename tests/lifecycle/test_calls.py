@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Ended, Spending
-from lifecycle.reactions import CALLING
-from lifecycle.reasons import ADVICE, Priority
-from lifecycle.status import Activity, Reason, Status
+from lifecycle.judge.reasons import ADVICE, Priority
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Ended, Spending
+from lifecycle.model.status import Activity, Reason, Status
+from lifecycle.react.reactions import CALLING
 from tests.lifecycle.asking import decision
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import agent, ago, done, facts

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lifecycle.capacity import (
+from lifecycle.judge.capacity import (
     NO_MEMORY,
     Caps,
     Contender,
@@ -20,7 +20,7 @@ from lifecycle.capacity import (
     priority_of,
     reason_of,
 )
-from lifecycle.status import Reason
+from lifecycle.model.status import Reason
 from tests.lifecycle.universe import NOW, ago
 
 

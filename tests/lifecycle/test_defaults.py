@@ -11,12 +11,19 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import fields, replace
 
-from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Facts, Spending, Work
-from lifecycle.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, NothingToShow, Policy
-from lifecycle.signals import Talk
-from lifecycle.status import Activity, PullState, Review, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Facts, Spending, Work
+from lifecycle.model.policy import (
+    PROTECTED_PATHS,
+    AutoMerge,
+    MergeMethod,
+    Mode,
+    NothingToShow,
+    Policy,
+)
+from lifecycle.model.status import Activity, PullState, Review, Status
+from lifecycle.read.availability import Talk
 from tests.lifecycle.measured import (
     asked_for_changes,
     broken_off,

@@ -3,9 +3,9 @@
 import re
 
 from lifecycle.diagram import mermaid, status_table
-from lifecycle.rules import RULES
-from lifecycle.signals import OVER
-from lifecycle.status import TERMINAL, Status
+from lifecycle.judge.rules import RULES
+from lifecycle.judge.signals import OVER
+from lifecycle.model.status import TERMINAL, Status
 
 ROWS = status_table().splitlines()
 LINES = mermaid().splitlines()

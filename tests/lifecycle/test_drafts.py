@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Failure
-from lifecycle.policy import Mode
-from lifecycle.status import CheckState, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Failure
+from lifecycle.model.policy import Mode
+from lifecycle.model.status import CheckState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, COMMIT, FAILED, decision, keys, of
 from tests.lifecycle.universe import NEXT, NOW, agent, ago, approval, check, done, pull
 

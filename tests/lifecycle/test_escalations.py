@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.escalations import ESCALATIONS
-from lifecycle.facts import Agent, Facts, Failure, Work
-from lifecycle.keys import fingerprint
-from lifecycle.policy import Policy
-from lifecycle.reading import read
-from lifecycle.signals import Attention
-from lifecycle.stages import Evidence
-from lifecycle.status import Activity, CheckState, Merge, PullState, Reason, Review
-from lifecycle.view import View
+from lifecycle.judge.escalations import ESCALATIONS
+from lifecycle.judge.reduce import read
+from lifecycle.judge.signals import Attention
+from lifecycle.judge.stages import Evidence
+from lifecycle.model.facts import Agent, Facts, Failure, Work
+from lifecycle.model.keys import fingerprint
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Review
+from lifecycle.read.session_view import View
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,

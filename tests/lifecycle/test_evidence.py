@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Doubt, Exit, Facts
-from lifecycle.policy import Policy
-from lifecycle.signals import Talk
-from lifecycle.status import Activity, Probe, Reason, Status
-from lifecycle.view import View
+from lifecycle.model.facts import Agent, Doubt, Exit, Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Probe, Reason, Status
+from lifecycle.read.availability import Talk
+from lifecycle.read.session_view import View
 from tests.lifecycle.asking import asked, decision, deeds
 from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, published
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Agent, Failure
-from lifecycle.status import Merge, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Failure
+from lifecycle.model.status import Merge, Reason, Status
 from tests.lifecycle.asking import AT_WORK, asked, decision, of
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import BASE, HEAD, NEXT, ago, done, facts, pull, wish

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lifecycle import actions as do
-from lifecycle.facts import Dequeued, Facts
-from lifecycle.policy import AutoMerge, MergeMethod, Mode
-from lifecycle.status import CheckState, Merge, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Dequeued, Facts
+from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
+from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_wishes import answers

@@ -6,15 +6,16 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.blockers import blockers_for
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Done, Facts
-from lifecycle.policy import Mode, Policy
-from lifecycle.reactions import QUIET, REACTIONS, UNDER_WAY
-from lifecycle.rules import RULES, rule_for
-from lifecycle.signals import OVER, Attention, Ci, Output, Signals, Stage, Talk
-from lifecycle.status import TERMINAL, CheckState, Merge, PullState, Review, Status
+from lifecycle.judge.blockers import blockers_for
+from lifecycle.judge.rules import RULES, rule_for
+from lifecycle.judge.signals import OVER, Attention, Ci, Output, Signals, Stage
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Done, Facts
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import TERMINAL, CheckState, Merge, PullState, Review, Status
+from lifecycle.react.reactions import QUIET, REACTIONS, UNDER_WAY
+from lifecycle.read.availability import Talk
 from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact, every_signal
 

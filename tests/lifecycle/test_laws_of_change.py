@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Done, Doubt, Ended, Facts, Failure, Pull, Work
-from lifecycle.lives import RESTORABLE
-from lifecycle.policy import Policy
-from lifecycle.signals import Talk
-from lifecycle.status import Activity, CheckState, Probe, PullState, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Done, Doubt, Ended, Facts, Failure, Pull, Work
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, CheckState, Probe, PullState, Reason, Status
+from lifecycle.read.availability import Talk
+from lifecycle.read.restores import RESTORABLE
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,

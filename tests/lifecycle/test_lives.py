@@ -1,8 +1,8 @@
 """Whole lives, told as stories: what happens to a session, and what it does about it."""
 
-from lifecycle import actions as do
-from lifecycle.policy import Mode
-from lifecycle.status import Activity, CheckState, Status
+from lifecycle.model import actions as do
+from lifecycle.model.policy import Mode
+from lifecycle.model.status import Activity, CheckState, Status
 from tests.lifecycle.life import Life, until_reviewed
 
 # -- the main job ----------------------------------------------------------------------------------

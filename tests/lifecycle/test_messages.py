@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Facts, Failure, Work
-from lifecycle.policy import Policy
-from lifecycle.status import CheckState, Merge, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Facts, Failure, Work
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import (
     ASKING,
     AT_WORK,

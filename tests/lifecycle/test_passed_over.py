@@ -2,11 +2,11 @@
 
 from itertools import chain
 
-from lifecycle.escalations import ESCALATIONS, escalation, first
-from lifecycle.judging import judge
-from lifecycle.policy import Policy
-from lifecycle.reactions import REACTIONS
-from lifecycle.view import View
+from lifecycle.judge.escalations import ESCALATIONS, escalation, first
+from lifecycle.judge.judge import judge
+from lifecycle.model.policy import Policy
+from lifecycle.react.reactions import REACTIONS
+from lifecycle.read.session_view import View
 from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact
 

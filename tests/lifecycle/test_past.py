@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from lifecycle import keys
-from lifecycle.facts import Done
-from lifecycle.past import Past, Telling
+from lifecycle.model import keys
+from lifecycle.model.facts import Done
+from lifecycle.read.action_history import Past, Telling
 from tests.lifecycle.universe import ago
 
 CAUSE = "tell:review:abc"

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Facts, Frozen, Spending
-from lifecycle.pauses import PAUSES, frozen_by
-from lifecycle.policy import Mode, Policy
-from lifecycle.reasons import advice_on
-from lifecycle.signals import Talk
-from lifecycle.status import Activity, CheckState, PullState, Reason, Status
+from lifecycle.judge.pauses import PAUSES, frozen_by
+from lifecycle.judge.reasons import advice_on
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Facts, Frozen, Spending
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import Activity, CheckState, PullState, Reason, Status
+from lifecycle.read.availability import Talk
 from tests.lifecycle.asking import AT_WORK, READY, decision, keys, of
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import HEAD, NOW, agent, ago, done, facts, published, pull, wish

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Done, Facts, Failure, Push, Wish, Work
-from lifecycle.status import CheckState, Merge, Mover, PullState, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Done, Facts, Failure, Push, Wish, Work
+from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, asked, decision, keys, of
 from tests.lifecycle.universe import (
     BASE,

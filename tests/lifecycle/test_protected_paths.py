@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Facts, Failure
-from lifecycle.policy import Policy
-from lifecycle.status import Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Facts, Failure
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Reason, Status
 from tests.lifecycle.asking import COMMIT, asked, decision, keys
 from tests.lifecycle.test_wishes import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, done, published, wish

@@ -8,12 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lifecycle.facts import Facts
-from lifecycle.policy import Policy
-from lifecycle.reading import foremost, read
-from lifecycle.signals import Ci, PullStage, Signals
-from lifecycle.status import CheckState, Merge, PullState, Review
-from lifecycle.view import View
+from lifecycle.judge.reduce import foremost, read
+from lifecycle.judge.signals import Ci, PullStage, Signals
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import CheckState, Merge, PullState, Review
+from lifecycle.read.session_view import View
 from tests.lifecycle.universe import (
     NEXT,
     NOW,

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Agent, Ended, Facts, Failure, Remark, Work
-from lifecycle.keys import fingerprint
-from lifecycle.policy import MergeMethod, Mode
-from lifecycle.reactions import REACTIONS
-from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Ended, Facts, Failure, Remark, Work
+from lifecycle.model.keys import fingerprint
+from lifecycle.model.policy import MergeMethod, Mode
+from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
+from lifecycle.react.reactions import REACTIONS
 from tests.lifecycle.asking import (
     ASKING,
     AT_WORK,

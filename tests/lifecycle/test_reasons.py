@@ -2,12 +2,12 @@
 
 import pytest
 
-from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Facts
-from lifecycle.policy import Policy
-from lifecycle.reasons import ADVICE, Priority, advice_on
-from lifecycle.status import Reason, Status
+from lifecycle.judge.reasons import ADVICE, Priority, advice_on
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Reason, Status
 from tests.lifecycle.test_escalations import STANDS
 from tests.lifecycle.test_signals import BECAUSE
 from tests.lifecycle.test_stalls import STALLS

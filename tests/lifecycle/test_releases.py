@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Agent, Ended, Facts, Issue
-from lifecycle.reactions import STOPPED
-from lifecycle.status import PullState, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Ended, Facts, Issue
+from lifecycle.model.status import PullState, Reason, Status
+from lifecycle.react.reactions import STOPPED
 from tests.lifecycle.asking import asked, decision
 from tests.lifecycle.universe import NOW, ago, done, facts, published, pull, wish
 

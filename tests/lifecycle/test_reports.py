@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Agent, Done, Facts, Spending
-from lifecycle.keys import fingerprint
-from lifecycle.reports import TOLD
-from lifecycle.status import CheckState, Merge, PullState, Status
-from lifecycle.wishes import WISHES
+from lifecycle.judge.commands import WISHES
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Done, Facts, Spending
+from lifecycle.model.keys import fingerprint
+from lifecycle.model.status import CheckState, Merge, PullState, Status
+from lifecycle.react.reports import TOLD
 from tests.lifecycle.asking import ASKING, AT_WORK, FAILED, decision, of
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, facts, pull, wish

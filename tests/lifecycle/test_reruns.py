@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Check, Facts, Failure
-from lifecycle.status import CheckState, Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Check, Facts, Failure
+from lifecycle.model.status import CheckState, Reason, Status
 from tests.lifecycle.asking import asked, ci_cause, decision, keys, of
 from tests.lifecycle.universe import HEAD, ago, check, done
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Ended, Facts, Failure
-from lifecycle.lives import this_life
-from lifecycle.policy import Policy
-from lifecycle.status import Reason, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Ended, Facts, Failure
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Reason, Status
+from lifecycle.read.restores import this_life
 from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, done, facts, published, pull, wish
 
 

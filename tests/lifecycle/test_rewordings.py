@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifecycle.status import Reason, Status
+from lifecycle.model.status import Reason, Status
 from tests.lifecycle.life import Life
 
 

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.blockers import BLOCKERS, blockers_for
-from lifecycle.capacity import NO_MEMORY
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Ended, Facts
-from lifecycle.policy import Policy
-from lifecycle.rules import RULES, ready, rule_for
-from lifecycle.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage, Talk
-from lifecycle.status import Activity, CheckState, Merge, PullState, Reason, Review, Status
+from lifecycle.judge.blockers import BLOCKERS, blockers_for
+from lifecycle.judge.capacity import NO_MEMORY
+from lifecycle.judge.rules import RULES, ready, rule_for
+from lifecycle.judge.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage
+from lifecycle.model.facts import Agent, Ended, Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Review, Status
+from lifecycle.read.availability import Talk
 from tests.lifecycle.universe import (
     NOW,
     agent,

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lifecycle import actions as do
-from lifecycle.policy import Mode
-from lifecycle.status import Activity, Probe, PullState, Status
+from lifecycle.model import actions as do
+from lifecycle.model.policy import Mode
+from lifecycle.model.status import Activity, Probe, PullState, Status
 from tests.lifecycle.life import Life, until_reviewed
 
 # -- the end of its program ------------------------------------------------------------------------

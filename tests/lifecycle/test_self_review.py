@@ -5,12 +5,12 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
 from lifecycle.decide import decide
-from lifecycle.facts import Facts
-from lifecycle.policy import Policy
-from lifecycle.signals import Talk
-from lifecycle.status import Activity, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Status
+from lifecycle.read.availability import Talk
 from tests.lifecycle.asking import AT_WORK, asked, keys
 from tests.lifecycle.life import Life
 from tests.lifecycle.universe import _AGENTS as AGENTS

@@ -5,12 +5,21 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.blockers import BLOCKERS
 from lifecycle.decide import decide
-from lifecycle.facts import Doubt, Facts, Failure, Issue, Spending
-from lifecycle.policy import Policy
-from lifecycle.rules import RULES
-from lifecycle.status import Activity, CheckState, Merge, Probe, PullState, Reason, Review, Status
+from lifecycle.judge.blockers import BLOCKERS
+from lifecycle.judge.rules import RULES
+from lifecycle.model.facts import Doubt, Facts, Failure, Issue, Spending
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import (
+    Activity,
+    CheckState,
+    Merge,
+    Probe,
+    PullState,
+    Reason,
+    Review,
+    Status,
+)
 from tests.lifecycle.universe import (
     BRANCH,
     NOW,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle import actions as do
-from lifecycle.facts import Facts, Pull
-from lifecycle.policy import Mode
-from lifecycle.status import CheckState, Merge, PullState, Reason, Review, Status
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Facts, Pull
+from lifecycle.model.policy import Mode
+from lifecycle.model.status import CheckState, Merge, PullState, Reason, Review, Status
 from tests.lifecycle.asking import asked, decision, keys
 from tests.lifecycle.universe import HEAD, approval, check, published, pull, remark
 

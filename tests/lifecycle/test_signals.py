@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Ended, Exit, Facts, Failure, Issue, Work
-from lifecycle.policy import NothingToShow, Policy
-from lifecycle.reading import read
-from lifecycle.signals import Hold, Output, Signals, Stage, Talk
-from lifecycle.status import (
+from lifecycle.judge.reduce import read
+from lifecycle.judge.signals import Hold, Output, Signals, Stage
+from lifecycle.model.facts import Agent, Ended, Exit, Facts, Failure, Issue, Work
+from lifecycle.model.policy import NothingToShow, Policy
+from lifecycle.model.status import (
     Activity,
     CheckState,
     Probe,
@@ -17,7 +17,8 @@ from lifecycle.status import (
     Reason,
     Status,
 )
-from lifecycle.view import View
+from lifecycle.read.availability import Talk
+from lifecycle.read.session_view import View
 from tests.lifecycle.universe import (
     BASE,
     HEAD,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from lifecycle.facts import Agent, Doubt, Facts
-from lifecycle.policy import Policy
-from lifecycle.reading import read
-from lifecycle.signals import Attention
-from lifecycle.stages import Evidence
-from lifecycle.status import Activity, Probe, Reason
-from lifecycle.view import View
+from lifecycle.judge.reduce import read
+from lifecycle.judge.signals import Attention
+from lifecycle.judge.stages import Evidence
+from lifecycle.model.facts import Agent, Doubt, Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Probe, Reason
+from lifecycle.read.session_view import View
 from tests.lifecycle.universe import NOW, agent, ago, done, facts, published
 
 

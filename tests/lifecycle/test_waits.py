@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from lifecycle.facts import Agent, Issue
-from lifecycle.status import Reason, Status
+from lifecycle.model.facts import Agent, Issue
+from lifecycle.model.status import Reason, Status
 from tests.lifecycle.asking import AT_WORK, decision, keys
 from tests.lifecycle.universe import done, facts
 

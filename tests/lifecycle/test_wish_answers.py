@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.facts import Failure, Spending
-from lifecycle.status import TERMINAL, Reason, Status
+from lifecycle.model.facts import Failure, Spending
+from lifecycle.model.status import TERMINAL, Reason, Status
 from tests.lifecycle.test_wishes import IN, TEXT, answers, asking, decision
 from tests.lifecycle.universe import HEAD, ago, published, wish
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.asking import ASKABLE
-from bot.commands import COMMANDS
-from lifecycle import actions as do
+from bot.intake.commands import COMMANDS
+from bot.intake.local_commands import ASKABLE
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Agent, Done, Ended, Facts, Failure, Issue, Spending
-from lifecycle.messages import REFUSED
-from lifecycle.policy import Mode, Policy
-from lifecycle.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
-from lifecycle.wishes import WISHES
+from lifecycle.judge.commands import WISHES
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Done, Ended, Facts, Failure, Issue, Spending
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
+from lifecycle.react.messages import REFUSED
 from tests.lifecycle.asking import AT_WORK, FAILED, deeds, of
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import (

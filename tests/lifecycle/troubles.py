@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from lifecycle.facts import Check, Facts, Failure, Issue, Spending, Work
-from lifecycle.keys import fingerprint
-from lifecycle.status import Activity, CheckState, Merge, Reason
+from lifecycle.model.facts import Check, Facts, Failure, Issue, Spending, Work
+from lifecycle.model.keys import fingerprint
+from lifecycle.model.status import Activity, CheckState, Merge, Reason
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,

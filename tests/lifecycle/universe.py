@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lifecycle.facts import (
+from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage, Signals, Stage
+from lifecycle.model.facts import (
     Agent,
     Check,
     Done,
@@ -22,18 +23,7 @@ from lifecycle.facts import (
     Wish,
     Work,
 )
-from lifecycle.signals import (
-    OVER,
-    Attention,
-    Ci,
-    Hold,
-    Output,
-    PullStage,
-    Signals,
-    Stage,
-    Talk,
-)
-from lifecycle.status import (
+from lifecycle.model.status import (
     Activity,
     CheckState,
     Merge,
@@ -42,6 +32,7 @@ from lifecycle.status import (
     PullState,
     Review,
 )
+from lifecycle.read.availability import Talk
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BASE, HEAD, NEXT, OTHER = "b" * 40, "c" * 40, "d" * 40, "e" * 40

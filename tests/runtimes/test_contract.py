@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from lifecycle.status import Probe
+from lifecycle.model.status import Probe
 from runtimes.base import Gone, Seen, Send
 from tests.runtimes.stages import Stage, until
 

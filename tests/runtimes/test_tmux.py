@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle.status import Probe
+from lifecycle.model.status import Probe
 from runtimes.base import Gone, Options, RuntimeFailure, Send, Unavailable
 from runtimes.tmux import Tmux
 from tests.runtimes.stages import TmuxStage, until

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lifecycle.status import Probe
+from lifecycle.model.status import Probe
 from runtimes.base import Gone, Handle, Press, RuntimeFailure, Send
 from tests.runtimes.stages import TmuxStage, processes, until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bot.store import Delivery, NewSession, NewWish, Recorded, Store, Visit
-from lifecycle.actions import Action
-from lifecycle.facts import Issue
+from lifecycle.model.actions import Action
+from lifecycle.model.facts import Issue
 from tests.world.databases import empty_database
 
 REPOSITORY = "acme/widgets"

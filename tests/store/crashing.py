@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.store import Delivery, Kind, NewSession, NewWish, Observed, Recorded, Store, Touch
-from lifecycle.actions import CloseIssue, Prompt, Start
-from lifecycle.capacity import Caps
-from lifecycle.facts import Agent, Issue, Pull, Usage
-from lifecycle.status import Activity, Reason
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import CloseIssue, Prompt, Start
+from lifecycle.model.facts import Agent, Issue, Pull, Usage
+from lifecycle.model.status import Activity, Reason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REPOSITORY = "acme/widgets"

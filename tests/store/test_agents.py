@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from bot.store import Ledger, Observed, Store
-from lifecycle.actions import Action, Prompt, Start, Tell
-from lifecycle.facts import Agent, Ended, Usage
-from lifecycle.status import Reason, Status
+from lifecycle.model.actions import Action, Prompt, Start, Tell
+from lifecycle.model.facts import Agent, Ended, Usage
+from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Room
 
 

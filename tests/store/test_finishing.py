@@ -1,7 +1,7 @@
 """Where the last session of a project ends, it is told what all of them came to."""
 
-from lifecycle.facts import Ended
-from lifecycle.status import Reason, Status
+from lifecycle.model.facts import Ended
+from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Room
 
 

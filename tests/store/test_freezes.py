@@ -3,7 +3,7 @@
 import pytest
 
 from bot.store import Freeze, Store
-from lifecycle.facts import Frozen
+from lifecycle.model.facts import Frozen
 from tests.store.conftest import Room
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from bot.store import HistoryRow, Judgement, Kind, Observed, Store
-from lifecycle.actions import Comment
 from lifecycle.decide import decide
-from lifecycle.facts import Agent, Exit, Issue, Pull, Remark, Verdict, Work
-from lifecycle.policy import Policy
-from lifecycle.status import Activity, Mover, Probe, PullState, Reason
+from lifecycle.model.actions import Comment
+from lifecycle.model.facts import Agent, Exit, Issue, Pull, Remark, Verdict, Work
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity, Mover, Probe, PullState, Reason
 from tests.store.conftest import Room
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)

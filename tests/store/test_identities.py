@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from bot.identities import Chosen, Identities
+from bot.decide.assignment import Chosen, Identities
 from bot.store import Store
 from config.settings import AgentSettings, Project
-from lifecycle.facts import Ended
-from lifecycle.status import Reason, Status
+from lifecycle.model.facts import Ended
+from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Room
 
 AGENTS = {

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from bot.store import Observed, Store
-from lifecycle.facts import Agent, Issue, Pull, Work
-from lifecycle.status import Activity
+from lifecycle.model.facts import Agent, Issue, Pull, Work
+from lifecycle.model.status import Activity
 from tests.store.conftest import Room
 
 

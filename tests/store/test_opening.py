@@ -16,8 +16,8 @@ from sqlite_utils import Database
 
 from bot.store import Store, StoreClosed, StoreUnusable
 from bot.store.schema import migrations
-from lifecycle.capacity import Caps
-from lifecycle.facts import Spending, Wish
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.facts import Spending, Wish
 from tests.store.conftest import Room
 
 NOBODY = 65534

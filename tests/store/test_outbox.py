@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from bot.store import BadRow, Observed, Store, Touch
-from lifecycle.actions import CloseIssue, Comment, Prompt, Start, Stop
-from lifecycle.facts import Agent
-from lifecycle.status import Activity, Reason
+from lifecycle.model.actions import CloseIssue, Comment, Prompt, Start, Stop
+from lifecycle.model.facts import Agent
+from lifecycle.model.status import Activity, Reason
 from tests.store.conftest import Room
 
 FIRST = Comment(key="first", number=12, topic="hello", values={"who": "ada"})

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.asking import ask
-from bot.redaction import Redaction
+from bot.intake.local_commands import ask
 from bot.store import Observed, Store
-from lifecycle.facts import Agent, Wish
-from lifecycle.status import Activity
+from bot.system.redaction import Redaction
+from lifecycle.model.facts import Agent, Wish
+from lifecycle.model.status import Activity
 from tests.store.conftest import Clock, Room
 
 SECRET = "hunter2-of-the-agent"

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from bot.store import BadRow, Observed, Store
-from lifecycle.actions import Stop
-from lifecycle.capacity import Caps
-from lifecycle.facts import Agent, Ended, Issue, Pull, Wish, Work
-from lifecycle.status import Activity, Reason, Status
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import Stop
+from lifecycle.model.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room
 
 REPOSITORY = "acme/widgets"

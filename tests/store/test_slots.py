@@ -6,7 +6,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from bot.store import NewWish, Store
-from lifecycle.capacity import NO_MEMORY, Caps
+from lifecycle.judge.capacity import NO_MEMORY, Caps
 from tests.store.conftest import REPOSITORY, Room
 
 

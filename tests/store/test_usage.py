@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from bot.store import GROUPS, Observed, Store, Used
-from lifecycle.facts import Agent, Ended, Spending, Usage
-from lifecycle.status import Activity, Reason, Status
+from lifecycle.model.facts import Agent, Ended, Spending, Usage
+from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room
 
 

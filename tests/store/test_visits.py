@@ -10,9 +10,9 @@ import pytest
 
 from bot.store import BadRow, Fenced, HistoryRow, Kind, Observed, Store, StoreFailure
 from bot.store.freezes import standing
-from lifecycle.actions import Comment, Prompt, Start, Stop
-from lifecycle.facts import Agent, Done, Ended, Failure, Frozen
-from lifecycle.status import Activity, Reason, Status
+from lifecycle.model.actions import Comment, Prompt, Start, Stop
+from lifecycle.model.facts import Agent, Done, Ended, Failure, Frozen
+from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room, decision
 
 START = Start(key="start:1", run=1, prompt=Prompt(name="issue"), covers=("tell:a", "tell:b"))

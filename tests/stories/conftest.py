@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.app.replay import replay
 from bot.demo.github import GitHubServer
-from bot.replay import replay
 from tests.world.clock import told_by
 from tests.world.world import World
 

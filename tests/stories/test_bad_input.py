@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.web.serve import CannotListen
+from bot.system.http_server import CannotListen
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 

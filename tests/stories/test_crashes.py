@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bot.journal import Step
 from bot.store import Store
+from bot.system.crash_points import Step
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, SECRET, TOKEN, PullStory, World
 

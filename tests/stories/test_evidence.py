@@ -5,8 +5,8 @@ import signal
 import subprocess
 from datetime import timedelta
 
-from bot.layout import Layout
-from lifecycle.status import Activity
+from bot.system.paths import Layout
+from lifecycle.model.status import Activity
 from tests.world.waiting import eventually
 from tests.world.world import World
 

@@ -8,7 +8,7 @@ import sys
 import httpx
 from msgspec.structs import replace
 
-from bot.app import App
+from bot.app.application import App
 from tests.world.waiting import eventually
 from tests.world.world import SECRET, TOKEN, World
 

@@ -12,21 +12,21 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.inbox import Inbox
-from bot.policies import Policies
+from bot.decide.policies import Policies
+from bot.intake.inbox import Inbox
+from bot.show.terminal import Terminal
 from bot.store import NewSession, Observed, Recorded, Store
-from bot.terminals import Terminal
+from bot.system.http_server import Server
 from bot.web.access import COOKIE, Access
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
-from bot.web.serve import Server
 from bot.web.webhook import Limits
 from config.settings import AgentTypeSettings, Project, Settings
-from lifecycle.actions import Action
-from lifecycle.facts import Agent, Issue, Pull
-from lifecycle.status import Activity, Reason, Status
-from runtimes.agents.messages import Message
+from lifecycle.model.actions import Action
+from lifecycle.model.facts import Agent, Issue, Pull
+from lifecycle.model.status import Activity, Reason, Status
+from runtimes.agents.shared.messages import Message
 
 SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"

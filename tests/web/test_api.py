@@ -5,14 +5,14 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.asking import ASKABLE
+from bot.intake.local_commands import ASKABLE
+from bot.show.transcripts import NoTranscript
 from bot.store import Configuration
-from bot.transcripts import NoTranscript
 from bot.web.api import ROUTES
-from lifecycle.actions import Comment
-from lifecycle.facts import Pull
-from lifecycle.status import Status
-from runtimes.agents.messages import Kind, Message
+from lifecycle.model.actions import Comment
+from lifecycle.model.facts import Pull
+from lifecycle.model.status import Status
+from runtimes.agents.shared.messages import Kind, Message
 from tests.web.conftest import Site, bearer, sign_in
 
 HEAD = "a" * 40

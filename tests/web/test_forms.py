@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from bot.clock import utc_now
 from bot.store import Observed
+from bot.system.clock import utc_now
 from bot.web.access import COOKIE
-from lifecycle.actions import Comment
-from lifecycle.facts import Agent, Pull, Work
-from lifecycle.status import Activity, Reason, Status
+from lifecycle.model.actions import Comment
+from lifecycle.model.facts import Agent, Pull, Work
+from lifecycle.model.status import Activity, Reason, Status
 from tests.web.conftest import Site, sign_in
 
 HEAD = "a" * 40

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from bot.system.http_server import CannotListen, Server
 from bot.web.live import Watchers
-from bot.web.serve import CannotListen, Server
-from lifecycle.status import Status
+from lifecycle.model.status import Status
 from tests.web.conftest import Site, bearer, wait_until
 
 

@@ -9,12 +9,12 @@ import pytest
 from bot.store import Kind, Ledger, Observed, Session
 from bot.web.groups import GROUPS
 from bot.web.health import Health
-from lifecycle.actions import Comment, React
-from lifecycle.facts import Agent, Pull, Usage
-from lifecycle.reasons import advice_on
-from lifecycle.status import Reason, Status
-from runtimes.agents.messages import Kind as Kinds
-from runtimes.agents.messages import Message
+from lifecycle.judge.reasons import advice_on
+from lifecycle.model.actions import Comment, React
+from lifecycle.model.facts import Agent, Pull, Usage
+from lifecycle.model.status import Reason, Status
+from runtimes.agents.shared.messages import Kind as Kinds
+from runtimes.agents.shared.messages import Message
 from tests.web.conftest import Site, bearer
 
 HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"

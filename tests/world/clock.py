@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from runtimes.agents.lines import Lines
+from runtimes.agents.shared.line_tail import Lines
 from runtimes.base import Handle, Seen
 from runtimes.tmux import Tmux
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot import log as logs
-from bot.app import App
-from bot.journal import Step
-from bot.redaction import Redaction
+from bot.app.application import App
+from bot.system import log as logs
+from bot.system.crash_points import Step
+from bot.system.redaction import Redaction
 from config.load import load
 
 #: Commits and times differ from run to run; what is left names the kind of boundary.

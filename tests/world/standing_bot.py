@@ -14,15 +14,15 @@ from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 
-from bot import engine
-from bot import log as logs
-from bot.app import App
-from bot.journal import Step
-from bot.redaction import Redaction
+from bot.app.application import App
+from bot.decide import reconciler
+from bot.system import log as logs
+from bot.system.crash_points import Step
+from bot.system.redaction import Redaction
 from config.load import load
 from lifecycle.decide import Decision, decide
-from lifecycle.facts import Facts
-from lifecycle.policy import Policy
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
 
 SECOND = "widgets-2"
 
@@ -56,7 +56,7 @@ def main() -> None:
     logs.set_up("info", as_json=False, redact=Redaction())
     gate = Gate(Path(sys.argv[2]))
     app = App(settings, secrets, journal=gate.notes)
-    with patch.object(engine, "decide", gate.decides):
+    with patch.object(reconciler, "decide", gate.decides):
         app.start()
         app.wait()
         app.stop()

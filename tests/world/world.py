@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bot.app import App
+from bot.app.application import App
 from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
@@ -19,8 +19,8 @@ from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.world import App as GitHubApp
 from bot.github.permissions import PERMISSIONS
-from bot.layout import Layout
 from bot.store import Session, Store
+from bot.system.paths import Layout
 from config.load import Secrets, load_settings
 from config.settings import Settings
 from runtimes import RUNTIMES

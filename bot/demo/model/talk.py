@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bot.demo.model.script import Step, Turn
 from bot.demo.model.tools import Call, call, written
-from lifecycle.facts import Usage
+from lifecycle.model.facts import Usage
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from bot.demo.github.world import Token
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.permissions import PERMISSIONS
-from bot.github.readings import PullReading
+from bot.github.snapshots import PullReading
 from tests.world.app_key import PRIVATE, PUBLIC
 
 BRANCH = "mergewright/12-retry"

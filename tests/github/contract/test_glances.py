@@ -9,7 +9,7 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
-from bot.github.readings import Glance
+from bot.github.snapshots import Glance
 from tests.github.contract.conftest import BRANCH
 
 

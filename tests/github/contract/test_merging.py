@@ -9,9 +9,9 @@ from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, TryLater
 from bot.github.merging import Merges
-from lifecycle.facts import Check, Dequeued
-from lifecycle.policy import MergeMethod
-from lifecycle.status import CheckState, Merge, PullState
+from lifecycle.model.facts import Check, Dequeued
+from lifecycle.model.policy import MergeMethod
+from lifecycle.model.status import CheckState, Merge, PullState
 from tests.github.contract.conftest import BRANCH, read
 
 

@@ -9,8 +9,8 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
-from lifecycle.policy import MergeMethod
-from lifecycle.status import Merge, PullState, Review
+from lifecycle.model.policy import MergeMethod
+from lifecycle.model.status import Merge, PullState, Review
 from tests.github.contract.conftest import BRANCH, read
 
 

@@ -3,8 +3,8 @@
 from bot.demo.github.pulls import Pull
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
-from bot.github.readings import CheckReport
-from lifecycle.status import CheckState, Merge
+from bot.github.snapshots import CheckReport
+from lifecycle.model.status import CheckState, Merge
 from tests.github.contract.conftest import read
 
 

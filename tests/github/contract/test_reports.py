@@ -11,7 +11,7 @@ from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
-from lifecycle.names import NAME
+from lifecycle.model.names import NAME
 from tests.github.contract.conftest import read
 
 KEY = "widgets-1/report:1"

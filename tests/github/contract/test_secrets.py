@@ -4,7 +4,7 @@ from bot.demo.github.pulls import Pull
 from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.redaction import Redaction
+from bot.system.redaction import Redaction
 
 
 def test_no_secret_goes_out_with_what_is_written(server: GitHubServer, pull: Pull) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lifecycle.facts import Exit
-from lifecycle.status import Probe
+from lifecycle.model.facts import Exit
+from lifecycle.model.status import Probe
 from runtimes.agents.base import RunFiles
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering

@@ -6,8 +6,8 @@ import time
 from contextlib import closing
 from typing import Any
 
-from runtimes.agents import opencode_files as its
 from runtimes.agents.base import RunFiles
+from runtimes.agents.opencode import files as its
 
 ID = "ses_e0078820bffeyDHEIa50M22duM"
 _TABLES = """

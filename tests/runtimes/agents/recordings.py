@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lifecycle.facts import Agent
+from lifecycle.model.facts import Agent
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Program, Reader, RunFiles
 from runtimes.base import Seen

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from runtimes.agents import AGENTS
-from runtimes.agents.adopting import NotAdopted
 from runtimes.agents.base import AgentType, Program, RunFiles
-from runtimes.agents.files import read_text
+from runtimes.agents.shared.adoption import NotAdopted
+from runtimes.agents.shared.files import read_text
 from tests.runtimes.agents.recordings import RECORDINGS
 
 ABLE = ("claude", "codex", "gemini")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.status import Activity
-from runtimes.agents.aider import Aider
+from lifecycle.model.status import Activity
+from runtimes.agents.aider.launch import Aider
 from runtimes.agents.base import AgentType, Command, Endpoint, Reader, RunFiles, Terms
 from runtimes.base import Seen
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lifecycle.status import Activity
+from lifecycle.model.status import Activity
 from runtimes.agents.base import Command, Reader, RunFiles
-from runtimes.agents.claude import Claude
+from runtimes.agents.claude.launch import Claude
 from runtimes.base import Seen
 from tests.runtimes.agents.claudes import KIND, NOW, status, transcript
 

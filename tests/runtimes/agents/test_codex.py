@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle.status import Activity
+from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
-from runtimes.agents.codex import Codex
+from runtimes.agents.codex.launch import Codex
 from runtimes.base import Seen
 from tests.runtimes.agents.codexes import (
     ID,

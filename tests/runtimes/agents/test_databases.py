@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.databases import reading
+from runtimes.agents.shared.databases import reading
 
 
 def written(place: Path) -> Path:
@@ -48,7 +48,7 @@ def test_a_database_can_be_read_and_not_written(tmp_path: Path) -> None:
 def test_a_look_that_takes_long_is_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtimes.agents.databases._STEPS", 100)
+    monkeypatch.setattr("runtimes.agents.shared.databases._STEPS", 100)
     endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select sum(x) from n"
     place = written(tmp_path / "kept.db")
     with reading(place) as database, pytest.raises(sqlite3.OperationalError, match="interrupted"):

@@ -8,7 +8,7 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.questions import Dialog, Way, choices_in, number_of, with_choices
+from runtimes.agents.shared.questions import Dialog, Way, choices_in, number_of, with_choices
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import RECORDINGS, lay
 

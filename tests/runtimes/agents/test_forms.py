@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle.status import Activity
+from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.forms import Page, answers, asks_in, form, questions
-from runtimes.agents.questions import Dialog, Way
+from runtimes.agents.shared.forms import Page, answers, asks_in, form, questions
+from runtimes.agents.shared.questions import Dialog, Way
 from tests.runtimes.agents.recordings import RECORDINGS, Laid, lay, over
 
 GIVEN = [

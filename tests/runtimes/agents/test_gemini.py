@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lifecycle.status import Activity
+from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
-from runtimes.agents.gemini import Gemini
+from runtimes.agents.gemini.launch import Gemini
 from runtimes.base import Seen
 
 KIND = AgentType(program="gemini", model="pro", args=("--debug",))

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.hooks import Hook, last
+from runtimes.agents.shared.hooks import Hook, last
 
 
 class Payload(Struct, frozen=True):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtimes.agents.limits import resets
+from runtimes.agents.shared.usage_limits import resets
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.files import holds, opened, write_private
-from runtimes.agents.lines import Lines
+from runtimes.agents.shared.files import holds, opened, write_private
+from runtimes.agents.shared.line_tail import Lines
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from lifecycle.status import Activity
+from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.gemini import Gemini
-from runtimes.agents.opencode import OpenCode
-from runtimes.agents.whole import Whole
+from runtimes.agents.gemini.launch import Gemini
+from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.shared.watched_file import Whole
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import CASES, RECORDINGS, lay, over, program_of

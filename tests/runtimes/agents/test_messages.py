@@ -13,12 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtimes.agents import AGENTS, claude_messages
+from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.claude import Claude
-from runtimes.agents.codex import Codex
-from runtimes.agents.messages import Kind, Message, Messages
-from runtimes.agents.opencode import OpenCode
+from runtimes.agents.claude import messages
+from runtimes.agents.claude.launch import Claude
+from runtimes.agents.codex.launch import Codex
+from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.shared.messages import Kind, Message, Messages
 from tests.runtimes.agents.recordings import RECORDINGS, lay, program_of
 
 RECORDED = sorted(RECORDINGS.glob("*/*/*/messages.jsonl"))
@@ -87,7 +88,7 @@ def test_parts_that_no_program_writes_are_left_out(name: str, files: RunFiles) -
 
 def test_of_what_a_tool_gave_back_to_claude_the_texts_are_told() -> None:
     back = {"type": "tool_result", "tool_use_id": "c1", "content": [5, "text", {"text": "x"}]}
-    (told,) = claude_messages.messages(json.dumps({"type": "user", "message": {"content": [back]}}))
+    (told,) = messages.messages(json.dumps({"type": "user", "message": {"content": [back]}}))
     assert told.text == "x"
 
 
@@ -196,7 +197,7 @@ def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
 def test_of_claudes_lines_what_has_words_is_told_though_it_used_nothing(
     said: object, told: list[Message]
 ) -> None:
-    assert [*claude_messages.messages(json.dumps(said))] == told
+    assert [*messages.messages(json.dumps(said))] == told
 
 
 def test_claudes_conversations_come_in_the_order_in_which_they_began(files: RunFiles) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from lifecycle.status import Activity, Probe
-from runtimes.agents import opencode_files as its
+from lifecycle.model.status import Activity, Probe
 from runtimes.agents.base import AgentType, Command, RunFiles, Terms
-from runtimes.agents.files import write_private
-from runtimes.agents.opencode import OpenCode
-from runtimes.agents.opencode_reader import OpenCodeReader
+from runtimes.agents.opencode import files as its
+from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.opencode.reader import OpenCodeReader
+from runtimes.agents.shared.files import write_private
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.opencodes import ID, Agent

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.messages import Kind, Message
-from runtimes.agents.opencode_messages import OpenCodeMessages
+from runtimes.agents.opencode.messages import OpenCodeMessages
+from runtimes.agents.shared.messages import Kind, Message
 from tests.runtimes.agents.opencodes import ID, Agent
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtimes.agents.questions import number_of, permission, with_choices
+from runtimes.agents.shared.questions import number_of, permission, with_choices
 
 
 @pytest.mark.parametrize(

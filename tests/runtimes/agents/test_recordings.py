@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lifecycle.facts import Agent
-from lifecycle.status import Activity
+from lifecycle.model.facts import Agent
+from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import Reader, RunFiles
 from runtimes.base import Seen

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
-from runtimes.agents import claude_messages
-from runtimes.agents.codex_messages import CodexMessages
-from runtimes.agents.gemini_messages import GeminiMessages
-from runtimes.agents.messages import Kind, Message
+from runtimes.agents.claude import messages
+from runtimes.agents.codex.messages import CodexMessages
+from runtimes.agents.gemini.messages import GeminiMessages
+from runtimes.agents.shared.messages import Kind, Message
 
 Told = list[tuple[Kind, str]]
 _AT = "2026-11-21T01:00:00Z"
@@ -44,7 +44,7 @@ def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Tol
     ],
 )
 def test_claude(record: Mapping[str, object], expected: Told) -> None:
-    assert told(claude_messages.messages, {"timestamp": _AT, **record}) == expected
+    assert told(messages.messages, {"timestamp": _AT, **record}) == expected
 
 
 @pytest.mark.parametrize(

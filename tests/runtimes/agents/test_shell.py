@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lifecycle.facts import Usage
-from lifecycle.status import Activity, Probe
+from lifecycle.model.facts import Usage
+from lifecycle.model.status import Activity, Probe
 from runtimes.agents.base import AgentType, Reader, RunFiles, Terms
-from runtimes.agents.shell import Shell
+from runtimes.agents.shell.launch import Shell
 from runtimes.base import Seen
 
 AT_THREE = datetime(2026, 11, 21, 15, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """What a run used is summed up by model, once."""
 
-from lifecycle.facts import Usage
-from runtimes.agents.tally import Tally
+from lifecycle.model.facts import Usage
+from runtimes.agents.shared.usage_counter import Tally
 
 
 def test_what_no_model_is_named_for_counts_in_the_whole_alone() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.status import Activity, Probe
+from lifecycle.model.status import Activity, Probe
 from runtimes.agents import AGENTS
-from runtimes.agents.files import read_text
+from runtimes.agents.shared.files import read_text
 from runtimes.base import Seen
 from tests.runtimes.agents.recordings import CASES, Laid, over
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle.policy import PROTECTED_PATHS
+from lifecycle.model.policy import PROTECTED_PATHS
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
 from runtimes.workspaces.worktree import Worktree

@@ -1,0 +1,240 @@
+"""Doing: one arm for each action. The only writing to GitHub, runtimes and workspaces.
+
+Every arm is safe to repeat, because a crash between doing and marking repeats it.
+"""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from bot.act.merging import Landing
+from bot.act.outbox import Check, Impossible, Later, Outcome
+from bot.act.publishing import Publishing, of_branch, of_pull
+from bot.act.runs import Agents
+from bot.github.client import GitHub
+from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
+from bot.github.merging import QUEUED
+from bot.github.write_access import People
+from bot.store import Due, Observed, Session, Store
+from bot.system.clock import Clock
+from bot.system.locations import Sites
+from bot.system.redaction import Redaction
+from bot.text import messages
+from lifecycle.model import actions
+from lifecycle.model.status import Merge, PullState, Reason, Status
+from lifecycle.read.session_view import CLASH
+from runtimes.base import RuntimeFailure
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import PushRefused
+
+
+class Act:
+    """Carries actions out, and says of every failure whether trying again can help."""
+
+    def __init__(
+        self,
+        store: Store,
+        github: GitHub,
+        sites: Sites,
+        agents: Agents,
+        public_url: str,
+        redact: Redaction,
+        people: People,
+        clock: Clock,
+        app_slug: str = "",
+    ) -> None:
+        """`public_url` is the page's address, with a slash at its end; `app_slug` what people call
+        the bot besides its own name.
+        """
+        self._store = store
+        self._github = github
+        self._sites = sites
+        self._agents = agents
+        self._public_url = public_url
+        self._app_slug = app_slug
+        self._publishing = Publishing(store, github, sites, redact)
+        self._landing = Landing(store, github, sites, people, clock)
+        self._clock = clock
+
+    def do(self, due: Due, check: Check) -> Outcome:
+        """Carry one action out. Raises `Later` or `Impossible`, and what `check` raises."""
+        session = self._store.session(due.session)
+        if session is None:
+            raise Impossible(f"there is no session {due.session}")
+        if missing := self._missing(session, due.action):
+            raise Impossible(f"{missing} is not configured any more: put it back, then retry")
+        try:
+            return self._arm(session, due, check)
+        except Conflicted as moved:
+            raise Later(str(moved)) from moved
+        except Refused as no:
+            raise Impossible(str(no)) from no
+        except TryLater as later:
+            raise Later(str(later), later.at, outage=True) from later
+        except PushRefused as no:
+            raise Impossible(messages.push_refused(no.reason), Reason.PUSH_REFUSED) from no
+        except GitFailure as failure:
+            raise self._failed(session, failure) from failure
+        except (GitHubFailure, RuntimeFailure, OSError) as failure:
+            raise Later(str(failure)) from failure
+
+    def _failed(self, session: Session, failure: GitFailure) -> Later:
+        """When to have git try again. It is told as one refusal what GitHub tells apart."""
+        try:
+            self._github.read.repository(session.repository)
+        except NotInstalled as waits:
+            return Later(str(waits), waits.at, outage=True)
+        except GitHubFailure:
+            pass  # Git has said what is the matter, as well as it can be said.
+        return Later(str(failure), outage=failure.outage)
+
+    def was_done(self, due: Due) -> Outcome | None:
+        """Whether a message is where the agent reads, a head pushed, a pull opened or merged.
+
+        Of these, having been done is what makes them unwanted. The rest is repeated, to no effect.
+        """
+        session = self._store.session(due.session)
+        match due.action:
+            case actions.Tell() as tell if session:
+                return self._agents.told(session, tell)
+            case actions.Publish(head=head) if session and any(
+                pull.head == head for pull in session.pulls
+            ):
+                return Outcome(result=head)
+            case actions.OpenPull() if session and session.pulls:
+                return Outcome(result=str(session.pulls[0].number))
+            case actions.MergePull(sha=sha) if session and any(
+                pull.head == sha and pull.state is PullState.MERGED for pull in session.pulls
+            ):
+                return Outcome(result="merged")
+            case actions.Enqueue(sha=sha) if session and any(
+                pull.head == sha and pull.merge is Merge.QUEUED for pull in session.pulls
+            ):
+                return Outcome(result=QUEUED)
+            case _:
+                return None
+
+    def _missing(self, session: Session, action: actions.Action) -> str:
+        """What the configuration lacks for this action; a stop needs nothing of it."""
+        if not isinstance(action, actions.Stop) and session.project not in self._sites.projects:
+            return f"[projects.{session.project}]"
+        if isinstance(action, actions.Start) and action.agent:
+            return "" if self._agents.knows(action.agent) else f"[agents.{action.agent}]"
+        runs = isinstance(action, actions.Start | actions.Tell)
+        if runs and session.agent_type not in self._sites.programs:
+            return f"[agent-types.{session.agent_type}]"
+        return ""
+
+    def _arm(self, session: Session, due: Due, check: Check) -> Outcome:
+        key = f"{session.id}/{due.action.key}"
+        match due.action:
+            case actions.Start() as start:
+                return self._agents.start(session, start, check)
+            case actions.Tell() as tell:
+                return self._agents.tell(session, tell, due.attempts, check)
+            case actions.Stop(run=run):
+                return self._agents.stop(session, run)
+            case actions.Release(run=run):
+                return self._agents.release(session, run)
+            case actions.Publish() as publish:
+                return self._publishing.publish(session, publish, check)
+            case actions.TakeIn(head=head, into=into):
+                return self._take_in(session, head, into, check)
+            case actions.UpdateBranch(number=number, head=head):
+                self._github.write.update_branch(session.repository, number, head)
+                return Outcome(touches=(of_pull(session, number),))
+            case actions.Rerun(number=number, runs=runs):
+                self._github.write.rerun(session.repository, runs)
+                return Outcome(touches=(of_pull(session, number),))
+            case actions.OpenPull(head=head, draft=draft):
+                return self._publishing.open_pull(session, head, draft, check)
+            case actions.MakeReady(number=number):
+                self._github.write.make_ready(session.repository, number)
+                return Outcome(touches=(of_pull(session, number),))
+            case actions.RequestReview(number=number, reviewers=reviewers):
+                self._github.write.request_review(session.repository, number, reviewers)
+                return Outcome(touches=(of_pull(session, number),))
+            case actions.MergePull() as merge:
+                return self._landing.merge(session, merge, check)
+            case actions.Enqueue() as enqueue:
+                return self._landing.enqueue(session, enqueue, check)
+            case actions.Dequeue(number=number):
+                self._github.merges.dequeue(session.repository, number)
+                return Outcome(touches=(of_pull(session, number),))
+            case actions.Comment(number=number, topic=topic, values=values):
+                body = messages.say(topic, values)
+                written = self._github.write.comment(session.repository, number, body, key)
+                return Outcome(result=f"comment {written}")
+            case actions.Reply(number=number, threads=threads) as reply:
+                body = messages.say(reply.topic, reply.values)
+                self._github.reviews.answer(session.repository, number, threads, body, key)
+                if reply.resolve:
+                    self._github.reviews.resolve(session.repository, threads)
+                return Outcome(touches=(of_pull(session, number),))
+            case actions.Report(number=number, comment=comment, standing=standing):
+                body = messages.report(standing, self._page(session), self._app_slug)
+                place = f"{session.id}/report:{number}"
+                found = self._github.reports.comment(
+                    session.repository, number, body, place, comment
+                )
+                return Outcome(result=str(found))
+            case actions.ReportCheck() as report:
+                return self._report_check(session, report)
+            case actions.ShowStatus(number=number, status=status):
+                self._github.reports.show_status(session.repository, number, status)
+                return Outcome()
+            case actions.Label(number=number, name=name, on=on):
+                self._github.write.label(session.repository, number, name, on=on)
+                return Outcome()
+            case actions.React(comment=comment, content=content):
+                self._github.write.react(session.repository, comment, content)
+                return Outcome()
+            case actions.CloseIssue(number=number):
+                self._github.write.close_issue(session.repository, number)
+                return Outcome()
+            case actions.DeleteBranch(branch=branch, sha=sha):
+                home = self._sites.projects[session.project].home
+                self._github.write.delete_branch(home, branch, sha)
+                return Outcome()
+            case _ as never:
+                assert_never(never)
+
+    def _take_in(self, session: Session, head: str, into: str, check: Check) -> Outcome:
+        """Bring what others pushed into the workspace; what clashes is left to the agent."""
+        mirror = self._sites.mirror(session.project)
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        if not workspace.made:
+            return Outcome(result="there is no workspace; the next one begins with it")
+        mirror.refresh()
+        if mirror.take(workspace) != into:
+            raise Later("the agent has moved its branch on")
+        if not mirror.contains(head):
+            self._store.touch([of_branch(session)], self._clock())
+            raise Later(f"{head} is not on GitHub any more")
+        joined = mirror.join(session.id, session.branch, into, head)
+        if joined is None:
+            return Outcome(result=CLASH)
+        check()
+        workspace.move(into, joined)
+        work = replace(session.work, head=joined, dirty=False)
+        seen = Observed(session=session.id, run=session.run, work=work)
+        return Outcome(result=joined, observed=seen)
+
+    def _report_check(self, session: Session, report: actions.ReportCheck) -> Outcome:
+        """A check run that says how the session stands; a token's account cannot make one."""
+        if not self._github.reports.may_check:
+            return Outcome(result="only an App may make check runs")
+        standing, page = report.standing, self._page(session)
+        run = self._github.reports.check(
+            session.repository,
+            report.head,
+            report.check,
+            good=standing.status in (Status.MERGEABLE, Status.MERGED),
+            title=messages.report_title(standing),
+            summary=messages.report(standing, page, self._app_slug),
+            url=page,
+        )
+        return Outcome(result=str(run))
+
+    def _page(self, session: Session) -> str:
+        return f"{self._public_url}sessions/{session.id}"

@@ -1,0 +1,139 @@
+"""The agent's commits on their way to people: pushed to GitHub, opened as a pull request."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from bot.act.outbox import Check, Impossible, Later, Outcome
+from bot.github.client import GitHub
+from bot.store import Session, Store, Touch
+from bot.system.locations import Sites
+from bot.system.redaction import Redaction
+from bot.text import messages
+from bot.text.markdown import plain
+from lifecycle.model import actions
+from lifecycle.model.status import PullState, Reason
+from runtimes.agents.shared.files import read_text
+from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
+from runtimes.workspaces.push_checks import holds, skips_checks, touched
+
+#: More characters than this GitHub takes of no pull request.
+_MOST_OF_SUMMARY = 65_536
+
+
+class Publishing:
+    """Pushes and opens. Every method may be repeated after a crash."""
+
+    def __init__(self, store: Store, github: GitHub, sites: Sites, redact: Redaction) -> None:
+        self._store = store
+        self._github = github
+        self._sites = sites
+        self._redact = redact
+
+    def publish(self, session: Session, publish: actions.Publish, check: Check) -> Outcome:
+        """Fetch the commits as from a stranger, and push them where nobody pushed since."""
+        mirror, head = self._sites.mirror(session.project), publish.head
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        if mirror.take(workspace) != head:
+            # Not taken back at once: until a look has seen it, it would be asked for again.
+            raise Later("the agent has moved its branch on")
+        self._look_at(session, mirror, publish)
+        check()
+        pushed = self._pushes(session.id)
+        #: What GitHub's branch is at by our own account; empty: it must not exist.
+        last = max(pushed, key=pushed.__getitem__, default="")
+        try:
+            mirror.push(head, session.branch, expected=last)
+        except PushRefused as refused:
+            # GitHub may be at a push of ours that a crash left unmarked, or at a person's commit
+            # that the agent has taken in. What is contained in `head` cannot be lost by it.
+            mirror.refresh()
+            # A branch that was deleted there before it had a pull request is made anew.
+            there = mirror.head_of(session.branch) or ""
+            contained = mirror.is_ancestor(there, head) if there else not session.pulls
+            if not refused.moved or not contained:
+                raise
+            if there and not pushed and mirror.is_ancestor(there, session.work.base):
+                raise PushRefused(messages.foreign_branch(session.branch), moved=True) from refused
+            mirror.push(head, session.branch, expected=there)
+        return Outcome(result=head, touches=(of_branch(session),))
+
+    def _look_at(self, session: Session, mirror: Mirror, publish: actions.Publish) -> None:
+        """Hold what may not go out by itself. Raises `Impossible`."""
+        head = publish.head
+        if skips := skips_checks(mirror, head):
+            why = f"the message of {head[:7]} keeps checks from running: {skips}"
+            raise Impossible(why, Reason.COMMIT_MESSAGES)
+        if closing := closing_others(mirror.unpushed(head), session.issue.number):
+            why = f"once it is merged, the message of {closing} would close other issues"
+            raise Impossible(why, Reason.COMMIT_MESSAGES)
+        if holds(mirror, head, self._redact.finds):
+            why = "a commit holds a secret of this machine: it is to go from every commit"
+            raise Impossible(why, Reason.PUSH_REFUSED)
+        onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
+        base = mirror.head_of(onto[0]) if onto else None
+        there = mirror.head_of(session.branch) or ""
+        changed = touched(mirror, base or session.work.base, there, head, publish.protected)
+        if changed:
+            raise Impossible(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
+
+    def open_pull(self, session: Session, head: str, draft: bool, check: Check) -> Outcome:
+        """Make a pull request of what was pushed, as the repository wants to have it."""
+        repository = self._github.read.repository(session.repository)
+        project, mirror = self._sites.projects[session.project], self._sites.mirror(session.project)
+        base = project.base_branch or repository.default_branch
+        commits = mirror.subjects(session.work.base, head)
+        subjects, issue = [commit.subject for commit in commits], session.issue
+        title, told = self._handed_over(session)
+        owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""
+        check()
+        number = self._github.write.open_pull(
+            session.repository,
+            f"{owner}{session.branch}",
+            base,
+            messages.pull_title(
+                project.pull_title, issue.number, issue.title, [title] if title else subjects
+            ),
+            messages.pull_body(
+                issue.number,
+                session.agent_type,
+                session.requester,
+                told or session.agent.summary,
+                subjects,
+                mirror.pull_template(session.work.base),
+            ),
+            draft,
+            self._pushes(session.id),
+        )
+        self._github.write.label_pull(session.repository, number, project.pull_labels)
+        return Outcome(result=str(number), touches=(of_pull(session, number),))
+
+    def _handed_over(self, session: Session) -> tuple[str, str]:
+        """Title and text of the pull request, as the agent left them; empty where it did not."""
+        place = Path(session.work.path)
+        file = self._sites.files(session.id, session.run, session.branch, place).summary
+        if file.parent.is_symlink():  # It may lead anywhere, out of a sandbox too.
+            return "", ""
+        title, _, rest = plain(read_text(file)[:_MOST_OF_SUMMARY]).strip().partition("\n")
+        return title.strip("# \t"), rest.strip()
+
+    def _pushes(self, session: str) -> dict[str, datetime]:
+        """Every commit that went to the session's branch, with when."""
+        done = self._store.facts(session).done.items()
+        return {key.removeprefix("push:"): d.at for key, d in done if key.startswith("push:")}
+
+
+def closing_others(commits: Iterable[Commit], issue: int) -> str:
+    """The commits that close other issues as soon as they are on the default branch."""
+    found = [c.sha[:7] for c in commits if messages.closes_others(f"{c.subject}\n{c.body}", issue)]
+    return ", ".join(found[:20])
+
+
+def of_pull(session: Session, number: int) -> Touch:
+    """Asks for a look at a pull request of a session."""
+    return Touch(repository=session.repository, subject=f"pull:{number}")
+
+
+def of_branch(session: Session) -> Touch:
+    """Asks for a look at a session's branch."""
+    return Touch(repository=session.repository, subject=f"branch:{session.branch}")

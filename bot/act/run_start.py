@@ -1,0 +1,210 @@
+"""The beginning of a run: its workspace made whole, its files written, its program started."""
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+
+from msgspec import Struct
+
+from bot.act.handover_notes import notes
+from bot.act.outbox import Check, Impossible, Later, Outcome
+from bot.act.releasing import end_programs
+from bot.archive.archiver import Archive
+from bot.decide.assignment import Identities
+from bot.github.client import GitHub
+from bot.model_proxy.endpoints import Models, NoModel
+from bot.store import Observed, Session, Store
+from bot.system.clock import Clock
+from bot.system.locations import Sites
+from bot.text import messages
+from bot.text.prompts import BEGINNINGS, Prompts
+from lifecycle.model import keys
+from lifecycle.model.actions import Prompt, Start
+from lifecycle.model.facts import Agent, Work
+from lifecycle.model.status import Probe, Reason
+from runtimes.agents.base import Command, RunFiles, Terms
+from runtimes.base import Launch
+from runtimes.workspaces.worktree import Worktree
+
+#: How soon an agent that has as much to do as it may is asked again to take a session over.
+_NO_ROOM = timedelta(seconds=10)
+
+
+class _Ground(Struct, frozen=True, kw_only=True):
+    """Where a run begins: the workspace, at a commit, with what it may not change held."""
+
+    workspace: Worktree
+    base_branch: str
+    base: str  #: The commit the session's work begins at.
+    held: Collection[str]  #: The files that are as on the base branch, whatever the work says.
+
+
+class Starting:
+    """Starts runs. May be repeated after a crash."""
+
+    def __init__(
+        self,
+        store: Store,
+        github: GitHub,
+        sites: Sites,
+        prompts: Prompts,
+        archive: Archive,
+        identities: Identities,
+        models: Models,
+        steering: tuple[str, ...],
+        clock: Clock,
+    ) -> None:
+        """`steering` are patterns of the files that are held as on the base branch."""
+        self._store = store
+        self._github = github
+        self._sites = sites
+        self._prompts = prompts
+        self._archive = archive
+        self._identities = identities
+        self._models = models
+        self._steering = steering
+        self._clock = clock
+
+    def start(self, session: Session, start: Start, check: Check) -> Outcome:
+        """End what an earlier run left, make the workspace whole, start the program."""
+        if start.agent:
+            session = self._handed_over(session, start)
+        ground = self._made(session, start)
+        workspace = ground.workspace
+        files = self._sites.files(session.id, start.run, session.branch, workspace.path)
+        files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        command = self._prepared(session, start, ground, files)
+        launch = Launch(
+            name=files.dir.name,
+            argv=_bootstrapped(self._sites.projects[session.project].bootstrap, command.argv),
+            cwd=workspace.path,
+            env=command.env,
+            dir=files.dir,
+        )
+        check()  # Making a workspace may have taken minutes.
+        self._sites.runtime.start(launch)
+        seen = Observed(
+            session=session.id,
+            run=start.run,
+            agent=Agent(
+                run=start.run,
+                since=self._clock(),
+                runtime=Probe.ALIVE,
+                program=Probe.ALIVE,
+                native_id=command.native_id or start.resume,
+                evidence="its program was started",
+            ),
+            work=Work(
+                path=str(workspace.path),
+                branch=session.branch,
+                base=ground.base,
+                head=workspace.head() or ground.base,
+            ),
+        )
+        return Outcome(result=f"run {start.run}", observed=seen)
+
+    def _handed_over(self, session: Session, start: Start) -> Session:
+        """The session with the agent that it is to go on with."""
+        if full := self._identities.no_room(session, start.agent):
+            raise Later(full, self._clock() + _NO_ROOM)
+        # Before anything of the new one is there: what the old one wrote is read as its own.
+        end_programs(self._sites, self._archive, session, start.run - 1)
+        return self._identities.hand_over(session, start.agent, start.run)
+
+    def _made(self, session: Session, start: Start) -> _Ground:
+        """The workspace, made whole, with nothing of earlier runs at work in it."""
+        mirror = self._sites.mirror(session.project)
+        base_branch = self._sites.projects[session.project].base_branch
+        base_branch = base_branch or self._default_branch(session)
+        for earlier in range(1, start.run):
+            self._sites.runtime.stop(self._sites.handle(session.id, earlier))
+        mirror.refresh()
+        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        _refuse_lost_work(session, workspace)
+        self._refuse_foreign_branch(session, workspace)
+        base = workspace.make(base_branch, run=start.run - 1)
+        held = workspace.hold(mirror.head_of(base_branch) or base, self._steering, start.run - 1)
+        return _Ground(workspace=workspace, base_branch=base_branch, base=base, held=held)
+
+    def _prepared(
+        self, session: Session, start: Start, ground: _Ground, files: RunFiles
+    ) -> Command:
+        """How its program is started, with its first message and its home as they have to be."""
+        program = self._sites.programs[session.agent_type]
+        values = {
+            **values_of(session, ground.base_branch),
+            "summary": str(files.summary) if program.writes_outside else "",
+            "progress": str(files.progress) if program.writes_outside else "",
+            "template": ground.workspace.mirror.pull_template(ground.base),
+        }
+        text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
+        if ground.held:
+            told = Prompt(name="held", values={"files": ", ".join(ground.held)})
+            text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
+        self._archive.put_back(session.id)
+        terms = self._terms(session, start.run)
+        command = program.prepare(files, text, start.resume, terms)
+        goes_on = start.resume and start.resume == command.native_id
+        if start.run == 1 or (goes_on and program.remembers):
+            return command
+        # It remembers nothing: a message alone would be about work it does not know.
+        known = notes(files.progress, ground.workspace, ground.base, start.waiting)
+        parts = [self._prompts.render(known, {}, "")]
+        if start.agent or start.prompt.name in BEGINNINGS:
+            parts.insert(0, text)
+        else:
+            parts = [self._prompts.render(Prompt(name="resume"), values, ""), *parts, text]
+        return program.prepare(files, "\n\n".join(parts), start.resume, terms)
+
+    def _terms(self, session: Session, run: int) -> Terms:
+        """What the configuration holds this run to."""
+        try:
+            endpoint = self._models.endpoint(session, run)
+        except NoModel as nowhere:
+            raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
+        return Terms(
+            system=self._identities.system_prompt(session.agent_name),
+            endpoint=endpoint,
+            tools=self._identities.tools(session.agent_name),
+        )
+
+    def _refuse_foreign_branch(self, session: Session, workspace: Worktree) -> None:
+        """What somebody else put on a branch of this name is not where the work begins."""
+        branch, mirror = session.branch, workspace.mirror
+        if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
+            return
+        if not any(key.startswith("push:") for key in self._store.facts(session.id).done):
+            raise Impossible(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
+
+    def _default_branch(self, session: Session) -> str:
+        return self._github.read.repository(session.repository).default_branch
+
+
+def values_of(session: Session, base_branch: str) -> Mapping[str, str]:
+    """What every message to the agent of a session may name."""
+    return {
+        "repository": session.repository,
+        "branch": session.branch,
+        "base_branch": base_branch,
+        "number": str(session.issue.number),
+        "title": session.issue.title,
+        "body": session.issue.body,
+    }
+
+
+def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command, after the project's own lines that make a workspace ready."""
+    if not lines:
+        return argv
+    return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
+
+
+def _refuse_lost_work(session: Session, workspace: Worktree) -> None:
+    """A session that had commits does not begin anew as if there had never been any."""
+    had_commits = session.work.head not in ("", session.work.base)
+    if had_commits and not workspace.place.exists() and not workspace.known:
+        raise Impossible(
+            f"the branch {session.branch} is gone from GitHub, the workspace"
+            f" {workspace.place} is gone too, and the mirror {workspace.mirror.path} has"
+            f" preserved no work of {session.id}",
+            Reason.BRANCH_GONE,
+        )

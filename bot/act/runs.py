@@ -1,0 +1,166 @@
+"""Doing what concerns an agent's program: start it, tell it, stop it, give everything back."""
+
+import time
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from bot.act.dialogs import Answers
+from bot.act.outbox import Check, Later, Moot, Outcome
+from bot.act.releasing import end_programs, release
+from bot.act.run_start import Starting, values_of
+from bot.archive.archiver import Archive
+from bot.decide.assignment import Identities
+from bot.observe.agents import WatchAgents
+from bot.store import Observed, Session, Store
+from bot.system.clock import Clock
+from bot.system.locations import Sites
+from bot.text.markdown import one_line, plain
+from bot.text.prompts import Prompts
+from lifecycle.model import keys
+from lifecycle.model.actions import Start, Tell
+from lifecycle.model.facts import Agent
+from lifecycle.model.status import Activity, Probe
+from lifecycle.react.messages import ANSWER
+from runtimes.agents.base import Program
+from runtimes.base import Gone, Handle, Send
+
+#: How long a message may take to show up where the agent reads it, before it is tried again.
+_HEARD_SECONDS = 8.0
+#: Between two looks for it.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_SCREEN_LINES = 8  #: So many of a screen are shown to people.
+#: How often a message is pasted before it is given up.
+_PASTES = 3
+
+
+class Agents:
+    """Starts, tells and stops programs. Every method may be repeated after a crash."""
+
+    def __init__(
+        self,
+        store: Store,
+        sites: Sites,
+        prompts: Prompts,
+        watch: WatchAgents,
+        archive: Archive,
+        identities: Identities,
+        starting: Starting,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._sites = sites
+        self._prompts = prompts
+        self._watch = watch
+        self._archive = archive
+        self._identities = identities
+        self._starting = starting
+        self._clock = clock
+        self._answers = Answers(sites, store.session, watch, clock)
+
+    def knows(self, word: str) -> bool:
+        """Whether an agent, or a type of them, of this name is configured."""
+        return word in self._identities.words
+
+    def start(self, session: Session, start: Start, check: Check) -> Outcome:
+        """Make everything ready for a run, and start it."""
+        return self._starting.start(session, start, check)
+
+    def tell(self, session: Session, tell: Tell, tried: int, check: Check) -> Outcome:
+        """Send a message and see that it arrives.
+
+        The same paste never goes out twice, because the runtime knows its key; one that does not
+        show up is pasted under the next key, until it is given up.
+        """
+        if tell.prompt.name == ANSWER and (
+            given := self._answers.give(session, tell, tried, check)
+        ):
+            return given
+        mark = keys.visible(session.id, tell.key)
+        paste = min(tried, _PASTES - 1)
+        handle = self._sites.handle(session.id, tell.run)
+        if "base" in tell.prompt.values:
+            self._sites.mirror(session.project).refresh()
+        self._watch.look(session.id)
+        check()
+        self._refuse_dialog(session, tell)
+        program = self._sites.programs[session.agent_type]
+        self._refuse_typed(handle, program)
+        values = values_of(session, tell.prompt.values.get("base", ""))
+        send = Send(
+            text=self._prompts.render(tell.prompt, values, mark),
+            key=f"{tell.key}#{paste}",
+            submit_seconds=program.submit_seconds,
+        )
+        try:
+            self._sites.runtime.send(handle, send)
+        except Gone as gone:
+            self._watch.look(session.id)
+            raise Later(str(gone)) from gone
+        wait_until = self._clock() + timedelta(seconds=_HEARD_SECONDS + program.submit_seconds)
+        pause = _FIRST_PAUSE
+        while not self._watch.received(session.id, mark):
+            if self._store.to_be_ended(session.id):
+                raise Moot("its program is to be ended, and must not wait for the message")
+            if self._clock() > wait_until:
+                raise Later(
+                    f"the message {mark} did not show up in what the agent reads; its screen ends"
+                    f" with: {self._last_lines(handle)}"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return Outcome(result=mark)
+
+    def told(self, session: Session, tell: Tell) -> Outcome | None:
+        """Whether a message has reached the agent of its run."""
+        mark = keys.visible(session.id, tell.key)
+        if self._answers.was_given(session, tell):
+            return Outcome(result="it was given")
+        if session.run == tell.run and self._watch.received(session.id, mark):
+            return Outcome(result=f"{mark} was there already")
+        return None
+
+    def stop(self, session: Session, run: int) -> Outcome:
+        """End the program and all it started; the workspace stays."""
+        end_programs(self._sites, self._archive, session, run)
+        return Outcome(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
+
+    def release(self, session: Session, run: int) -> Outcome:
+        """End the program, keep what would be lost in the mirror, remove the workspace."""
+        kept = release(self._sites, self._archive, session, run)
+        work = replace(session.work, path="")
+        seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
+        return Outcome(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _refuse_dialog(self, session: Session, tell: Tell) -> None:
+        """An agent that asks something by now would take a message for the answer."""
+        now = self._store.session(session.id)
+        asks = now is not None and now.agent.activity is Activity.WAITING_INPUT
+        if asks and tell.prompt.name != ANSWER:
+            raise Moot("it asks something, and would take the message for the answer")
+
+    def _refuse_typed(self, handle: Handle, program: Program) -> None:
+        """What somebody types at the terminal is not sent together with a message of ours."""
+        if typed := program.typed(self._screen(handle)):
+            raise Later(
+                "words stand in the agent's input box that were not sent; send them or take them"
+                f" away at its terminal: {one_line(plain(typed))}"
+            )
+
+    def _screen(self, handle: Handle) -> str:
+        return self._sites.runtime.screens([handle]).get(handle, "")
+
+    def _last_lines(self, handle: Handle) -> str:
+        lines = (" ".join(line.split()) for line in plain(self._screen(handle)).splitlines())
+        return " | ".join([line for line in lines if line][-_SCREEN_LINES:])
+
+
+def _gone(agent: Agent) -> Agent:
+    return replace(
+        agent,
+        activity=Activity.EXITED,
+        runtime=Probe.DEAD,
+        program=Probe.DEAD,
+        stopped=True,
+        evidence="stopped",
+    )

@@ -1,0 +1,27 @@
+"""Who we are at GitHub, as it is configured."""
+
+import os
+
+from bot.github.auth import Credentials
+from bot.github.client import GitHub
+from bot.system.clock import Clock, utc_now
+from bot.system.redaction import Redaction
+from config.load import Secrets, secret_values
+from config.settings import Settings
+
+
+def client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) -> GitHub:
+    """A client for the configured GitHub with the configured account, to be closed."""
+    credentials = Credentials(
+        token=secrets.token,
+        app_id=settings.github.app_id,
+        private_key=secrets.private_key,
+        owners=settings.github.allowed_owners,
+    )
+    return GitHub(
+        settings.github.api_url,
+        credentials,
+        mutation_seconds=settings.timing.mutation_seconds,
+        redact=Redaction(secret_values(settings, secrets, os.environ)),
+        clock=clock,
+    )

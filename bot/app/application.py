@@ -1,0 +1,250 @@
+"""One bot at work: its lanes, what each of them does, and whom it wakes."""
+
+import time
+from contextlib import suppress
+from threading import Event
+
+from bot.app.wiring import Parts, Wakes
+from bot.app.workers import Job, Lane, Ticker
+from bot.archive.retention import Busy
+from bot.show.terminal import terminal
+from bot.system.clock import Clock, utc_now
+from bot.system.crash_points import Journal, Step, log_step
+from bot.system.http_server import Server
+from bot.web.app import build
+from bot.web.health import Health
+from bot.web.webhook import Limits
+from config.load import Secrets
+from config.settings import Settings
+from runtimes.machine import free_mb
+
+#: How many workspaces are looked into at once: one that is huge must not delay the others.
+_EXAMINERS = 2
+#: How often what is due by the clock is looked for; what comes in is looked at at once.
+_BEAT_SECONDS = 0.5
+#: How long what runs may take to end when the bot stops.
+_STOP_SECONDS = 5.0
+#: How soon a signal is heeded that comes just as the main thread falls asleep: Python's handler
+#: runs only once that thread wakes up again.
+_SIGNAL_SECONDS = 0.5
+
+
+class App:
+    """One bot. Made, started, stopped; everything it needs it is given or makes here."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        secrets: Secrets,
+        *,
+        clock: Clock = utc_now,
+        journal: Journal = log_step,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._journal = journal
+        self._looked_at_all = False  #: Whether every session was visited since we lead.
+        self._sorting = Lane("inbox", self._sort)
+        self._reading = Lane("github", self._read)
+        self._sweeping = Lane("sweep", self._sweep)
+        self._examining = [Lane(f"examine-{n}", self._examine) for n in range(_EXAMINERS)]
+        self._visiting = Lane("visits", self._visit)
+        self._doing = Lane("outbox", self._do)
+        self._reconciling = Lane("reconcile", self._reconcile)
+        self._redelivering = Lane("redeliver", self._redeliver)
+        self._archiving = Lane("archive", self._archive)
+        self._retaining = Lane("retention", self._retain)
+        self._lanes = (
+            self._sorting,
+            self._reading,
+            self._sweeping,
+            *self._examining,
+            self._visiting,
+            self._doing,
+            self._reconciling,
+            self._redelivering,
+            self._archiving,
+            self._retaining,
+        )
+        self._over = Event()
+        wakes = Wakes(
+            leading=self._begin,
+            delivered=self._delivered,
+            resting=self._examine_soon,
+            decided=self._doing.kick,
+            done=self._after_action,
+        )
+        self.parts = parts = Parts(settings, secrets, clock, journal, wakes, self._over)
+        timing = settings.timing
+        self._ticker = Ticker(
+            (
+                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.kick),
+                Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
+                Job(
+                    name="reconcile",
+                    every_seconds=settings.reconcile_seconds,
+                    run=self._reconciling.kick,
+                ),
+                Job(name="redeliver", every_seconds=900.0, run=self._redelivering.kick),
+                Job(
+                    name="archive",
+                    every_seconds=settings.retention.archive_seconds,
+                    run=self._archiving.kick,
+                ),
+                Job(name="retention", every_seconds=3600.0, run=self._retaining.kick),
+            )
+        )
+        self.server = Server(
+            build(
+                parts.inbox,
+                parts.store,
+                webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
+                page_token=secrets.page_token,
+                health=self.health,
+                settings=settings,
+                policies=parts.policies,
+                terminal=terminal(parts.store, parts.sites, parts.redact),
+                limits=Limits(
+                    body_bytes=settings.limits.webhook_bytes,
+                    unverified_bytes=settings.limits.unverified_bytes,
+                ),
+            ),
+            settings.server.host,
+            settings.server.port,
+        )
+        self._told_to_end = False
+
+    def start(self) -> None:
+        """Answer HTTP at once, and act as soon as the database is this bot's."""
+        self.server.start()
+        self.parts.leading.start()
+
+    def wait(self) -> None:
+        """Return when the bot is told to stop, or has lost its place."""
+        while not self._told_to_end and not self._over.wait(_SIGNAL_SECONDS):
+            pass
+
+    def end(self) -> None:
+        """Have `wait` return soon. Safe to call from a signal handler: it takes no lock."""
+        self._told_to_end = True
+
+    def stop(self) -> bool:
+        """End in order: no new work, what runs finishes, the database is free for another.
+
+        False where something (a GitHub that hangs, a large push) did not end in time. It is not
+        marked, so that the next bot finds it undone; the process should end at once.
+        """
+        self._over.set()
+        self.parts.leading.join()
+        self.server.stop()
+        self.parts.model_door.stop()
+        self._ticker.stop()
+        until = time.monotonic() + _STOP_SECONDS
+        ended = [lane.close(_left(until)) for lane in self._lanes]
+        self.parts.workers.shutdown(wait=False, cancel_futures=True)
+        ended.append(self.parts.outbox.rest(_left(until)))
+        self.parts.leading.step_down()
+        self.parts.store.close()
+        self.parts.github.close()
+        return all(ended)
+
+    def health(self) -> Health:
+        """What the health routes say."""
+        return Health(scheduler=self._ticker.running, standing_by=self.parts.leading.standing_by)
+
+    def _begin(self) -> None:
+        """Act: the database is ours."""
+        if self._settings.key_variables:
+            self.parts.model_door.start()
+        self._ticker.start()
+        for lane in self._lanes:
+            lane.kick()
+            lane.start()
+
+    # -- lanes -----------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        for lane in (self._sorting, self._reading, self._visiting, self._doing):
+            lane.kick()
+
+    def _delivered(self) -> None:
+        self._journal(Step.DELIVERED, "")
+        self._sorting.kick()
+
+    def _sort(self) -> None:
+        while sorted_ := self.parts.inbox.process():
+            self._journal(Step.SORTED, f"{sorted_} deliveries")
+            self._reading.kick()
+
+    def _read(self) -> None:
+        """Everything read from GitHub, one after the other, so that no older answer comes last."""
+        # A wish may follow on the heels of the label; and it is about the head that stood before
+        # the pull request is read again.
+        if self.parts.repository_config.look_where_pushed():
+            self._judge_all_anew()
+        done = self.parts.watch_access.look_if_asked()
+        done += self.parts.watch_issues.read_touched()
+        done += self.parts.wishes.settle()
+        done += self.parts.outsiders.tell()
+        done += self.parts.watch_pulls.read_touched()
+        if done:
+            self._visiting.kick()
+
+    def _judge_all_anew(self) -> None:
+        """The policy is another one."""
+        self._looked_at_all = False
+        self._visiting.kick()
+
+    def _sweep(self) -> None:
+        if self.parts.watch_agents.sweep():
+            self._visiting.kick()
+
+    def _examine_soon(self) -> None:
+        for lane in self._examining:
+            lane.kick()
+
+    def _examine(self) -> None:
+        if self.parts.watch_agents.examine():
+            self._visiting.kick()
+
+    def _redeliver(self) -> None:
+        self.parts.redeliver.ask()
+
+    def _archive(self) -> None:
+        self.parts.archive.keep_all(self.parts.store.live())
+
+    def _retain(self) -> None:
+        with suppress(Busy):  # A person is at it, by the same rules.
+            self.parts.retention.apply()
+
+    def _visit(self) -> None:
+        if not self._looked_at_all:
+            # What is known of the agents may be hours old, and would be told as if it were new.
+            self.parts.watch_agents.sweep()
+            self.parts.watch_agents.examine()
+            self.parts.engine.visit_live()
+            self._looked_at_all = True
+        self.parts.engine.visit_due()
+        if self.parts.store.take_slots(self.parts.caps, free_mb()):
+            self._visiting.kick()
+
+    def _do(self) -> None:
+        self.parts.outbox.drain()
+
+    def _after_action(self) -> None:
+        self._visiting.kick()
+        self._reading.kick()
+        self._doing.kick()
+
+    def _reconcile(self) -> None:
+        self.parts.watch_access.look()
+        if self.parts.repository_config.look():
+            self._judge_all_anew()
+        self.parts.reconcile.look()
+        if self._settings.polls:
+            self.parts.watch_comments.look()
+        self._reading.kick()
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())

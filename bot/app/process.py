@@ -1,0 +1,47 @@
+"""The bot as a process: what it logs, which signals end it, how it exits."""
+
+import logging
+import os
+import signal
+
+from bot.app.application import App
+from bot.store import StoreFailure
+from bot.system import log as logs
+from bot.system.http_server import CannotListen
+from bot.system.redaction import Redaction
+from bot.text.prompts import PromptFailure
+from config.load import VARIABLES, Secrets, secret_values
+from config.settings import Settings
+from runtimes.base import RuntimeFailure
+
+log = logging.getLogger(__name__)
+
+#: What stands in the way of a start and a person can clear: each says what, where and the remedy.
+CANNOT_START = (CannotListen, OSError, PromptFailure, RuntimeFailure, StoreFailure)
+
+
+def serve(settings: Settings, secrets: Secrets) -> None:
+    """Run the bot until it is told to stop. Ends the process with 1 where it cannot, or lost."""
+    redact = Redaction(secret_values(settings, secrets, os.environ))
+    logs.set_up(settings.log.level, as_json=settings.log.format == "json", redact=redact)
+    for name in VARIABLES.values():
+        # What is started from here (git, tmux, agents) has no business with them.
+        os.environ.pop(name, None)
+    app = App(settings, secrets)
+    if settings.runtime.sandbox == "":
+        log.warning(
+            "agents run with the rights of this user, without a sandbox; "
+            'say so with sandbox = "none" under [runtime] to have this accepted'
+        )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: app.end())
+    app.start()
+    host, port = settings.server.host, app.server.port
+    log.info("listening on %s, port %s, for %s", host, port, settings.public_url)
+    app.wait()
+    if not app.stop():
+        log.warning("ended in the middle of something: it is found undone at the next start")
+        logging.shutdown()
+        os._exit(int(app.parts.leading.lost))  # Without waiting for the threads that hang.
+    if app.parts.leading.lost:
+        raise SystemExit(1)

@@ -1,0 +1,1 @@
+"""Copies of what agents wrote, and how long everything is kept."""

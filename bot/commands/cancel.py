@@ -1,5 +1,0 @@
-"""`cancel`: a person takes a `merge` back."""
-
-from bot.commands.base import Command
-
-CANCEL = Command(name="cancel", asks="take back a `merge` that has not happened yet")

@@ -1,5 +1,0 @@
-"""`help`: a person wants to know what can be said."""
-
-from bot.commands.base import Command
-
-HELP = Command(name="help", asks="show this list")

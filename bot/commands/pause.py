@@ -1,5 +1,0 @@
-"""`pause`: a person wants the agent to rest."""
-
-from bot.commands.base import Command
-
-PAUSE = Command(name="pause", asks="end the agent's program, keeping its conversation")

@@ -1,5 +1,0 @@
-"""`resume`: a person lets a paused agent go on."""
-
-from bot.commands.base import Command
-
-RESUME = Command(name="resume", asks="let a paused session go on where it was")

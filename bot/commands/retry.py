@@ -1,5 +1,0 @@
-"""`retry`: a person mended what stood in the way."""
-
-from bot.commands.base import Command
-
-RETRY = Command(name="retry", asks="try again what was given up")

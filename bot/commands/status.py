@@ -1,5 +1,0 @@
-"""`status`: a person asks how far it is."""
-
-from bot.commands.base import Command
-
-STATUS = Command(name="status", asks="say how far the session is")

@@ -1,5 +1,0 @@
-"""`stop`: a person ends the session."""
-
-from bot.commands.base import Command
-
-STOP = Command(name="stop", asks="end the session; its work is kept, the pull request stays open")

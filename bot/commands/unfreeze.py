@@ -1,5 +1,0 @@
-"""`unfreeze`: a person lets things happen again."""
-
-from bot.commands.base import Command
-
-UNFREEZE = Command(name="unfreeze", asks="let things happen again, those that were held too")

@@ -1,7 +1,0 @@
-"""`why`: a person asks what stands in the way."""
-
-from bot.commands.base import Command
-
-WHY = Command(
-    name="why", asks="say why it is where it is, and what stands between it and its merge"
-)

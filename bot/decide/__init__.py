@@ -1,0 +1,1 @@
+"""Decisions: reconciles sessions, and knows policies, capacity and assignments."""

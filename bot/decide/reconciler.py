@@ -1,0 +1,150 @@
+"""The visit: facts, one judgement, one record."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from bot.store import BadRow, Fenced, Judgement, Recorded, Store, Visit
+from bot.system.clock import Clock
+from bot.system.crash_points import Journal, Step
+from lifecycle.decide import Decision, decide
+from lifecycle.judge.signals import Stage
+from lifecycle.model.actions import Action, Comment, Start, TakeIn
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
+
+log = logging.getLogger(__name__)
+
+#: So many sessions are read together and written down in one commit.
+_GROUP = 100
+#: When a session that could not be judged is tried again.
+_AGAIN = timedelta(seconds=30)
+
+
+class Engine:
+    """Visits sessions whose facts changed or whose time has come."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy_of: Callable[[str], Policy],
+        clock: Clock,
+        journal: Journal,
+        on_actions: Callable[[], None],
+        agents: Collection[str] = (),
+    ) -> None:
+        """`policy_of` a project; `on_actions` says that there is something to do; `agents` may be
+        asked for by people.
+        """
+        self._store = store
+        self._agents = tuple(sorted(agents))
+        self._policy_of = policy_of
+        self._clock = clock
+        self._journal = journal
+        self._on_actions = on_actions
+
+    def visit_due(self) -> int:
+        """Visit everything that is due, longest overdue first. Returns how many were visited."""
+        visited = 0
+        while due := self._store.due_visits(self._clock(), _GROUP):
+            settled = self.visit(due)
+            visited += settled
+            if not settled:
+                break
+        return visited
+
+    def visit_live(self) -> int:
+        """Visit everything that is not over, due or not: the policy may be another by now."""
+        live = self._store.live_ids()
+        return sum(self.visit(live[at : at + _GROUP]) for at in range(0, len(live), _GROUP))
+
+    def visit(self, sessions: Sequence[str]) -> int:
+        """One pass over each of these sessions; how many were judged, or put off.
+
+        What is as it was writes nothing. One that changed meanwhile stays due.
+        """
+        visits = self._store.visits(sessions)
+        now = self._clock()
+        news: list[tuple[Visit, Recorded]] = []
+        failed: list[str] = []
+        for visit in visits:
+            try:
+                said = self._judged(visit, now)
+            except Exception:
+                # One session that cannot be judged must not keep the others from being judged.
+                log.exception("%s: it could not be judged", visit.session)
+                failed.append(visit.session)
+            else:
+                if replace(said, judgement=None) != visit.before:
+                    news.append((visit, said))
+        changed = self._write_down(news, failed, now)
+        if failed:
+            self._store.postpone(failed, now + _AGAIN)
+        return len(visits) - changed
+
+    def _judged(self, visit: Visit, now: datetime) -> Recorded:
+        if isinstance(visit.facts, BadRow):
+            raise visit.facts
+        facts = replace(visit.facts, agents=self._agents)
+        policy = self._policy_of(facts.project)
+        return recorded(facts, policy, decide(facts, policy, now))
+
+    def _write_down(
+        self, news: Sequence[tuple[Visit, Recorded]], failed: list[str], now: datetime
+    ) -> int:
+        """Record what is new, and add to `failed` what could not be; how many changed meanwhile."""
+        changed = 0
+        written = self._store.record(news, now) if news else ()
+        for (visit, said), future in zip(news, written, strict=True):
+            try:
+                added = future.result()
+            except Fenced as fenced:
+                log.info("%s", fenced)
+                changed += 1
+            except Exception:
+                log.exception("%s: its decision could not be written down", visit.session)
+                failed.append(visit.session)
+            else:
+                self._told(visit.session, said, added)
+        return changed
+
+    def _told(self, session: str, said: Recorded, added: Sequence[str]) -> None:
+        if added:
+            log.info("%s: %s: %s -> %s", session, said.status, said.because, ", ".join(added))
+            self._journal(Step.RECORDED, f"{session} {' '.join(added)}")
+            self._on_actions()
+
+    def still_wanted(self, facts: Facts, action: Action) -> bool:
+        """Whether an action written down earlier is still right, judged by what is known now."""
+        if isinstance(action, Comment) and action.topic == "answer":
+            return True  # What was asked for was judged once, when this was written down.
+        without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
+        judged = replace(facts, pending=without, agents=self._agents)
+        decision = decide(judged, self._policy_of(facts.project), self._clock())
+        if isinstance(action, Start):
+            # Its run is ordered already, so the reaction that asked for it does not ask again.
+            return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
+        if isinstance(action, TakeIn):
+            # The workspace may be at another commit by now: at the joined one, after a crash.
+            return action in decision.actions
+        return any(wanted.key == action.key for wanted in decision.actions)
+
+
+def recorded(facts: Facts, policy: Policy, decision: Decision) -> Recorded:
+    """A decision as it is written down."""
+    runs = [action.run for action in decision.actions if isinstance(action, Start)]
+    return Recorded(
+        status=decision.status,
+        reason=decision.reason,
+        because=decision.because,
+        blockers=decision.blockers,
+        actions=decision.actions,
+        recheck_at=decision.recheck_at,
+        run=max([facts.run, *runs]),
+        ended=decision.ended,
+        frees_slot=facts.slot and not decision.holds_slot,
+        wants_slot=decision.wants_slot,
+        judgement=Judgement(facts=facts, policy=policy, decision=decision),
+    )

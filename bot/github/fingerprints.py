@@ -1,0 +1,94 @@
+"""What tells at little cost whether something at GitHub has changed -> one `Glance`."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Raw
+
+from bot.github.responses import UNDECODABLE
+from bot.github.shapes import Commit, Nodes, Shape
+from bot.github.snapshots import Glance
+
+#: In these states a base that moves changes what is to be done.
+_RESTS_ON_BASE = {"BEHIND", "DIRTY"}
+
+
+class IssueGlance(Shape, frozen=True):
+    """How an issue stands."""
+
+    state: str
+    updated_at: datetime
+
+
+class StateCount(Shape, frozen=True):
+    """How many checks are in a state."""
+
+    state: str
+    count: int
+
+
+class Contexts(Shape, frozen=True):
+    """How many checks there are of each state."""
+
+    check_run_counts_by_state: tuple[StateCount, ...] | None
+    status_context_counts_by_state: tuple[StateCount, ...] | None
+
+
+class Rollup(Shape, frozen=True):
+    """All checks of a commit, counted."""
+
+    state: str
+    contexts: Contexts
+
+
+class ThreadState(Shape, frozen=True):
+    """Whether a thread is resolved."""
+
+    is_resolved: bool
+
+
+class BaseTip(Shape, frozen=True):
+    """Where the base branch is."""
+
+    target: Commit | None
+
+
+class PullGlance(Shape, frozen=True):
+    """How a pull request stands."""
+
+    state: str
+    updated_at: datetime
+    is_draft: bool
+    head_ref_oid: str
+    mergeable: str
+    merge_state_status: str
+    review_decision: str | None
+    base_ref: BaseTip | None
+    review_threads: Nodes[ThreadState]
+    status_check_rollup: Rollup | None
+
+
+def glance_of(answer: Raw, *, pull: bool) -> Glance | None:
+    """What came back for one alias; None where it is null or cannot be read."""
+    try:
+        if pull:
+            return _of_pull(msgspec.json.decode(answer, type=PullGlance))
+        issue = msgspec.json.decode(answer, type=IssueGlance)
+    except UNDECODABLE:
+        return None
+    return Glance(state=issue.state, updated=issue.updated_at)
+
+
+def _of_pull(pull: PullGlance) -> Glance:
+    rollup = pull.status_check_rollup
+    # Whether a check is red on the base too, or none is expected, is said of the base's own tip.
+    rests = pull.merge_state_status in _RESTS_ON_BASE or not rollup or rollup.state == "FAILURE"
+    return Glance(
+        state=pull.state,
+        updated=pull.updated_at,
+        more=(
+            *(pull.is_draft, pull.head_ref_oid, pull.mergeable, pull.merge_state_status),
+            *(pull.review_decision, pull.review_threads, rollup),
+            pull.base_ref if rests else None,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""What comes in: webhook deliveries, polled comments and local commands."""

@@ -1,0 +1,5 @@
+"""`cancel`: a person takes a `merge` back."""
+
+from bot.intake.commands.base import Command
+
+CANCEL = Command(name="cancel", asks="take back a `merge` that has not happened yet")

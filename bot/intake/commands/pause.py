@@ -1,0 +1,5 @@
+"""`pause`: a person wants the agent to rest."""
+
+from bot.intake.commands.base import Command
+
+PAUSE = Command(name="pause", asks="end the agent's program, keeping its conversation")

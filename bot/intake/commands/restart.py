@@ -1,0 +1,5 @@
+"""`restart`: a person wants the agent's program started anew."""
+
+from bot.intake.commands.base import Command
+
+RESTART = Command(name="restart", asks="end the agent's program and start it anew at once")

@@ -1,0 +1,5 @@
+"""`resume`: a person lets a paused agent go on."""
+
+from bot.intake.commands.base import Command
+
+RESUME = Command(name="resume", asks="let a paused session go on where it was")

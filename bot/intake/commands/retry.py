@@ -1,0 +1,5 @@
+"""`retry`: a person mended what stood in the way."""
+
+from bot.intake.commands.base import Command
+
+RETRY = Command(name="retry", asks="try again what was given up")

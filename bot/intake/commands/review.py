@@ -1,0 +1,11 @@
+"""`review`: a person wants the pull request read over once more."""
+
+from bot.intake.commands.base import Command, agent_name
+
+REVIEW = Command(
+    name="review",
+    takes="[AGENT]",
+    asks="have the agent read the pull request over and mend what it finds; "
+    "another one that is named takes over for it",
+    read=agent_name,
+)

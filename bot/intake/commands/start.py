@@ -1,0 +1,10 @@
+"""`start`: a person wants an agent on the issue, as the label would."""
+
+from bot.intake.commands.base import Command, agent_name
+
+START = Command(
+    name="start",
+    takes="[AGENT]",
+    asks="have an agent work on this issue, as the label does",
+    read=agent_name,
+)

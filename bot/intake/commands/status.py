@@ -1,0 +1,5 @@
+"""`status`: a person asks how far it is."""
+
+from bot.intake.commands.base import Command
+
+STATUS = Command(name="status", asks="say how far the session is")

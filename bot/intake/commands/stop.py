@@ -1,0 +1,5 @@
+"""`stop`: a person ends the session."""
+
+from bot.intake.commands.base import Command
+
+STOP = Command(name="stop", asks="end the session; its work is kept, the pull request stays open")

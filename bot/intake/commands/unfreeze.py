@@ -1,0 +1,5 @@
+"""`unfreeze`: a person lets things happen again."""
+
+from bot.intake.commands.base import Command
+
+UNFREEZE = Command(name="unfreeze", asks="let things happen again, those that were held too")

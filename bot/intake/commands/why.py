@@ -1,0 +1,7 @@
+"""`why`: a person asks what stands in the way."""
+
+from bot.intake.commands.base import Command
+
+WHY = Command(
+    name="why", asks="say why it is where it is, and what stands between it and its merge"
+)

@@ -1,0 +1,134 @@
+"""What arrives: kept once, then turned into touches and wishes. Nothing is done about it here."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from bot.intake.commands import parse
+from bot.intake.events import EVENTS
+from bot.intake.events.base import Outcome, RawComment
+from bot.store import RIGHTS, Accepted, Delivery, NewWish, Store, Touch
+from lifecycle.model.names import NAME
+
+#: What every comment of the bot's own has in it.
+OWN = f"<!-- {NAME}:key="
+
+
+class Inbox:
+    """Takes deliveries in at the web's pace and reads them at the scheduler's."""
+
+    def __init__(
+        self,
+        store: Store,
+        repositories: frozenset[str],
+        kick: Callable[[], None],
+        lists_bot: Callable[[str, str], bool] = lambda *_: False,
+        app_slug: str = "",
+        is_me: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`kick` says that there is something to process; it runs on the store's writer thread
+        after every commit, so it must only set a flag. `repositories` are `owner/name`; `lists_bot`
+        says of one of them whether a bot may ask for something there, as people do; `app_slug` is
+        what people call the bot besides its own name; `is_me` says whether a login is the bot's.
+        """
+        self._store = store
+        self._lists_bot = lists_bot
+        self._app_slug = app_slug
+        self._is_me = is_me
+        # GitHub's names are the same in any case; a configured one may be spelled otherwise.
+        self._repositories = {name.casefold(): name for name in repositories}
+        self._kick = kick
+
+    def accept(self, deliveries: Sequence[Delivery]) -> Future[list[Accepted]]:
+        """Keep deliveries; the future is done when all are on disk, or holds the store's error."""
+        kept = self._store.deliver(deliveries)
+        kept.add_done_callback(lambda kept: None if kept.exception() else self._kick())
+        return kept
+
+    def process(self) -> int:
+        """Read the waiting deliveries, oldest first; returns how many.
+
+        One that cannot be read is kept as failed with its reason, and stops no other. An event
+        or a repository that concerns nobody here is settled without effect.
+        """
+        waiting = self._store.waiting_deliveries()
+        for delivery in waiting:
+            self._store.redact_delivery(delivery)
+            try:
+                touches, wishes = self.meaning(delivery.event, delivery.body)
+            except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
+                self._store.fail_delivery(delivery.id, f"{type(problem).__name__}: {problem}")
+                continue
+            self._store.settle_delivery(delivery.id, touches, wishes)
+        return len(waiting)
+
+    def meaning(self, event: str, body: bytes) -> tuple[tuple[Touch, ...], tuple[NewWish, ...]]:
+        """Where a delivery says to look, and what people ask for in it; nothing is written down.
+
+        Raises whatever a body that is no such event raises.
+        """
+        read = EVENTS.get(event)
+        outcome = read(body) if read else Outcome()
+        if outcome.edited is not None and self._is_ours(outcome.edited):
+            return (), ()  # A report that was brought up to date tells us nothing.
+        return self._touches(outcome), self._wishes(outcome.command)
+
+    def _touches(self, outcome: Outcome) -> tuple[Touch, ...]:
+        touches = tuple(
+            Touch(repository=repository, subject=touch.subject)
+            for touch in outcome.touches
+            if (repository := self._known(touch.repository, touch.repository_id))
+        )
+        ours = self._repositories.values() if outcome.rights else ()
+        return (*(Touch(repository=name, subject=RIGHTS) for name in ours), *touches)
+
+    def _wishes(self, comment: RawComment | None) -> tuple[NewWish, ...]:
+        if comment is None:
+            return ()
+        repository = self._known(comment.repository, comment.repository_id)
+        if not repository or not self._may_ask(comment, repository):
+            return ()
+        return tuple(
+            NewWish(
+                key=_wish_key(comment, repository, line),
+                repository=repository,
+                number=comment.number,
+                kind=parsed.name,
+                actor=comment.author,
+                text=parsed.text,
+                at=comment.at,
+                comment=comment.id if comment.kind == "comment" else None,
+            )
+            for line, parsed in enumerate(parse(comment.body, self._app_slug))
+        )
+
+    def _may_ask(self, comment: RawComment, repository: str) -> bool:
+        """Whether a person wrote it, or a bot that is listed: two that answer each other never end.
+
+        What carries a key of the bot's own is an answer of it, or a copy of one; with a token the
+        bot writes in the name of a person.
+        """
+        if OWN in comment.body:
+            return False
+        return comment.author_type == "User" or self._lists_bot(repository, comment.author)
+
+    def _is_ours(self, comment: RawComment) -> bool:
+        """Whether the bot wrote it, and no person to whom its account belongs."""
+        return OWN in comment.body and self._is_me(comment.author)
+
+    def _known(self, repository: str, id: int) -> str:
+        """A repository as it is configured; empty for one that is none of ours.
+
+        Its number counts, whatever it is called by now, and whoever has taken its name since.
+        """
+        place = self._store.place(id)
+        if place is not None and place.name.casefold() in self._repositories:
+            return self._repositories[place.name.casefold()]
+        name = self._repositories.get(repository.casefold(), "")
+        return "" if name and id and self._store.place_named(name) else name
+
+
+def _wish_key(comment: RawComment, repository: str, line: int) -> str:
+    # Issues are numbered in each repository, the rest over all of them.
+    place = f"{repository}#" if comment.kind == "issue" else ""
+    cause = f"{comment.kind}:{place}{comment.id}"
+    return cause + (f":{line}" if line else "")

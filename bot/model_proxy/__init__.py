@@ -1,0 +1,1 @@
+"""The proxy between agents and model APIs: keys stay here, usage is metered here."""

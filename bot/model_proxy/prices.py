@@ -1,0 +1,58 @@
+"""What models cost where their programs do not say it: by the price table of the configuration."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from config.settings import Price
+from lifecycle.model.facts import Usage
+
+_MILLION = 1_000_000
+
+
+class Prices:
+    """Puts a price on usage. May be used from any thread."""
+
+    def __init__(self, table: Mapping[str, Price]) -> None:
+        """`table`: by a model's name, or a pattern for several."""
+        self._table = table
+
+    def __call__(self, usage: Usage) -> Usage:
+        """The usage with its cost, and with how many tokens of it have none.
+
+        What the program says of costs itself counts, also where it says so of some models alone.
+        """
+        if usage.cost_usd is not None or usage == Usage():
+            return usage
+        models = {
+            name: replace(used, cost_usd=self._cost(name, used))
+            for name, used in (usage.models or {"": usage}).items()
+        }
+        costs = [used.cost_usd for used in models.values() if used.cost_usd is not None]
+        return replace(
+            usage,
+            cost_usd=round(sum(costs), 6) if costs else None,
+            unpriced=sum(used.tokens for used in models.values() if used.cost_usd is None),
+            models=models if usage.models else {},
+        )
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model: by its name, otherwise by the first pattern that fits."""
+        if model in self._table:
+            return self._table[model]
+        return next((one for name, one in self._table.items() if fnmatchcase(model, name)), None)
+
+    def _cost(self, model: str, used: Usage) -> float | None:
+        price = self.of(model) if used.cost_usd is None and model else None
+        if price is None:
+            return used.cost_usd
+        read = price.input if price.cache_read is None else price.cache_read
+        write = price.input if price.cache_write is None else price.cache_write
+        dollars = (
+            used.input * price.input
+            + (used.output + used.reasoning) * price.output
+            + used.cache_read * read
+            + used.cache_write * write
+        )
+        return round(dollars / _MILLION, 6)

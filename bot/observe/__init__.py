@@ -1,0 +1,1 @@
+"""The observers: they read agents and GitHub and turn what they see into facts."""

@@ -1,0 +1,80 @@
+"""The observer of our own rights: whether GitHub still lets us do what is needed, and where."""
+
+import logging
+from collections.abc import Collection, Iterator
+
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, NotInstalled, Refused
+from bot.github.repository_aliases import Place
+from bot.store import RIGHTS, KnownPlace, Store
+from bot.system.clock import Clock
+from config.settings import Project
+
+log = logging.getLogger(__name__)
+
+
+class WatchAccess:
+    """Tells people of what is missing while it is: a permission, an installation, a repository.
+
+    What GitHub refuses is refused where it is asked for. A repository that is called otherwise is
+    the same one; to one that is archived nothing is written.
+    """
+
+    def __init__(
+        self, store: Store, github: GitHub, projects: Collection[Project], clock: Clock
+    ) -> None:
+        self._store = store
+        self._github = github
+        self._projects = projects
+        self._clock = clock
+        for known in store.places():
+            place = Place(id=known.id, now=known.now, archived=known.archived)
+            github.places.learn(known.name, place)
+
+    def look_if_asked(self) -> int:
+        """Look at once where GitHub said that something changed. Returns how often it did."""
+        due = self._store.due_touches(self._clock(), (RIGHTS,))
+        asked = {touch.repository for touch in due}
+        for project in self._projects:
+            if project.repository in asked:
+                self._look(project.repository)
+        for touch in due:
+            self._store.settle_touch(touch)
+        return len(due)
+
+    def look(self) -> None:
+        """Look at every project's repository."""
+        for project in self._projects:
+            self._look(project.repository)
+
+    def _look(self, repository: str) -> None:
+        """Look at one. An outage says nothing about rights."""
+        try:
+            with self._github.remembering():
+                lacking = tuple(self._lacking(repository))
+        except (NotInstalled, Refused) as failure:
+            lacking = (str(failure),)
+        except GitHubFailure as failure:
+            log.warning("%s: rights not read: %s", repository, failure)
+            return
+        self._tell(repository, lacking)
+
+    def _lacking(self, repository: str) -> Iterator[str]:
+        before, place = self._github.places.of(repository), self._github.read.place(repository)
+        if before is not None and before != place:
+            log.warning("%s: it was %s and is %s now", repository, before, place)
+        self._github.places.learn(repository, place)
+        known = KnownPlace(id=place.id, name=repository, now=place.now, archived=place.archived)
+        self._store.learn_place(known, self._clock())
+        yield from self._github.read.lacking(repository)
+        if place.archived:
+            yield "it is archived, so that nothing starts there"
+
+    def _tell(self, repository: str, lacking: Collection[str]) -> None:
+        key, now = f"access:{repository}", self._clock()
+        if not lacking:
+            self._store.clear_incident(key, now)
+            return
+        text = f"{repository}: {'; '.join(lacking)}"
+        if self._store.raise_incident(key, text, now):
+            log.error("%s", text)

@@ -1,0 +1,37 @@
+"""Who moved a session's branch: we by a push, GitHub by an update, or a person."""
+
+from bot.store import Session, Store
+from bot.system.locations import Sites
+from lifecycle.model.facts import Pull
+from lifecycle.model.status import Mover
+
+
+class Movers:
+    """Tells an update of the branch from a person's commit by the commits themselves."""
+
+    def __init__(self, store: Store, sites: Sites) -> None:
+        self._store = store
+        self._sites = sites
+
+    def who(self, session: Session, pull: Pull, before: Pull | None) -> Mover:
+        """Who brought the branch from where it was last seen to where it is now.
+
+        Raises `GitFailure` where the commits cannot be had: then nothing is known.
+        """
+        facts = self._store.facts(session.id)
+        push, mirror = f"push:{pull.head}", self._sites.mirror(session.project)
+        last = facts.done.get(f"push:{before.head}") if before else None
+        pushed = facts.done.get(push)
+        if pushed is not None and last is not None and pushed.at < last.at:
+            # Back at an earlier push of ours, unless GitHub's answer is an old one.
+            mirror.refresh()
+            taken_off = mirror.head_of(session.branch) == pull.head
+            return Mover.PERSON if taken_off else Mover.BOT
+        if pushed is not None or push in facts.pending or pull.head == session.work.base:
+            return Mover.BOT
+        old = before.head if before else session.work.head
+        mirror.refresh()
+        updated = mirror.contains(pull.head) and mirror.contains(old)
+        if updated and mirror.is_update(old, pull.head, pull.base_branch):
+            return Mover.UPDATE
+        return Mover.PERSON

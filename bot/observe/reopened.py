@@ -1,0 +1,34 @@
+"""Opening an issue or a pull request again: a person's wish to bring the ended session back."""
+
+import logging
+from datetime import datetime
+
+from bot.github.snapshots import IssueReading
+from bot.github.write_access import People
+from bot.store import NewWish, Session
+
+log = logging.getLogger(__name__)
+
+
+def wish_to_restore(
+    session: Session, reading: IssueReading, people: People, now: datetime
+) -> NewWish | None:
+    """The wish of whoever opened what was read; None where that is unknown or may not write.
+
+    Raises `GitHubFailure` where the permission cannot be read.
+    """
+    opened = reading.reopened
+    if session.ended is None or opened is None:
+        return None
+    if not people.may_steer(session.repository, opened.actor, fresh=True):
+        log.warning("%s: not restored: @%s may not write", session.id, opened.actor)
+        return None
+    number = reading.issue.number
+    return NewWish(
+        key=f"reopened:{session.id}:{number}:{opened.at.isoformat()}",
+        repository=session.repository,
+        number=session.issue.number,
+        kind="restore",
+        actor=opened.actor,
+        at=now,
+    )

@@ -1,0 +1,36 @@
+"""How much of each budget is spent, for people and programs to see."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from lifecycle.judge.budgets import BUDGETS, limit_of
+from lifecycle.judge.commands import heed
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
+from lifecycle.read.session_view import View
+
+
+class Bar(Struct, frozen=True, kw_only=True):
+    """One budget that has a limit."""
+
+    name: str  #: A row of BUDGETS.
+    spent: float
+    limit: float
+    says: str  #: The limit in words.
+
+
+def bars(facts: Facts, policy: Policy, now: datetime) -> tuple[Bar, ...]:
+    """Every budget of a session that has a limit, raised by what people allowed."""
+    view = View(heed(facts, policy, now).facts, policy, now)
+    limits = ((row, limit_of(row, view)) for row in BUDGETS)
+    return tuple(
+        Bar(
+            name=row.name,
+            spent=round(row.spent(facts), 4),
+            limit=limit,
+            says=row.says.format(limit=limit),
+        )
+        for row, limit in limits
+        if limit
+    )

@@ -1,0 +1,153 @@
+"""What is shown of a session in lists, to people and to programs: foreign text made plain."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from bot.store import Queued, Session
+from bot.system.paths import run_name
+from bot.text import page_text
+from lifecycle.judge.reasons import advice_on
+from lifecycle.model.facts import Pull
+from lifecycle.model.status import CheckState
+
+
+class PullRow(Struct, frozen=True, kw_only=True):
+    """A pull request of a session."""
+
+    number: int
+    url: str
+    title: str
+    state: str  #: `draft`, `open`, `closed` or `merged`.
+    head: str
+    review: str
+    merge: str
+    checks: Mapping[str, int]  #: How many there are of each state.
+    failed: tuple[str, ...]  #: The names of those that failed.
+    open_threads: int
+
+
+class AgentInfo(Struct, frozen=True, kw_only=True):
+    """The agent's program, as it tells of itself."""
+
+    summary: str
+    evidence: str  #: What its activity was read from.
+    question: str
+    error: str
+    native_id: str  #: Its own name for its conversation.
+    cost_usd: float  #: Of all runs, likewise below.
+    tokens: int
+    unpriced: int  #: Of the tokens, those that are not in `cost_usd`: without a price.
+    active_seconds: float
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a session stands in the line for a slot."""
+
+    position: int  #: From 1.
+    starts_at: datetime | None  #: When it may be its turn; None: nothing is known of that.
+    waits: str  #: Why it has none yet.
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One session."""
+
+    id: str
+    project: str
+    repository: str
+    title: str
+    issue: int
+    issue_url: str
+    pulls: tuple[PullRow, ...]
+    status: str
+    since: datetime  #: When `status` became what it is.
+    activity: str
+    because: str
+    reason: str
+    remedy: str  #: What people can do about it; empty: nothing is wrong.
+    blockers: tuple[str, ...]
+    requester: str
+    agent: str  #: The identity at work; empty: none was given to it.
+    agent_type: str
+    agent_info: AgentInfo
+    branch: str
+    workspace: str  #: Where it is checked out; empty: nowhere yet.
+    handle: str  #: The run's name at its runtime; empty: there was none yet.
+    run: int
+    place: Place | None  #: Among those that wait for a slot.
+    created: datetime
+    last_activity: datetime | None
+    restored_at: datetime | None
+    metadata: Mapping[str, str]
+
+
+def row_of(session: Session, queued: Queued | None = None) -> Row:
+    """A session as a row of the list; `queued` where it waits for a slot."""
+    return Row(
+        id=session.id,
+        project=session.project,
+        repository=session.repository,
+        title=page_text.line(session.issue.title) or f"Issue {session.issue.number}",
+        issue=session.issue.number,
+        issue_url=page_text.link(session.issue.url),
+        pulls=tuple(_pull(pull) for pull in session.pulls),
+        status=session.status,
+        since=session.since,
+        activity=session.activity,
+        because=page_text.line(session.because),
+        reason=session.reason,
+        remedy=advice_on(session.reason),
+        blockers=tuple(page_text.line(blocker.partition(": ")[2]) for blocker in session.blockers),
+        requester=session.requester,
+        agent=session.agent_name,
+        agent_type=session.agent_type,
+        agent_info=_agent(session),
+        branch=session.branch,
+        workspace=session.work.path,
+        handle=run_name(session.id, session.run) if session.run else "",
+        run=session.run,
+        place=_place(queued) if queued else None,
+        created=session.created,
+        last_activity=session.agent.seen or session.agent.since,
+        restored_at=session.restored_at,
+        metadata={key: page_text.line(value) for key, value in session.metadata.items()},
+    )
+
+
+def _place(queued: Queued) -> Place:
+    return Place(
+        position=queued.position, starts_at=queued.starts_at, waits=page_text.line(queued.waits)
+    )
+
+
+def _agent(session: Session) -> AgentInfo:
+    agent, spent = session.agent, session.spent_ever
+    return AgentInfo(
+        summary=page_text.line(agent.summary),
+        evidence=page_text.line(agent.evidence),
+        question=page_text.block(agent.question),
+        error=page_text.line(agent.error),
+        native_id=agent.native_id,
+        cost_usd=round(spent.cost_usd, 4),
+        tokens=spent.tokens,
+        unpriced=spent.unpriced,
+        active_seconds=round(spent.active_seconds, 1),
+    )
+
+
+def _pull(pull: Pull) -> PullRow:
+    states = [check.state for check in pull.checks]
+    failed = (check.name for check in pull.checks if check.state is CheckState.FAILED)
+    return PullRow(
+        number=pull.number,
+        url=page_text.link(pull.url),
+        title=page_text.line(pull.title),
+        state="draft" if pull.draft and pull.state == "open" else pull.state,
+        head=pull.head,
+        review=pull.review,
+        merge=pull.merge,
+        checks={state: states.count(state) for state in CheckState if state in states},
+        failed=tuple(page_text.line(name) for name in failed),
+        open_threads=sum(not thread.resolved for thread in pull.threads),
+    )

@@ -1,0 +1,1 @@
+"""From facts to a status: signals, rules, blockers, escalations."""

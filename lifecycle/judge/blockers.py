@@ -1,0 +1,65 @@
+"""Why it is not merging: every reason that stands, each with a sentence."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from lifecycle.judge.signals import (
+    REMEMBERED,
+    Ci,
+    PullStage,
+    Signals,
+    When,
+    ci,
+    merge,
+    pull,
+    review,
+    stacked,
+)
+from lifecycle.model.status import Merge, Review
+
+
+class Blocker(NamedTuple):
+    """One row: its fixed name, when it stands, and what people read."""
+
+    name: str
+    when: When
+    sentence: str
+
+
+BLOCKERS: Final = (
+    Blocker("ci_failing", ci(Ci.FAILING, Ci.SETTLING), "checks fail: {failed}"),
+    Blocker("ci_pending", ci(Ci.PENDING, Ci.SETTLING), "{pending}"),
+    Blocker("ci_failing", ci(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
+    Blocker(
+        "not_settled",
+        ci(Ci.UNSETTLED),
+        "it was pushed or made ready a moment ago, and checks may still begin",
+    ),
+    Blocker(
+        "changes_requested",
+        review(Review.CHANGES_REQUESTED),
+        "changes were requested: {asked}",
+    ),
+    Blocker("review_required", review(Review.PENDING), "a review is needed"),
+    Blocker("conflict", merge(Merge.CONFLICT), "it conflicts with its base"),
+    Blocker("behind", merge(Merge.BEHIND), "its base has moved on"),
+    Blocker("queued", merge(Merge.QUEUED), "it is in GitHub's merge queue"),
+    Blocker("draft", pull(PullStage.DRAFT), "it is a draft"),
+    Blocker("stacked", stacked, "it stands on #{parent}, which is not merged"),
+    Blocker("protected", merge(Merge.PROTECTED), "a rule of the branch holds it"),
+    Blocker("unknown", merge(Merge.UNKNOWN), "GitHub has not worked out the merge"),
+)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
+    """Everything that stands between an open pull request and its merge; empty without one."""
+    if signals.pull is PullStage.NONE:
+        return ()
+    return tuple(row for row in BLOCKERS if row.when(signals))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def in_the_way(signals: Signals) -> str:
+    """The names of everything that stands there, for a sentence."""
+    return ", ".join(row.name for row in blockers_for(signals))

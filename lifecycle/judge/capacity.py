@@ -1,0 +1,231 @@
+"""Who may run a program now: slots are handed out by age and priority, under every cap there is.
+
+One waits its turn in one line for everything: by its age, a label moving it up or down by a fixed
+time, so that whatever comes after it, it is the first one day. Who is first keeps what it found
+free, so that younger ones cannot pass it for ever, now in one group and now in another.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from lifecycle.model.status import Reason
+
+#: What a label says of an issue's place in the line, in steps of `Caps.priority_seconds`.
+PRIORITIES: Final = {"priority:high": 1, "priority:low": -1}
+#: How long a program may take until the memory it needs shows in what the machine has left.
+_GROWING = timedelta(seconds=60)
+
+
+class Contender(Struct, frozen=True, kw_only=True):
+    """A session that wants a slot, or holds one."""
+
+    session: str
+    project: str
+    agent_type: str
+    agent: str  #: The identity at work.
+    requester: str
+    since: datetime  #: Since when it wants one, or holds one.
+    priority: int = 0
+    awaited: bool = False  #: Whether a person's own wish is what it wants to run for.
+
+
+class Caps(Struct, frozen=True, kw_only=True):
+    """How many may run a program at the same time; 0: as many as there are slots."""
+
+    sessions: int = 4
+    per_person: int = 0
+    reserved: int = 0  #: Fewer than `sessions`: of them, only for those a person waits for.
+    projects: Mapping[str, int] = {}
+    agent_types: Mapping[str, int] = {}
+    agents: Mapping[str, int] = {}
+    priority_seconds: float = 3600.0  #: The waiting that one step of priority is worth.
+    session_mb: int = 0  #: Free memory that a start needs; 0: memory is not looked at.
+    reserve_mb: int = 0  #: Free memory that no start may take.
+
+
+class Handed(Struct, frozen=True, kw_only=True):
+    """What became of those that want a slot."""
+
+    given: tuple[str, ...]  #: Who gets one, in this order.
+    waits: Mapping[str, str]  #: Why each of the others does not.
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a session stands in the line."""
+
+    session: str
+    position: int  #: From 1.
+    starts_at: datetime | None  #: By how long others took; None: nothing is known of that.
+
+
+class _Cap(NamedTuple):
+    """One row: whom it counts together, how many there may be of them, what the next is told."""
+
+    group: Callable[[Contender], str | None]  #: None: it does not count.
+    most: Callable[[Caps, str], int]
+    why: str
+
+
+_CAPS: Final = (
+    _Cap(lambda one: "", lambda caps, _: caps.sessions, "every slot is taken, {most} in all"),
+    _Cap(
+        lambda one: None if one.awaited else "",
+        lambda caps, _: caps.sessions - caps.reserved,
+        "every slot not kept for people who wait is taken, {most} in all",
+    ),
+    _Cap(
+        lambda one: one.project,
+        lambda caps, name: caps.projects.get(name, 0),
+        "the project {name} has as many sessions at work as it may, {most}",
+    ),
+    _Cap(
+        lambda one: one.agent_type,
+        lambda caps, name: caps.agent_types.get(name, 0),
+        "the agent type {name} is at work in as many sessions as it may, {most}",
+    ),
+    _Cap(
+        lambda one: one.agent or None,
+        lambda caps, name: caps.agents.get(name, 0),
+        "the agent {name} is at work in as many sessions as it may, {most}",
+    ),
+    _Cap(
+        lambda one: one.requester or None,
+        lambda caps, _: caps.per_person,
+        "@{name} has as many sessions at work as a person may, {most}",
+    ),
+)
+NO_MEMORY: Final = "the machine has too little free memory for one more"
+
+
+class _Group(NamedTuple):
+    """Those that one cap counts together."""
+
+    cap: int  #: Its row.
+    name: str
+
+
+class _Left(dict[_Group, float]):
+    """How many more there may be of each group; looked up in the caps when it is first met."""
+
+    def __init__(self, caps: Caps) -> None:
+        super().__init__()
+        self._caps = caps
+
+    def __missing__(self, group: _Group) -> float:
+        self[group] = most = _CAPS[group.cap].most(self._caps, group.name) or float("inf")
+        return most
+
+    def take(self, groups: Iterable[_Group]) -> None:
+        """One more is at work in each of them."""
+        for group in groups:
+            self[group] -= 1
+
+
+def hand_out(
+    waiting: Iterable[Contender],
+    holding: Sequence[Contender],
+    caps: Caps,
+    free_mb: int | None,
+    now: datetime,
+) -> Handed:
+    """Give every slot that is free to the first in the line that may have it.
+
+    `free_mb` is the memory that the machine has left; None: nobody knows, and it limits nothing.
+    """
+    busy = [_groups(one) for one in holding]
+    left = _Left(caps)
+    for groups in busy:
+        left.take(groups)
+    room = _starts_that_fit(holding, caps, free_mb, now)
+    given: list[str] = []
+    waits: dict[str, str] = {}
+    for one in in_line(waiting, caps):
+        groups = _groups(one)
+        full = [group for group in groups if left[group] <= 0]
+        if not full and (room is None or len(given) < room):
+            given.append(one.session)
+            busy.append(groups)
+            left.take(groups)
+            continue
+        if not waits:
+            left.take(_kept(groups, full, busy))
+        waits[one.session] = _why(full[0], caps) if full else NO_MEMORY
+    return Handed(given=tuple(given), waits=waits)
+
+
+def in_line(waiting: Iterable[Contender], caps: Caps) -> list[Contender]:
+    """Those that wait, who is next first. Who waits long enough comes before any priority."""
+    step = timedelta(seconds=caps.priority_seconds)
+    return sorted(waiting, key=lambda one: (one.since - one.priority * step, one.session))
+
+
+def places(
+    waiting: Iterable[Contender],
+    holding: Iterable[Contender],
+    caps: Caps,
+    usual: Mapping[str, float],
+    now: datetime,
+) -> list[Place]:
+    """The line, with an estimate for each: `usual` has the seconds a slot is held, by agent type.
+
+    The estimate takes no account of any cap but that of all, nor of memory.
+    """
+
+    def ends(one: Contender, began: datetime) -> datetime:
+        return began + timedelta(seconds=usual[one.agent_type])
+
+    held = list(holding)
+    frees = [now] * max(0, caps.sessions - len(held))
+    frees += [max(now, ends(one, one.since)) for one in held if one.agent_type in usual]
+    line = []
+    for position, one in enumerate(in_line(waiting, caps), 1):
+        starts_at = min(frees, default=None)
+        if starts_at is not None:
+            frees.remove(starts_at)
+            frees += [ends(one, starts_at)] if one.agent_type in usual else []
+        line.append(Place(session=one.session, position=position, starts_at=starts_at))
+    return line
+
+
+def priority_of(labels: Iterable[str]) -> int:
+    """The steps that an issue's labels move it up or down the line."""
+    return sum(PRIORITIES.get(label.lower(), 0) for label in labels)
+
+
+def reason_of(waits: str) -> Reason:
+    """The reason for programs behind a sentence of `Handed.waits`."""
+    return Reason.NO_MEMORY if waits == NO_MEMORY else Reason.NO_SLOT
+
+
+def _groups(one: Contender) -> list[_Group]:
+    """Every group it belongs to."""
+    named = enumerate(cap.group(one) for cap in _CAPS)
+    return [_Group(row, name) for row, name in named if name is not None]
+
+
+def _why(group: _Group, caps: Caps) -> str:
+    cap = _CAPS[group.cap]
+    return cap.why.format(name=group.name, most=cap.most(caps, group.name))
+
+
+def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
+    """Where the first of the line keeps a place that is free, until those that are full have one.
+
+    Not where whoever leaves a full group leaves a place there as well: it would stand empty.
+    """
+    leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
+    free = [group for group in groups if group not in full]
+    return [group for group in free if any(group not in theirs for theirs in leaving)]
+
+
+def _starts_that_fit(
+    holding: Iterable[Contender], caps: Caps, free_mb: int | None, now: datetime
+) -> int | None:
+    """How many more programs the memory has room for; None: any number."""
+    if free_mb is None or not caps.session_mb:
+        return None
+    growing = sum(now - one.since < _GROWING for one in holding)
+    return (free_mb - caps.reserve_mb) // caps.session_mb - growing

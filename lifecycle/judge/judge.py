@@ -1,0 +1,84 @@
+"""One judgement: the status of facts, with its evidence."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lifecycle.judge.blockers import blockers_for, in_the_way
+from lifecycle.judge.reduce import foremost, read
+from lifecycle.judge.rules import rule_for
+from lifecycle.judge.signals import Signals
+from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Reason, Status
+from lifecycle.read.restores import this_life
+from lifecycle.read.sentences import sentence
+from lifecycle.read.session_view import View
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_CLEANUP = Status.CLEANUP
+
+
+class Answer(NamedTuple):
+    """What a person is answered who asked for something."""
+
+    wish: Wish
+    key: str
+    text: str
+
+
+class Judged(Struct, frozen=True):
+    """What a reaction may look at: the view, its signals, and what was read off them."""
+
+    view: View
+    signals: Signals
+    status: Status
+    reason: Reason
+    because: str
+    cause: str  #: The key of what people have to look at; empty: nothing.
+    blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
+    answers: tuple[Answer, ...] = ()  #: To wishes that were judged now.
+    asked: tuple[Wish, ...] = ()  #: All wishes there are, those without effect too.
+
+    @property
+    def told(self) -> "Judged":
+        """As people are told of it: by its outcome, also while what it holds is given back."""
+        ended = self.view.facts.ended
+        if ended is None or self.status is not _CLEANUP:
+            return self
+        return replace(self, status=ended.status, reason=ended.reason, because=ended.because)
+
+    @property
+    def conversation(self) -> int:
+        """Where people are talking: the pull request, or the issue before there is one."""
+        pull = self.view.pull
+        return pull.number if pull else self.view.facts.issue.number
+
+    @property
+    def said(self) -> bool:
+        """Whether people said or did anything that may have to be answered."""
+        view = self.view
+        return bool(self.asked or view.threads or view.unheard or view.yielded)
+
+
+def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
+    """Read the status off `facts`, with all that reactions and answers need."""
+    view = foremost(View(this_life(facts), policy, now))
+    signals, evidence = read(view)
+    rule = rule_for(signals)
+    return Judged(
+        view,
+        signals,
+        rule.status,
+        rule.reason or evidence.reason,
+        sentence(rule.because, view, why=evidence.why, blockers=in_the_way(signals)),
+        evidence.cause,
+        blocking(signals, view),
+    )
+
+
+def blocking(signals: Signals, view: View) -> tuple[str, ...]:
+    """All that stands between a view's pull request and its merge, as `name: sentence`."""
+    return tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)])

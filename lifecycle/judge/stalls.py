@@ -1,0 +1,85 @@
+"""What does not go on and may yet: one row a cause, of which the first that stands counts."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lifecycle.model import keys
+from lifecycle.model.status import Reason
+from lifecycle.read.availability import Talk
+from lifecycle.read.session_view import View
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_BLOCKED, _UNSURE = Talk.BLOCKED, Talk.UNSURE
+_UNSEEN: Final = (Talk.UNSURE, Talk.NONE)
+
+
+class Escalation(NamedTuple):
+    """A cause people have to look at; its key names the cause."""
+
+    key: str
+    reason: Reason
+    because: str
+
+
+Row = Callable[[View], Escalation | None]
+
+
+def blocked(view: View) -> Escalation | None:
+    """The agent itself says that something stops it, and it is not a limit that is still to end."""
+    if view.stands is not _BLOCKED:
+        return None
+    agent = view.facts.agent
+    began = max(filter(None, (since(view), agent.limit_until)))
+    if not view.passed(began, view.policy.stuck_seconds):
+        return None
+    error = agent.error or "it does not say by what"
+    reason = Reason.AUTH_FAILED if agent.unauthorised else Reason.AGENT_BLOCKED
+    return Escalation(moment(f"stuck:{reason}", view), reason, f"the agent is blocked: {error}")
+
+
+def no_progress(view: View) -> Escalation | None:
+    """Nothing has been seen of the agent for long, as far as its program is known to live."""
+    if view.stands not in _UNSEEN:
+        return None
+    if not view.passed(_last_sign(view), view.policy.stuck_seconds):
+        return None
+    key = moment(f"stuck:{Reason.NO_PROGRESS}", view)
+    return Escalation(key, Reason.NO_PROGRESS, "the agent shows no progress")
+
+
+def state_unknown(view: View) -> Escalation | None:
+    """The probes have failed or disagreed for long."""
+    if view.talk is not _UNSURE or view.alive:
+        return None
+    doubt = view.facts.agent.doubt
+    if doubt is not None and doubt.looks < view.policy.probe_looks:
+        return None
+    began = doubt.since if doubt else _last_sign(view)
+    if not view.passed(began, view.policy.probe_seconds):
+        return None
+    key = f"stuck:{Reason.PROBE_FAILURE}:{began.isoformat()}"
+    return Escalation(key, Reason.PROBE_FAILURE, "the agent's state could not be established")
+
+
+def since(view: View) -> datetime:
+    """When the agent's activity began, as far as is known."""
+    agent, facts = view.facts.agent, view.facts
+    return agent.since or agent.seen or view.given or facts.created
+
+
+def _last_sign(view: View) -> datetime:
+    """When there was last a sign that the agent goes on."""
+    agent, ahead = view.facts.agent, -view.policy.strong_seconds
+    signs = filter(None, (agent.seen, agent.since, view.given))
+    # A sign from far in the future would put off being stuck until then.
+    return max((at for at in signs if view.passed(at, ahead)), default=view.facts.created)
+
+
+def moment(cause: str, view: View) -> str:
+    """A cause that may come again in one run: it is named with when it began."""
+    agent = view.facts.agent
+    return keys.of_run(f"{cause}:{agent.since.isoformat() if agent.since else ''}", agent.run)
+
+
+STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)

@@ -1,0 +1,1 @@
+"""The words: facts, statuses, actions, policy and keys."""

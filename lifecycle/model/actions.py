@@ -1,0 +1,261 @@
+"""What a decision may ask for: a closed set of plain values, each with a key made of its cause.
+
+Actions on the program carry the run in their key; actions on GitHub do not.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from lifecycle.model.policy import MergeMethod
+from lifecycle.model.status import Status
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """A message to the agent: which text of `config/prompts/`, and what goes into it."""
+
+    name: str  #: The file's name without `.md`.
+    values: Mapping[str, str] = field(default_factory=dict)
+    items: tuple[Mapping[str, str], ...] = ()  #: What it lists: failed checks, remarks.
+
+
+class Start(Struct, frozen=True, kw_only=True, tag="start"):
+    """Make the workspace if it is not there and start the program of one run."""
+
+    key: str
+    run: int
+    prompt: Prompt
+    resume: str = ""  #: The agent's own conversation to go on with.
+    agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
+    covers: tuple[str, ...] = ()  #: Further keys that are done when this is.
+    #: What waits for the agent at GitHub, for one that remembers nothing: `what`, `text`, `log`.
+    waiting: tuple[Mapping[str, str], ...] = ()
+
+
+class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
+    """Send a message to the running program."""
+
+    key: str
+    run: int
+    prompt: Prompt
+    covers: tuple[str, ...] = ()
+
+
+class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
+    """Fetch the workspace's commits, check them and push them to the session's branch."""
+
+    key: str
+    head: str
+    protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
+
+
+class TakeIn(Struct, frozen=True, kw_only=True, tag="take_in"):
+    """Bring the commits others put on the session's branch into its workspace.
+
+    Its result is `conflict` where they do not go together with the agent's own by themselves.
+    """
+
+    key: str
+    head: str  #: GitHub's commit.
+    into: str  #: The workspace's.
+
+
+class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
+    """Have GitHub merge the base into a pull request's branch, if it is still at the head."""
+
+    key: str
+    number: int
+    head: str
+
+
+class Rerun(Struct, frozen=True, kw_only=True, tag="rerun"):
+    """Have failed or cancelled checks run once more."""
+
+    key: str
+    number: int
+    runs: tuple[int, ...]  #: Numbers of check runs.
+
+
+class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
+    """Open the pull request of the pushed branch."""
+
+    key: str
+    head: str
+    draft: bool = False
+
+
+class MakeReady(Struct, frozen=True, kw_only=True, tag="make_ready"):
+    """Make a draft a pull request that asks for its review."""
+
+    key: str
+    number: int
+
+
+class RequestReview(Struct, frozen=True, kw_only=True, tag="request_review"):
+    """Ask people and teams for their review."""
+
+    key: str
+    number: int
+    reviewers: tuple[str, ...]  #: Logins; a team is `owner/team`.
+
+
+class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
+    """Say something on the issue or the pull request."""
+
+    key: str
+    number: int
+    topic: str  #: Which sentence of `bot/text/messages.py`.
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How a session stands, as its reports tell it."""
+
+    session: str
+    agent: str
+    branch: str
+    status: Status
+    because: str
+    pull: int | None = None
+    blockers: tuple[str, ...] = ()  #: `name: sentence`.
+    question: str = ""  #: What the agent asks.
+    remedy: str = ""
+    cost: str = ""  #: Empty: nothing was spent, or it is nobody's business here.
+    commands: tuple[str, ...] = ()  #: Names of those that depend on the status and work in it.
+
+
+class Report(Struct, frozen=True, kw_only=True, tag="report"):
+    """Bring the one comment on an issue or a pull request up to date, or write it."""
+
+    key: str
+    number: int
+    comment: int | None  #: The comment, where it is known.
+    standing: Standing
+
+
+class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
+    """Bring our check run on a commit up to date, or make it. It is a report and bars nothing."""
+
+    key: str
+    head: str
+    check: int | None  #: The check run, where it is known.
+    standing: Standing
+
+
+class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
+    """Have the issue wear the label of a status, and of no other one."""
+
+    key: str
+    number: int
+    status: Status
+
+
+class Label(Struct, frozen=True, kw_only=True, tag="label"):
+    """Put a label on the issue, or take it off."""
+
+    key: str
+    number: int
+    name: str
+    on: bool
+
+
+class React(Struct, frozen=True, kw_only=True, tag="react"):
+    """Put a reaction on a comment, as an acknowledgement."""
+
+    key: str
+    comment: int
+    content: str  #: GitHub's name of it, e.g. `eyes`.
+
+
+class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
+    """Answer in review threads, as one review."""
+
+    key: str
+    number: int
+    threads: tuple[str, ...]
+    topic: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    resolve: bool = False  #: Whether that settles it.
+
+
+class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
+    """Merge a pull request, but only at the commit that was judged."""
+
+    key: str
+    number: int
+    sha: str
+    method: MergeMethod
+    asked: bool = False  #: Whether a person named the method, so that no other will do.
+    by: str = ""  #: On whose word; empty: policy merges by itself.
+
+
+class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
+    """Have GitHub's merge queue land a pull request, but only at the commit that was judged."""
+
+    key: str
+    number: int
+    sha: str
+    by: str = ""  #: As of a merge.
+
+
+class Dequeue(Struct, frozen=True, kw_only=True, tag="dequeue"):
+    """Take a pull request out of GitHub's merge queue."""
+
+    key: str
+    number: int
+
+
+class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
+    """Close the issue, where the merge did not."""
+
+    key: str
+    number: int
+
+
+class DeleteBranch(Struct, frozen=True, kw_only=True, tag="delete_branch"):
+    """Delete the session's branch on GitHub, if it is still at the merged commit."""
+
+    key: str
+    branch: str
+    sha: str
+
+
+class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
+    """End the program of a run and all it started; the workspace stays."""
+
+    key: str
+    run: int
+
+
+class Release(Struct, frozen=True, kw_only=True, tag="release"):
+    """End the program and remove the workspace; what was not pushed is kept in the mirror first."""
+
+    key: str
+    run: int
+
+
+Action = (
+    Start
+    | Tell
+    | Publish
+    | TakeIn
+    | UpdateBranch
+    | Rerun
+    | OpenPull
+    | MakeReady
+    | RequestReview
+    | Comment
+    | Report
+    | ReportCheck
+    | ShowStatus
+    | Label
+    | React
+    | Reply
+    | MergePull
+    | Enqueue
+    | Dequeue
+    | CloseIssue
+    | DeleteBranch
+    | Stop
+    | Release
+)

@@ -1,0 +1,298 @@
+"""Everything known of a session at one instant; frozen, and the only input of a decision."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from lifecycle.model.status import (
+    Activity,
+    CheckState,
+    Merge,
+    Mover,
+    Probe,
+    PullState,
+    Reason,
+    Review,
+    Status,
+)
+
+
+class Frozen(Struct, frozen=True, kw_only=True):
+    """That a person stopped every effect, and where."""
+
+    scope: str  #: `all`, `project` or `session`: the widest that stands.
+    by: str
+    at: datetime
+
+
+class Issue(Struct, frozen=True, kw_only=True):
+    """The issue a session works on; title and body as they stood at the trigger."""
+
+    number: int
+    title: str
+    body: str = ""
+    url: str = ""
+    author: str = ""
+    private: bool = False  #: Whether only its members see the repository.
+    open: bool = True
+    #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
+    state_reason: str = ""
+    labelled: bool = True  #: Whether the label that asked for an agent is still on it.
+    frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
+    labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
+    blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
+    in_circle: bool = False  #: Whether one of them waits for this one in turn.
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What models were used for, as the agent itself counts it."""
+
+    input: int = 0  #: Tokens, likewise below.
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost_usd: float | None = None  #: None: no price is known.
+    unpriced: int = 0  #: Of all tokens, those that `cost_usd` does not hold: without a price.
+    #: The same by model, where it says which it used; of a model there are no further ones.
+    models: Mapping[str, "Usage"] = {}
+
+    @property
+    def tokens(self) -> int:
+        """All tokens that a budget counts: what was read from a cache is not new work."""
+        return self.input + self.output + self.cache_write + self.reasoning
+
+
+class Spending(Struct, frozen=True, kw_only=True):
+    """What was spent so far under one roof: a session's runs, or a repository's day."""
+
+    cost_usd: float = 0.0
+    tokens: int = 0
+    unpriced: int = 0  #: Of the tokens, those whose price nobody knows.
+    active_seconds: float = 0.0  #: Of turns that have ended; the one under way is not in it.
+
+
+class Exit(Struct, frozen=True, kw_only=True):
+    """A program's end as its supervisor wrote it down: proof, not a probe."""
+
+    at: datetime
+    code: int | None = None  #: Exit code, or None where a signal ended it.
+    signal: int | None = None
+    tail: str = ""  #: The last lines it printed.
+    #: What proves that it was lost with its machine and did not fail by itself: another boot, a
+    #: runtime that is gone. Empty: nothing does.
+    lost: str = ""
+
+
+class Doubt(Struct, frozen=True, kw_only=True):
+    """Looks in a row that failed or contradict each other, all with the same evidence."""
+
+    since: datetime
+    evidence: str  #: What was seen, without its times: another evidence begins another doubt.
+    looks: int = 1  #: Counted up to what `Policy.probe_looks` asks for.
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """The program of one run, as seen at its runtime and in its own files."""
+
+    run: int = 0
+    activity: Activity = Activity.NONE
+    since: datetime | None = None  #: When `activity` began, by its evidence.
+    seen: datetime | None = None  #: When there was last evidence of progress.
+    evidence: str = ""  #: One line, for people: what was read, and where.
+    question: str = ""  #: What it asks, while `waiting_input`.
+    error: str = ""  #: What it says, while `blocked`.
+    limit_until: datetime | None = None  #: When the usage limit that blocks it resets, if it says.
+    unauthorised: bool = False  #: Whether what blocks it is its key or login, as it says.
+    calling: bool = False  #: Whether a tool it called has not returned: no silence, however long.
+    usage: Usage = Usage()  #: Of this run so far.
+    summary: str = ""  #: What it says it did.
+    runtime: Probe = Probe.UNKNOWN
+    program: Probe = Probe.UNKNOWN
+    doubt: Doubt | None = None  #: Whether the probes fail or disagree; None: they do not.
+    exit: Exit | None = None
+    native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
+    stopped: bool = False  #: Whether we ended it: nothing more is to be seen of it.
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """The workspace: which commits it holds, and whether anything is not committed."""
+
+    path: str = ""
+    branch: str = ""
+    base: str = ""  #: The commit the branch was made from.
+    head: str = ""  #: The branch's commit now.
+    dirty: bool | None = None  #: None: not looked since `head` or the activity changed.
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """The newest run of one check or commit status on the head."""
+
+    id: str  #: Its identity for people and keys: application, workflow and name.
+    name: str
+    state: CheckState
+    required: bool = False
+    reported: bool = True  #: False: it is required, and nothing of it was ever seen here.
+    url: str = ""
+    log: str = ""  #: The tail of a failed one's log, without control characters.
+    notes: str = ""  #: What it noted at lines of files, a line each.
+    run_id: int | None = None  #: The check run's number; None for a commit status.
+    red_on_base: bool = False  #: Whether it fails on the base's commit too.
+    flaky: bool = False  #: Whether the project marks it as one that fails at random.
+
+
+class Remark(Struct, frozen=True, kw_only=True):
+    """One thing a person said: a review's body, a thread's comment, a comment."""
+
+    id: str
+    author: str
+    body: str
+    at: datetime
+    allowed: bool = False  #: Whether GitHub says the author may write to the repository.
+    bot: bool = False  #: The account's type, as GitHub gives it; never guessed from the name.
+    own: bool = False  #: Whether Mergewright wrote it.
+    to_bot: bool = False  #: Whether it is said to Mergewright, and so is nothing for an agent.
+
+
+class Thread(Struct, frozen=True, kw_only=True):
+    """A review thread with every comment of it."""
+
+    id: str
+    path: str = ""
+    line: int | None = None
+    start: int | None = None  #: The first of its lines, where it is about several.
+    diff: str = ""
+    resolved: bool = False
+    outdated: bool = False
+    remarks: tuple[Remark, ...] = ()
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """One reviewer's latest review that takes a side."""
+
+    author: str
+    bot: bool = False  #: By GitHub's type of the account.
+    approved: bool  #: False: changes requested.
+    sha: str  #: The head it was given on.
+    allowed: bool = False
+    remark: Remark | None = None  #: Its body, where it has one.
+
+
+class Push(Struct, frozen=True, kw_only=True):
+    """That a branch was moved to a commit."""
+
+    sha: str
+    at: datetime  #: When it was first seen there.
+
+
+class Dequeued(Struct, frozen=True, kw_only=True):
+    """That GitHub's merge queue put a pull request out without merging it."""
+
+    at: datetime
+    reason: str = ""  #: GitHub's word for it.
+    checks: tuple[Check, ...] = ()  #: What failed on the commit it was tried with.
+
+
+class Pull(Struct, frozen=True, kw_only=True):
+    """A pull request of this session, as last read whole."""
+
+    number: int
+    url: str = ""
+    title: str = ""
+    state: PullState = PullState.OPEN
+    draft: bool = False
+    branch: str = ""  #: The branch its commits are on.
+    head: str = ""
+    head_by: Mover = Mover.BOT  #: Who moved the branch there.
+    person: Push | None = None  #: The newest commit that a person brought there.
+    #: Earlier heads whose approval this one keeps: only the base was merged into them since.
+    carried: frozenset[str] = frozenset()
+    base: str = ""  #: The base branch's commit.
+    base_branch: str = ""
+    merge: Merge = Merge.UNKNOWN
+    review: Review = Review.NONE
+    checks: tuple[Check, ...] = ()
+    checks_complete: bool = True  #: False: some page is missing; never read as passing.
+    #: Whether the base branch's rules require checks, so that none at all is not "settled".
+    checks_expected: bool = False
+    verdicts: tuple[Verdict, ...] = ()
+    threads: tuple[Thread, ...] = ()
+    comments: tuple[Remark, ...] = ()
+    queue: bool = False  #: Whether its base is reached through GitHub's merge queue alone.
+    dequeued: Dequeued | None = None  #: The last time that the queue put it out, at any head.
+    frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
+    merged_at: datetime | None = None
+    head_since: datetime | None = None  #: When this head was first seen.
+    green_since: datetime | None = None  #: When its checks last turned all green, any head.
+    read_at: datetime | None = None
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What a person asked for. Its key is its cause: the comment it stands in, or a request."""
+
+    key: str
+    kind: str  #: A name in COMMANDS, or `restore`.
+    actor: str
+    at: datetime  #: When it was granted.
+    text: str = ""
+    head: str = ""  #: The head that stood when it was written, for wishes bound to one.
+    comment: int | None = None  #: The comment to answer and react to.
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """That an action was carried out."""
+
+    at: datetime
+    result: str = ""  #: What came of it, e.g. a pull request's number or a pushed sha.
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """That an action was given up."""
+
+    at: datetime
+    reason: Reason
+    detail: str
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """The outcome an earlier decision came to; it changes only by a merge or a restore."""
+
+    status: Status
+    reason: Reason
+    because: str
+    at: datetime
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """One session, seen at one instant."""
+
+    session: str
+    project: str
+    created: datetime
+    issue: Issue
+    requester: str = ""
+    agent_type: str = ""
+    branch: str = ""
+    run: int = 0  #: The run last ordered; 0: none yet.
+    slot: bool = False  #: Whether it may run a program now.
+    start_due: datetime | None = None  #: Since when the start that is written down is being tried.
+    waits: str = ""  #: Why it was given no slot, where that was asked for.
+    agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
+    agents: tuple[str, ...] = ()  #: Who may be asked for: names of agents and of agent types.
+    spent: Spending = Spending()  #: By all its runs since it was last restored.
+    spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
+    spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.
+    frozen: Frozen | None = None
+    archived: bool = False  #: Whether its repository is archived: nothing can be written there.
+    restored_at: datetime | None = None
+    agent: Agent = Agent()
+    work: Work = Work()
+    pulls: tuple[Pull, ...] = ()
+    wishes: tuple[Wish, ...] = ()
+    done: Mapping[str, Done] = field(default_factory=dict)
+    pending: frozenset[str] = frozenset()  #: Keys written down and not yet done.
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    ended: Ended | None = None
+    #: How many sessions of its project ended how, where it was the last of them to end.
+    finished: Mapping[str, int] = field(default_factory=dict)

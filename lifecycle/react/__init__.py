@@ -1,0 +1,1 @@
+"""From a status to actions."""

@@ -1,0 +1,204 @@
+"""What the agent is told: red checks, requests of people, conflicts, reminders."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from lifecycle.judge.judge import Judged
+from lifecycle.judge.stages import parked
+from lifecycle.model import actions as do
+from lifecycle.model import keys
+from lifecycle.model.facts import Thread
+from lifecycle.react.suggestions import as_patches
+from lifecycle.read.availability import Talk
+from lifecycle.read.session_view import REWORD, View, spent
+
+#: The prompt that answers what the agent asks.
+ANSWER: Final = "answer"
+#: Those that tell of failed checks, and of what people asked for.
+FIX_CI: Final = "fix_ci"
+ADDRESS_REVIEW: Final = "address_review"
+#: What came of one that is none of the choices it was given, or was for an earlier question.
+REFUSED: Final = "refused"
+_NO_ANSWER: Final = (
+    "The agent was not given that. It is none of the choices of what it asks, or it was said "
+    "before the agent asked it. Say `answer` with a number, with the words of a choice, or with "
+    "`yes`, `always` or `no`; where it asks several things, with a line for each."
+)
+
+
+def message(
+    judged: Judged, cause: str, prompt: do.Prompt, covers: tuple[str, ...] = ()
+) -> Iterator[do.Action]:
+    """Tell the running program, or start a new run with the message as its prompt."""
+    facts = judged.view.facts
+    if parked(judged.view) or judged.signals.talk is Talk.ENDED:
+        run = facts.run + 1
+        yield do.Start(
+            key=keys.of_run("start:message", run),
+            run=run,
+            prompt=prompt,
+            resume=facts.agent.native_id,
+            covers=tuple(keys.of_run(key, run) for key in (cause, *covers)),
+            waiting=tuple(waiting(judged.view, prompt.name)),
+        )
+    else:
+        yield do.Tell(
+            key=keys.of_run(cause, facts.run),
+            run=facts.run,
+            prompt=prompt,
+            covers=tuple(keys.of_run(key, facts.run) for key in covers),
+        )
+
+
+def waiting(view: View, told: str = "") -> Iterator[dict[str, str]]:
+    """What waits for the agent at its pull requests, but for what the prompt `told` is about."""
+    for one in view.several or (view,):
+        if told != FIX_CI:
+            for check in one.own_failures:
+                log = "\n".join(filter(None, (check.notes, check.log)))
+                yield {"what": f"a check fails: {check.name}", "text": "", "log": log}
+        if told != ADDRESS_REVIEW:
+            for thread in one.threads:
+                what = f"a review thread at {_place(thread)}"
+                yield {"what": what, "text": _said(one, thread), "log": thread.diff}
+            for verdict in one.pull.verdicts if one.pull else ():
+                said = None if verdict.approved else verdict.remark
+                if said is not None and one.counts(said):
+                    yield {"what": f"@{said.author} asks for changes", "text": said.body, "log": ""}
+
+
+def pass_on(judged: Judged) -> Iterator[do.Action]:
+    """What a person has to say to the agent, also while it waits for an answer."""
+    view, agent = judged.view, judged.view.facts.agent
+    asked = judged.signals.talk is Talk.WAITING
+    for cause, wish in view.words_causes.items():
+        if wish.kind == "review":  # An answer it is none; and it is for who takes over.
+            if not asked and view.handing_over is None:
+                yield from message(judged, cause, review_prompt(view))
+            continue
+        values = {"actor": wish.actor, "text": wish.text}
+        if not asked:
+            yield from message(judged, cause, do.Prompt(name="tell", values=values))
+        elif wish.kind == ANSWER or agent.since is None or wish.at >= agent.since:
+            # Other words from before the question wait until it is answered.
+            values |= {"question": agent.question, "at": wish.at.isoformat()}
+            yield from message(judged, cause, do.Prompt(name=ANSWER, values=values))
+
+
+def refuse(judged: Judged) -> Iterator[do.Action]:
+    """Who gave an answer that the agent does not have is told why, and what it asks."""
+    facts = judged.view.facts
+    for wish in judged.asked:
+        key = keys.of_run(f"tell:wish:{wish.key}", facts.run)
+        done, failure = facts.done.get(key), facts.failures.get(key)
+        why = _NO_ANSWER if done is not None and done.result == REFUSED else ""
+        if failure is not None and judged.signals.talk is Talk.WAITING:
+            why = f"The agent could not be given that: {failure.detail}."
+        if why:
+            yield do.Comment(
+                key=f"comment:refused:{wish.key}",
+                number=judged.conversation,
+                topic="answer",
+                values={"text": f"{why}\n\n{facts.agent.question}".strip()},
+            )
+
+
+def review_prompt(view: View) -> do.Prompt:
+    """What is told an agent that is to read the pull request over."""
+    values = {"pull": str(view.pull.number), "base": view.pull.base_branch} if view.pull else {}
+    return do.Prompt(name="review", values=values)
+
+
+def remind(judged: Judged) -> Iterator[do.Action]:
+    """Uncommitted work earns one reminder after each request."""
+    cause = judged.view.dirty_cause
+    if judged.view.past.heard(cause) is None:
+        yield from message(judged, cause, do.Prompt(name="uncommitted"))
+
+
+def reword(judged: Judged) -> Iterator[do.Action]:
+    """Commits that were not pushed for what their messages say go back to the agent."""
+    view, cause = judged.view, judged.view.messages_cause
+    if not cause or view.past.heard(cause) is not None:
+        return
+    if not spent(cause, view.past.told(REWORD), view.policy.ci_repairs):
+        why = view.facts.failures[f"push:{view.facts.work.head}"].detail
+        yield from message(judged, cause, do.Prompt(name="reword", values={"why": why}))
+
+
+def repair(judged: Judged) -> Iterator[do.Action]:
+    """Red checks go to the agent with the tail of their logs, until its tries are used up."""
+    view, pull, cause = judged.view, judged.view.pull, judged.view.ci_cause
+    if pull is None or not cause or view.past.heard(cause) is not None:
+        return
+    if not spent(cause, view.repairs, view.policy.ci_repairs):
+        prompt = do.Prompt(
+            name=FIX_CI,
+            values={
+                "head": pull.head,
+                "pull": str(pull.number),
+                "red_on_base": ", ".join(c.name for c in view.failed_checks if c.red_on_base),
+            },
+            items=tuple(
+                {"name": check.name, "url": check.url, "log": check.log, "notes": check.notes}
+                for check in view.own_failures
+            ),
+        )
+        yield from message(judged, cause, prompt)
+
+
+def address_review(judged: Judged) -> Iterator[do.Action]:
+    """What people asked for goes to the agent, once they have stopped writing for a moment."""
+    view, pull, cause = judged.view, judged.view.pull, judged.view.review_cause
+    if pull is None or not cause or spent(cause, view.rounds, view.policy.review_rounds):
+        return
+    newest = max(remark.at for remark in view.unheard)
+    if not view.passed(newest, view.policy.review_debounce_seconds):
+        return
+    ids = [remark.id for remark in view.unheard]
+    prompt = do.Prompt(
+        name=ADDRESS_REVIEW,
+        values={"head": pull.head, "pull": str(pull.number)},
+        items=tuple(_requests(view, set(ids))),
+    )
+    yield from message(judged, cause, prompt, tuple(f"heard:{remark_id}" for remark_id in ids))
+
+
+def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
+    """Whole threads first, with their place; then what was said outside of any."""
+    for thread in view.threads:
+        said = {remark.id for remark in thread.remarks}
+        if said & unheard:
+            unheard -= said
+            yield {
+                "where": _place(thread),
+                "diff": thread.diff,
+                "text": _said(view, thread),
+            }
+    for remark in view.unheard:
+        if remark.id in unheard:
+            yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
+
+
+def _said(view: View, thread: Thread) -> str:
+    """What was said in a thread by those who count, and by us."""
+    return "\n\n".join(
+        f"@{remark.author}: {as_patches(remark.body, thread)}"
+        for remark in thread.remarks
+        if remark.own or view.counts(remark)
+    )
+
+
+def _place(thread: Thread) -> str:
+    lines = "-".join(str(line) for line in (thread.start, thread.line) if line)
+    return f"{thread.path}:{lines}" if lines else thread.path
+
+
+def resolve_conflict(judged: Judged) -> Iterator[do.Action]:
+    """A conflict with the base goes to the agent, once for this base and head."""
+    view, pull, cause = judged.view, judged.view.pull, judged.view.conflict_cause
+    if pull is None or not cause or view.past.heard(cause) is not None:
+        return
+    if not spent(cause, view.merges, view.policy.conflict_repairs):
+        values = {"base": pull.base_branch, "pull": str(pull.number)}
+        yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))

@@ -1,0 +1,168 @@
+"""What people are told, and how they are answered."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lifecycle.judge.budgets import nearly
+from lifecycle.judge.judge import Judged
+from lifecycle.judge.reasons import ADVICE, Priority, advice_on
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Thread
+from lifecycle.model.keys import fingerprint
+from lifecycle.model.names import CALLS_PEOPLE
+from lifecycle.model.status import Status
+from lifecycle.read.session_view import View
+
+#: GitHub's name of the reaction by which a command is seen to have arrived.
+SEEN: Final = "eyes"
+
+
+def reply(judged: Judged) -> Iterator[do.Action]:
+    """Threads are answered with the commit that was pushed after the agent heard them."""
+    view, pull = judged.view, judged.view.pull
+    pushed = view.past.pushes.get(pull.head) if pull and view.threads else None
+    if pull is None or pushed is None:
+        return
+    answered = [thread for thread in view.threads if _heard_before(view, thread, pushed)]
+    if answered:
+        last = fingerprint(thread.remarks[-1].id for thread in answered)
+        yield do.Reply(
+            key=f"reply:{last}",
+            number=pull.number,
+            threads=tuple(thread.id for thread in answered),
+            topic="done_in",
+            values={"sha": pull.head},
+            resolve=view.policy.resolve_threads,
+        )
+
+
+def _heard_before(view: View, thread: Thread, pushed: datetime) -> bool:
+    """Whether the agent heard all that a thread says before it came to that commit."""
+    if {remark.id for remark in view.unheard} & {remark.id for remark in thread.remarks}:
+        return False
+    heard = [view.past.heard(f"heard:{remark.id}") for remark in thread.remarks]
+    return any(heard) and max(telling.at for telling in heard if telling) < pushed
+
+
+def stand_back(judged: Judged) -> Iterator[do.Action]:
+    """Who pushed to the agent's branch is told once that it leaves the branch to them."""
+    pull = judged.view.pull
+    if pull is not None and pull.person is not None and judged.view.yielded:
+        yield do.Comment(
+            key=f"comment:yielded:{pull.person.sha}",
+            number=pull.number,
+            topic="yielded",
+            values={"sha": pull.person.sha},
+        )
+
+
+def acknowledge(judged: Judged) -> Iterator[do.Action]:
+    """Every command is seen to have arrived, and answered once it was judged."""
+    for wish in judged.asked:
+        if wish.comment is not None:
+            yield do.React(key=f"react:{wish.key}", comment=wish.comment, content=SEEN)
+    for answer in judged.answers:
+        yield do.Comment(
+            key=answer.key,
+            number=judged.conversation,
+            topic="answer",
+            values={"text": answer.text},
+        )
+
+
+def tell_findings(judged: Judged) -> Iterator[do.Action]:
+    """What an agent says that has read its pull request over is told where people talk."""
+    view, agent, wish = judged.view, judged.view.facts.agent, judged.view.wish("review")
+    told = view.past.heard(f"tell:wish:{wish.key}") if wish else None
+    if wish is None or told is None or agent.since is None or not agent.summary:
+        return
+    if told.run == agent.run and agent.since > told.at:
+        yield do.Comment(
+            key=f"comment:reviewed:{wish.key}",
+            number=judged.conversation,
+            topic="reviewed",
+            values={"agent": view.facts.agent_name or view.facts.agent_type, "text": agent.summary},
+        )
+
+
+def tell_people(judged: Judged) -> Iterator[do.Action]:
+    """An open question, escalation, pause or wait without end is told once, with its remedy."""
+    if judged.cause:
+        yield do.Comment(
+            key=f"comment:{judged.cause}",
+            number=judged.conversation,
+            topic="paused" if judged.status is Status.PAUSED else "attention",
+            values=_explained(judged),
+        )
+
+
+def warn(judged: Judged) -> Iterator[do.Action]:
+    """That a budget is nearly used up is told once."""
+    for key, because in nearly(judged.view):
+        yield do.Comment(
+            key=f"comment:warn:{key}",
+            number=judged.conversation,
+            topic="warning",
+            values={"session": judged.view.facts.session, "because": because},
+        )
+
+
+def call(judged: Judged) -> Iterator[do.Action]:
+    """The issue wears a label while people have to look."""
+    if not _called(judged):
+        yield _label(judged, on=True)
+
+
+def let_go(judged: Judged) -> Iterator[do.Action]:
+    """The label goes when its cause is gone."""
+    if _called(judged):
+        yield _label(judged, on=False)
+
+
+def _called(judged: Judged) -> bool:
+    return judged.view.past.labels % 2 == 1
+
+
+def _label(judged: Judged, *, on: bool) -> do.Action:
+    # Its causes come and go, one over the other: its key counts how often it went on and off.
+    return do.Label(
+        key=f"label:{judged.view.past.labels}",
+        number=judged.view.facts.issue.number,
+        name=CALLS_PEOPLE,
+        on=on,
+    )
+
+
+def tell_the_end(judged: Judged) -> Iterator[do.Action]:
+    """An outcome other than a merge is told on the issue, however long its program takes to end."""
+    told = judged.told
+    yield do.Comment(
+        key=f"comment:ended:{told.status}:{told.reason}:r{told.view.facts.run}",
+        number=told.view.facts.issue.number,
+        topic="ended",
+        values={**_explained(told), "status": told.status.value},
+    )
+
+
+def sum_up(judged: Judged) -> Iterator[do.Action]:
+    """Where everything of a project is finished, its last session says what it came to."""
+    facts = judged.view.facts
+    if facts.ended is not None and sum(facts.finished.values()) > 1:
+        counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))
+        yield do.Comment(
+            key=f"comment:summary:{facts.ended.at.isoformat()}",
+            number=facts.issue.number,
+            topic="summary",
+            values={"project": facts.project, "counts": ", ".join(counts)},
+        )
+
+
+def _explained(judged: Judged) -> dict[str, str]:
+    advice = ADVICE.get(judged.reason)
+    return {
+        "session": judged.view.facts.session,
+        "because": judged.because,
+        "remedy": advice_on(judged.reason),
+        "priority": (advice.priority if advice else Priority.INFO).value,
+    }

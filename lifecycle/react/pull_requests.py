@@ -1,0 +1,120 @@
+"""What is done about the work: pushed, opened as a pull request, merged, tidied up after."""
+
+from collections.abc import Iterator
+
+from lifecycle.judge.judge import Judged
+from lifecycle.model import actions as do
+from lifecycle.model.policy import AutoMerge, MergeMethod
+from lifecycle.model.status import Merge
+from lifecycle.react.messages import message
+from lifecycle.react.self_review import awaited
+from lifecycle.read.merge_queue import called_off, landing_key
+from lifecycle.read.restores import allowed
+
+
+def publish(judged: Judged) -> Iterator[do.Action]:
+    """Commits go to GitHub at the end of a turn, so many in an hour."""
+    facts, policy = judged.view.facts, judged.view.policy
+    head = facts.work.head
+    if judged.view.pushes_full is None:
+        protected = () if allowed(facts, head) else policy.protected_paths
+        yield do.Publish(key=f"push:{head}", head=head, protected=protected)
+
+
+def take_in(judged: Judged) -> Iterator[do.Action]:
+    """What others put on the branch comes into the workspace; what clashes goes to the agent."""
+    view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
+    if pull is None or not view.foreign:
+        return
+    key = f"take:{pull.head}"
+    if key in view.facts.done:
+        values = {"head": pull.head, "pull": str(pull.number)}
+        yield from message(judged, view.branch_cause, do.Prompt(name="merge_branch", values=values))
+    elif work.dirty is False:
+        yield do.TakeIn(key=key, head=pull.head, into=work.head)
+
+
+def update(judged: Judged) -> Iterator[do.Action]:
+    """GitHub is asked to bring the base in, before an agent is bothered with it."""
+    view, pull = judged.view, judged.view.pull
+    if pull is not None and view.current:
+        yield do.UpdateBranch(key=view.update_key, number=pull.number, head=pull.head)
+
+
+def update_asked(judged: Judged) -> Iterator[do.Action]:
+    """A person wants the base brought in where GitHub does not ask for it."""
+    view, pull, wish = judged.view, judged.view.pull, judged.view.wish("update")
+    if pull is None or wish is None or view.past.updated_since(wish.at):
+        return
+    if view.current and pull.merge is not Merge.BEHIND:
+        key = f"update:{wish.key}:{pull.head}"
+        yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
+
+
+def rerun(judged: Judged) -> Iterator[do.Action]:
+    """What was cancelled or fails at random gets one more run on a head."""
+    view, pull = judged.view, judged.view.pull
+    if pull is not None and view.rerunning:
+        runs = tuple(check.run_id for check in view.doubtful_checks if check.run_id is not None)
+        yield do.Rerun(key=f"rerun:{pull.head}", number=pull.number, runs=runs)
+
+
+def open_pull(judged: Judged) -> Iterator[do.Action]:
+    """What was pushed becomes a pull request, once its agent has read it over by policy."""
+    view, facts = judged.view, judged.view.facts
+    if view.pushed and not awaited(view):
+        yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=view.policy.draft)
+
+
+def land(judged: Judged) -> Iterator[do.Action]:
+    """Merge by policy or by a person's word, at the judged commit; otherwise say it is ready."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None:
+        return
+    policy, wish = view.policy, view.wish("merge")
+    if wish is not None and wish.head != pull.head:
+        wish = None
+    off = policy.auto_merge is AutoMerge.OFF
+    if off or called_off(view) or not (policy.merges_by_itself or wish):
+        yield do.Comment(
+            key=f"comment:ready:{pull.head}",
+            number=pull.number,
+            topic="ready_by_hand" if off else "ready",
+            values={"sha": pull.head},
+        )
+        return
+    by = wish.actor if wish and not policy.merges_by_itself else ""
+    if pull.queue:
+        yield do.Enqueue(key=landing_key(pull), number=pull.number, sha=pull.head, by=by)
+    else:
+        named = wish.text if wish else ""
+        yield do.MergePull(
+            key=landing_key(pull),
+            number=pull.number,
+            sha=pull.head,
+            method=MergeMethod(named) if named else policy.merge_method,
+            asked=bool(named),
+            by=by,
+        )
+
+
+def take_back(judged: Judged) -> Iterator[do.Action]:
+    """What we had queued leaves GitHub's merge queue when a person takes the merge back."""
+    view, pull = judged.view, judged.view.pull
+    if pull is None or pull.merge is not Merge.QUEUED or not called_off(view):
+        return
+    queued = landing_key(pull)
+    if queued in view.facts.done:
+        yield do.Dequeue(key=f"dequeue:{queued}", number=pull.number)
+
+
+def tidy(judged: Judged) -> Iterator[do.Action]:
+    """After the merge: the branch goes by policy, and the issue is closed if GitHub did not."""
+    view, pull, policy = judged.view, judged.view.pull, judged.view.policy
+    if pull is None:
+        return
+    if policy.delete_branch:
+        key = f"branch:{view.facts.branch}"
+        yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head)
+    if policy.close_issue:
+        yield do.CloseIssue(key="issue:close", number=view.facts.issue.number)

@@ -1,0 +1,191 @@
+"""The table that turns a status into actions. Every status has a row, even the quiet ones.
+
+A row's condition sees the signals alone; what it yields is keyed by its cause, so a cause that was
+answered once is not answered again.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from lifecycle.judge.judge import Judged
+from lifecycle.judge.rules import has_pull, ready
+from lifecycle.judge.signals import (
+    REMEMBERED,
+    Ci,
+    Output,
+    PullStage,
+    Signals,
+    Stage,
+    When,
+    both,
+    ci,
+    merge,
+    output,
+    pull,
+    stage,
+    talk,
+)
+from lifecycle.model import actions as do
+from lifecycle.model.status import TERMINAL, Merge, Status
+from lifecycle.react.drafts import ask_reviewers, make_ready
+from lifecycle.react.messages import (
+    address_review,
+    pass_on,
+    refuse,
+    remind,
+    repair,
+    resolve_conflict,
+    reword,
+)
+from lifecycle.react.notices import (
+    acknowledge,
+    call,
+    let_go,
+    reply,
+    stand_back,
+    sum_up,
+    tell_findings,
+    tell_people,
+    tell_the_end,
+    warn,
+)
+from lifecycle.react.pull_requests import (
+    land,
+    open_pull,
+    publish,
+    rerun,
+    take_back,
+    take_in,
+    tidy,
+    update,
+    update_asked,
+)
+from lifecycle.react.reports import report, report_pull
+from lifecycle.react.runs import (
+    begin_again,
+    give_back,
+    hand_over,
+    park,
+    pause,
+    release,
+    restart,
+    resume,
+    start,
+    stop,
+)
+from lifecycle.react.self_review import self_review
+from lifecycle.read.availability import Talk
+
+S = Status
+
+
+class Reaction(NamedTuple):
+    """One row: in which statuses, under which signals, what follows."""
+
+    name: str
+    statuses: frozenset[Status]
+    when: When
+    then: Callable[[Judged], Iterator[do.Action]]
+    each: bool = False  #: Whether it is asked of each open pull request.
+    people: bool = False  #: Whether it is about what people said or did; see `Judged.said`.
+
+
+ON_PULL: Final = frozenset(
+    {S.PR_OPEN, S.CI_FAILED, S.REVIEW_PENDING, S.CHANGES_REQUESTED, S.APPROVED, S.MERGEABLE}
+)
+UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
+STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
+EVERY: Final = frozenset(Status)
+#: People have to look.
+CALLING: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
+
+
+def always(_: Signals) -> bool:
+    return True
+
+
+#: The agent can be given something to do: it finished its turn, or ended by itself.
+at_rest = talk(Talk.QUIET, Talk.ENDED)
+#: A person's own words may go to an agent that asks.
+hears_people = talk(Talk.QUIET, Talk.ENDED, Talk.WAITING, Talk.INTERRUPTED)
+#: The agent has nothing to do, and no check runs.
+waits_on_people = both(
+    talk(Talk.QUIET, Talk.ENDED, Talk.WAITING),
+    ci(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
+)
+#: Somebody may look at it without looking in vain.
+to_review = both(pull(PullStage.OPEN), ci(Ci.PASSING, Ci.NONE))
+can_publish = both(at_rest, output(Output.UNPUSHED))
+can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
+#: At rest with nothing left to push: what is said now is about what people see.
+can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
+#: What GitHub may mend by an update; the agent, where it cannot.
+stale = merge(Merge.CONFLICT, Merge.BEHIND)
+#: GitHub lands it as soon as the queue's own checks pass.
+queued = merge(Merge.QUEUED)
+#: `cleanup` alone says neither: whatever is over reads as it while it is given back.
+merged = stage(Stage.MERGED)
+stopped = stage(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
+
+REACTIONS: Final = (
+    Reaction("start", frozenset({S.SPAWNING}), always, start),
+    Reaction("acknowledge", EVERY, always, acknowledge, people=True),
+    Reaction("hand_over", UNDER_WAY, always, hand_over, people=True),
+    Reaction("begin_again", UNDER_WAY, always, begin_again, people=True),
+    Reaction("restart", UNDER_WAY, talk(Talk.CRASHED), restart),
+    Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
+    Reaction("refuse", UNDER_WAY, always, refuse, people=True),
+    Reaction("resume", UNDER_WAY, talk(Talk.ENDED, Talk.INTERRUPTED), resume),
+    Reaction("publish", UNDER_WAY, can_publish, publish),
+    Reaction("reword", UNDER_WAY, can_publish, reword),
+    Reaction("open_pull", UNDER_WAY, can_open, open_pull),
+    Reaction("make_ready", ON_PULL, both(at_rest, pull(PullStage.DRAFT)), make_ready, each=True),
+    Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),
+    Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
+    Reaction("self_review", UNDER_WAY, both(at_rest, can_open), self_review),
+    Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), take_in, each=True),
+    Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),
+    Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),
+    Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True, people=True),
+    Reaction("update", UNDER_WAY, both(can_hear, merge(Merge.BEHIND)), update, each=True),
+    Reaction("update_asked", UNDER_WAY, can_hear, update_asked, each=True, people=True),
+    Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
+    Reaction("tell_findings", UNDER_WAY, at_rest, tell_findings, people=True),
+    Reaction("reply", UNDER_WAY, has_pull, reply, each=True, people=True),
+    Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True, people=True),
+    Reaction("tell_people", CALLING | {S.PAUSED, S.QUEUED}, always, tell_people),
+    Reaction("call", CALLING, always, call),
+    Reaction("let_go", EVERY - CALLING, always, let_go),
+    Reaction("warn", UNDER_WAY, always, warn),
+    Reaction("park", UNDER_WAY - {S.WORKING, S.STUCK}, waits_on_people, park),
+    Reaction("pause", frozenset({S.PAUSED}), always, pause),
+    Reaction("land", ON_PULL, ready, land, each=True),
+    Reaction("take_back", UNDER_WAY, queued, take_back, each=True, people=True),
+    Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
+    Reaction("release", frozenset({S.MERGED}), always, release),
+    Reaction("stop", STOPPED, always, stop),
+    Reaction("give_back", STOPPED, always, give_back),
+    Reaction("tell_the_end", STOPPED | {S.CLEANUP}, stopped, tell_the_end),
+    Reaction("sum_up", TERMINAL, always, sum_up),
+    Reaction("report", EVERY, always, report),
+    Reaction("report_pull", EVERY, always, report_pull, each=True),
+)
+
+#: The rows of each status, in their order.
+ANSWERS: Final = {
+    status: tuple(row for row in REACTIONS if status in row.statuses) for status in Status
+}
+
+
+@lru_cache(maxsize=REMEMBERED)
+def answers_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, ...]:
+    """The rows that may ask for something under these signals, in their order.
+
+    `said`: as `Judged.said`.
+    """
+    return tuple(row for row in ANSWERS[status] if row.when(signals) and (said or not row.people))
+
+
+#: Statuses in which nothing follows but that they are told: somebody else has to move.
+QUIET: Final = frozenset({S.QUEUED})

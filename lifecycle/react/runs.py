@@ -1,0 +1,141 @@
+"""What is done about the program: started, started again, stopped, given back."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from lifecycle.judge.judge import Judged
+from lifecycle.judge.stages import parked
+from lifecycle.model import actions as do
+from lifecycle.model import keys
+from lifecycle.model.backoff import delay
+from lifecycle.react.messages import review_prompt, waiting
+from lifecycle.read.action_history import INTERRUPTED, REST
+from lifecycle.read.availability import Talk
+
+_DAY_SECONDS: Final = 86_400.0
+
+
+def start(judged: Judged) -> Iterator[do.Action]:
+    """The first run, or the first one after a restore."""
+    facts = judged.view.facts
+    run = max(1, facts.run)
+    ordered = keys.of_run("", run)
+    if not any(key.startswith("start:") and key.endswith(ordered) for key in facts.pending):
+        yield _start(judged, "start:first", run)
+
+
+def restart(judged: Judged) -> Iterator[do.Action]:
+    """A run that broke off is followed by another that goes on where it stopped.
+
+    One that was lost with what it ran on uses up none of the agent's own tries.
+    """
+    view, facts, end = judged.view, judged.view.facts, judged.view.facts.agent.exit
+    began = view.given or facts.created
+    ended = end.at if end else facts.agent.since or began
+    lost = end is not None and bool(end.lost)
+    tries = view.losses if lost else view.crashes
+    if view.passed(ended, delay(tries + 1, view.policy.restart_seconds)):
+        yield from _next_run(judged, "start:lost" if lost else "start:crash")
+
+
+def begin_again(judged: Judged) -> Iterator[do.Action]:
+    """A person wants a new run, whatever the program is doing."""
+    wish = judged.view.wish("restart")
+    if wish is not None and not judged.view.past.started_since(wish.at):
+        yield from _next_run(judged, f"start:restart:{wish.key}")
+
+
+def hand_over(judged: Judged) -> Iterator[do.Action]:
+    """A person wants another agent: it takes over at once, whatever the program is doing."""
+    wish = judged.view.handing_over
+    if wish is not None:
+        yield from _next_run(judged, f"start:agent:{wish.key}")
+
+
+def resume(judged: Judged) -> Iterator[do.Action]:
+    """What was ended in the middle of its work goes on, and what a person wants to go on."""
+    view, end = judged.view, judged.view.facts.agent.exit
+    over = view.past.ended.get(view.facts.run) or (end.at if end else view.now)
+    if judged.signals.talk is Talk.INTERRUPTED or view.wished_since(over, "resume"):
+        yield from _next_run(judged, "start:resume")
+
+
+def _next_run(judged: Judged, cause: str) -> Iterator[do.Action]:
+    yield _start(judged, cause, judged.view.facts.run + 1)
+
+
+def _start(judged: Judged, cause: str, run: int) -> do.Action:
+    """A run that goes on with the conversation there is, or hands the session over.
+
+    Who takes over had no part in that conversation, and is told what there is to do.
+    """
+    view, wish = judged.view, judged.view.handing_over
+    if wish is None:
+        prompt = do.Prompt(name="start" if run == 1 else "resume")
+        resume = view.facts.agent.native_id
+        return do.Start(
+            key=keys.of_run(cause, run),
+            run=run,
+            prompt=prompt,
+            resume=resume,
+            waiting=tuple(waiting(view)),
+        )
+    reviews = wish.kind == "review"
+    prompt = do.Prompt(name="start" if run == 1 else "take_over")
+    return do.Start(
+        key=keys.of_run(cause, run),
+        run=run,
+        prompt=review_prompt(view) if reviews else prompt,
+        agent=wish.text,
+        covers=(keys.of_run(f"tell:wish:{wish.key}", run),) if reviews else (),
+        waiting=tuple(waiting(view)),
+    )
+
+
+def pause(judged: Judged) -> Iterator[do.Action]:
+    """The program of a paused session is ended; its conversation is kept, its slot is free."""
+    if judged.view.given is not None:
+        at_rest = judged.signals.talk in (Talk.QUIET, Talk.WAITING, Talk.ENDED)
+        yield _park(judged, REST if at_rest else INTERRUPTED)
+
+
+def park(judged: Judged) -> Iterator[do.Action]:
+    """The program of one that has waited on people for long is ended, until its next cause."""
+    view, pull = judged.view, judged.view.pull
+    if parked(view):
+        return
+    times = [view.given, view.facts.agent.since, view.past.last_push]
+    times += [pull.head_since, pull.green_since] if pull else []
+    since = max(filter(None, times), default=view.facts.created)
+    if view.passed(since, view.policy.park_seconds):
+        yield _park(judged, REST)
+
+
+def _park(judged: Judged, cause: str) -> do.Action:
+    run = judged.view.facts.run
+    return do.Stop(key=keys.of_run(cause, run), run=run)
+
+
+def stop(judged: Judged) -> Iterator[do.Action]:
+    """An outcome other than a merge ends the program at once and keeps the workspace."""
+    run = judged.view.facts.run
+    if run:
+        yield do.Stop(key=keys.of_run("stop", run), run=run)
+
+
+def give_back(judged: Judged) -> Iterator[do.Action]:
+    """What ended without a merge keeps its workspace for a while; then it is released too."""
+    view, facts = judged.view, judged.view.facts
+    since = facts.ended.at if facts.ended else view.now
+    if facts.run and view.passed(since, view.policy.workspace_days * _DAY_SECONDS):
+        yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)
+
+
+def release(judged: Judged) -> Iterator[do.Action]:
+    """After a merge the agent may finish its turn; then everything it held is given back."""
+    view, facts = judged.view, judged.view.facts
+    since = view.pull.merged_at if view.pull else None
+    since = since or (facts.ended.at if facts.ended else view.now)
+    idle = judged.signals.talk not in (Talk.ACTIVE, Talk.UNSURE)
+    if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
+        yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)

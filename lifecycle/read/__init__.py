@@ -1,0 +1,1 @@
+"""Facts read together: the view of a session that rules and reactions ask."""

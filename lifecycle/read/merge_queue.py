@@ -1,0 +1,36 @@
+"""GitHub's merge queue: which head we asked it to land, and whether it put that one out again."""
+
+from lifecycle.model.facts import Dequeued, Pull
+from lifecycle.model.status import Merge
+from lifecycle.read.moment import Moment
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_QUEUED = Merge.QUEUED
+
+
+def landing_key(pull: Pull) -> str:
+    """The key of having a head merged; what the queue has put out is asked for under another."""
+    again = f":{pull.dequeued.at.isoformat()}" if pull.dequeued else ""
+    return f"merge:{pull.head}{again}"
+
+
+def called_off(moment: Moment) -> bool:
+    """Whether a person has taken merging back, and nobody has said `merge` since."""
+    merge, cancel = moment.wish("merge"), moment.wish("cancel")
+    return cancel is not None and (merge is None or cancel.at > merge.at)
+
+
+def put_out(moment: Moment, pull: Pull) -> Dequeued | None:
+    """That the queue put this head out after we had it queued, and nobody has said `merge` since.
+
+    A head that was never queued by us is not the one that was put out; one that a person wanted
+    out is no news.
+    """
+    if pull.dequeued is None or pull.merge is _QUEUED or called_off(moment):
+        return None
+    done, key = moment.facts.done, landing_key(pull)
+    if key in done or not any(one.startswith(f"merge:{pull.head}") for one in done):
+        return None
+    wish = moment.wish("merge")
+    again = wish is not None and wish.head == pull.head and wish.at > pull.dequeued.at
+    return None if again else pull.dequeued

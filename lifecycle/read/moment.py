@@ -1,0 +1,64 @@
+"""Facts under a policy at one instant, and what only the clock and the past decide.
+
+Every comparison with the clock goes through `Moment.passed`, which notes the instant at which the
+answer will change; the earliest of them is when the session must be judged again.
+"""
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Probe
+from lifecycle.read.action_history import Past
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_ALIVE = Probe.ALIVE
+
+
+@lru_cache(maxsize=1024)
+def _span(seconds: float) -> timedelta:
+    """A length of time. Most are thresholds of a policy, the same at every visit."""
+    return timedelta(seconds=seconds)
+
+
+class Moment:
+    """What every question about a session starts from. Lives for one decision."""
+
+    def __init__(
+        self, facts: Facts, policy: Policy, now: datetime, due: list[datetime] | None = None
+    ) -> None:
+        """`due` collects when answers will change; views of one decision share it."""
+        self.facts = facts
+        self.policy = policy
+        self.now = now
+        self._due: list[datetime] = [] if due is None else due
+        self.past = Past(facts.done)
+        #: When this run was last given something to do; None: it was not started.
+        self.given = self.past.given(facts.run)
+        #: Whether runtime and program were both seen to live.
+        self.alive = facts.agent.runtime is _ALIVE and facts.agent.program is _ALIVE
+
+    def passed(self, since: datetime, seconds: float) -> bool:
+        """Whether so many seconds have gone by; if not, be asked again when they have."""
+        due = since + _span(seconds)
+        if self.now >= due:
+            return True
+        self._due.append(due)
+        return False
+
+    @property
+    def recheck_at(self) -> datetime | None:
+        """The first instant at which an answer given so far will change; None: never."""
+        return min(self._due) if self._due else None
+
+    def wish(self, kind: str) -> Wish | None:
+        """The newest wish of a kind."""
+        if not self.facts.wishes:
+            return None
+        wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
+        return max(wishes, key=lambda wish: wish.at, default=None)
+
+    def wished_since(self, at: datetime, *kinds: str) -> bool:
+        """Whether a person asked for one of these after then."""
+        return any(wish.kind in kinds and wish.at > at for wish in self.facts.wishes)

@@ -1,0 +1,91 @@
+"""What still counts, when a person has asked for a session again or for another try.
+
+A restore begins a new run in which nothing that an earlier run was told or did satisfies anything;
+what was done on GitHub stays done. A retry forgives what was given up.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from lifecycle.model import keys
+from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.status import Reason, Status
+
+#: Outcomes a session may be brought back from.
+RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
+
+#: The wishes that bring one back: `start` on an issue whose session is over means the same.
+RESTORES: Final = ("restore", "start")
+
+
+def allowed(facts: Facts, head: str) -> bool:
+    """Whether a person lets this commit out, whatever it changes."""
+    return any(wish.kind == "allow" and names(facts, wish, head) for wish in facts.wishes)
+
+
+def names(facts: Facts, wish: Wish, head: str) -> bool:
+    """Whether it is this commit that is named, and no other that was to be pushed.
+
+    A commit can be made to begin as another one does, which a person had looked at.
+    """
+    pushes = (key for key in (*facts.done, *facts.failures) if key.startswith("push:"))
+    others = {key.removeprefix("push:") for key in pushes} - {head}
+    return head.startswith(wish.text) and not any(one.startswith(wish.text) for one in others)
+
+
+def this_life(facts: Facts) -> Facts:
+    """The facts without what an earlier life or a forgiven try left in them."""
+    if not facts.wishes:
+        return facts
+    restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
+    facts = _let_out(facts)
+    if restored is None and retried is None:
+        return facts
+    forgiven = max(filter(None, (restored, retried)))
+    failures = {key: failed for key, failed in facts.failures.items() if failed.at >= forgiven}
+    facts = replace(facts, failures=failures)
+    if restored is None:
+        return facts
+    ended = facts.ended
+    if ended is not None and ended.at < restored and ended.status in RESTORABLE:
+        ended = None
+    return replace(
+        facts,
+        ended=ended,
+        restored_at=restored,
+        wishes=tuple(wish for wish in facts.wishes if wish.at >= restored),
+        done={
+            key: done
+            for key, done in facts.done.items()
+            if done.at >= restored or not keys.split(key)[1]
+        },
+        run=max(facts.run, 1 + _last_run(facts, restored)),
+    )
+
+
+def _let_out(facts: Facts) -> Facts:
+    """The facts without what held a commit that a person has allowed since."""
+    head = facts.work.head
+    held = facts.failures.get(f"push:{head}")
+    if held is None or held.reason is not Reason.PROTECTED_PATHS:
+        return facts
+    if not allowed(facts, head):
+        return facts
+    others = {key: failed for key, failed in facts.failures.items() if failed is not held}
+    return replace(facts, failures=others)
+
+
+def _asked(facts: Facts, *kinds: str) -> datetime | None:
+    return max((wish.at for wish in facts.wishes if wish.kind in kinds), default=None)
+
+
+def _last_run(facts: Facts, before: datetime) -> int:
+    """The last run that was started before then."""
+    started = (
+        keys.split(key)[1]
+        for key, done in facts.done.items()
+        if key.startswith("start:") and done.at < before
+    )
+    return max(started, default=0)

@@ -1,0 +1,83 @@
+"""The names a sentence of the tables may use, each looked up only when a sentence needs it."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Final
+
+from lifecycle.model.facts import Check
+from lifecycle.read.session_view import View
+
+
+def short(sha: str) -> str:
+    """A commit as people write it."""
+    return sha[:7]
+
+
+def names(checks: Sequence[Check]) -> str:
+    """What people call these checks."""
+    return ", ".join(check.name for check in checks)
+
+
+def clock(at: datetime) -> str:
+    """A time as people write it, to the minute."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def _asked(view: View) -> str:
+    people = set(view.objectors)
+    people |= {thread.remarks[-1].author for thread in view.open_threads}
+    return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
+
+
+def _activity(view: View) -> str:
+    """What the agent does; of one that was ended and goes on, what it waits for."""
+    known = view.facts.agent.evidence or view.facts.agent.activity.value
+    return f"{known}; {view.facts.waits}" if view.facts.waits else known
+
+
+def _pending(view: View) -> str:
+    if view.pending_checks:
+        return f"checks have not finished: {names(view.pending_checks)}"
+    if view.pull is not None and not view.pull.checks_complete:
+        return "not all checks and reviews could be read"
+    return "checks are expected, and none has reported"
+
+
+def _failed(view: View) -> str:
+    """The failed checks; what is not the agent's doing is named as such."""
+    return ", ".join(
+        f"{check.name} (red on the base too)" if check.red_on_base else check.name
+        for check in view.failed_checks
+    )
+
+
+NAMES: Final[Mapping[str, Callable[[View], str]]] = {
+    "run": lambda view: str(max(1, view.facts.run)),
+    "activity": _activity,
+    "number": lambda view: str(view.pull.number) if view.pull else "",
+    "head": lambda view: short(view.pull.head) if view.pull else "",
+    "failed": _failed,
+    "held": lambda view: names(view.held_checks),
+    "parent": lambda view: str(view.parent.number) if view.parent else "",
+    "pending": _pending,
+    "asked": _asked,
+}
+
+
+@cache
+def _parts(template: str) -> tuple[str, ...]:
+    """A sentence taken apart: its words, a name, its words, and so on."""
+    return tuple(re.split(r"\{(\w+)\}", template))
+
+
+def sentence(template: str, view: View, **given: str) -> str:
+    """A table's sentence with its evidence filled in."""
+    if "{" not in template:
+        return template
+    parts = list(_parts(template))
+    for place in range(1, len(parts), 2):
+        name = parts[place]
+        parts[place] = given[name] if name in given else NAMES[name](view)
+    return "".join(parts)
