@@ -184,7 +184,7 @@ class Timing(Table, frozen=True, kw_only=True):
 
     sweep_seconds: Seconds = 5.0  #: Between two looks at the agents.
     poll_seconds: Seconds = 30.0  #: Between two looks at GitHub, where it is polled.
-    reconcile_seconds: Seconds = 300.0  #: Between two looks at everything at GitHub.
+    resync_seconds: Seconds = 300.0  #: Between two looks at everything at GitHub.
     mutation_seconds: Seconds = 1.0  #: Between two changes at GitHub by one installation.
     lease_seconds: Seconds = 15.0  #: How long a bot that fell silent still holds the database.
     action_retry_seconds: Seconds = 2.0  #: The first wait before a retry; doubles up to 300.
@@ -242,9 +242,9 @@ class Settings(Table, frozen=True, kw_only=True):
         return self.github.events == "polling"
 
     @property
-    def reconcile_seconds(self) -> float:
+    def resync_seconds(self) -> float:
         """The time between two looks at everything at GitHub."""
-        return self.timing.poll_seconds if self.polls else self.timing.reconcile_seconds
+        return self.timing.poll_seconds if self.polls else self.timing.resync_seconds
 
     @property
     def identities(self) -> dict[str, AgentSettings]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.judge.commands import heed
+from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.judge import Judged, judge
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reduce import of_pull
@@ -42,11 +42,11 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
-    heeded = heed(facts, policy, now)
-    judged = judge(heeded.facts, policy, now)
-    if facts.wishes:
-        judged = replace(judged, answers=heeded.answers, asked=facts.wishes)
-    view, frozen = judged.view, frozen_by(heeded.facts)
+    applied = apply_commands(facts, policy, now)
+    judged = judge(applied.facts, policy, now)
+    if facts.commands:
+        judged = replace(judged, answers=applied.answers, asked=facts.commands)
+    view, frozen = judged.view, frozen_by(applied.facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
     actions = () if quiet else wanted(judged)
     if facts.archived:
@@ -61,7 +61,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         signals=judged.signals,
         blockers=judged.blockers if frozen is None else (_held(frozen), *judged.blockers),
         actions=actions,
-        recheck_at=_sooner(view.recheck_at, heeded.recheck_at),
+        recheck_at=_sooner(view.recheck_at, applied.recheck_at),
         ended=_outcome(judged, now),
         holds_slot=starts or _holds_slot(judged),
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),

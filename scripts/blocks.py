@@ -156,7 +156,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "escalations": of_core(core_tables.escalations),
     "budgets": of_core(core_tables.budgets),
     "remedies": of_core(core_tables.remedies),
-    "wishes": of_core(core_tables.wishes),
+    "command-rules": of_core(core_tables.commands),
 }
 
 

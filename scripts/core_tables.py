@@ -8,7 +8,7 @@ from typing import Any
 
 from lifecycle.judge.blockers import BLOCKERS
 from lifecycle.judge.budgets import BUDGETS
-from lifecycle.judge.commands import WISHES
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.escalations import ESCALATIONS
 from lifecycle.judge.pauses import PAUSES
 from lifecycle.judge.reasons import ADVICE
@@ -79,11 +79,11 @@ def remedies() -> Iterator[Cells]:
         yield f"`{reason}`", advice.remedy, "yes" if advice.retryable else "no"
 
 
-def wishes() -> Iterator[Cells]:
+def commands() -> Iterator[Cells]:
     """What people may ask for, where it works and what they are told elsewhere."""
-    yield "wish", "works in", "answer", "elsewhere"
-    for kind, row in WISHES.items():
-        answer = row.heeded.replace("\n", " ") or "its effect"
+    yield "command", "works in", "answer", "elsewhere"
+    for kind, row in COMMAND_RULES.items():
+        answer = row.applied.replace("\n", " ") or "its effect"
         yield f"`{kind}`", _statuses(row.works), answer, row.otherwise or "works everywhere"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from bot.github.documents import document, glances, labelled, names
+from bot.github.documents import document, fingerprints, labelled, names
 
 
 def published(archive: Path) -> GraphQLSchema:
@@ -25,7 +25,7 @@ def main(archive: Path) -> int:
     """Say what GitHub would not take; the exit code."""
     documents = {name: document(name) for name in names()}
     documents |= {
-        "glances": glances([1], [2]),
+        "glances": fingerprints([1], [2]),
         "labelled": labelled({"agent": None, "@wright": "cursor"}),
     }
     schema = published(archive)

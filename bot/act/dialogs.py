@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bot.act.outbox import Check, Impossible, Later, Moot, Outcome
-from bot.observe.agents import WatchAgents
+from bot.observe.agents import AgentObserver
 from bot.store import Session
 from bot.system.clock import Clock
 from bot.system.locations import Sites
@@ -16,7 +16,7 @@ from lifecycle.model.actions import Tell
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import ANSWER, REFUSED
 from runtimes.agents.shared.files import read_text, write_private
-from runtimes.agents.shared.questions import Dialog, Way
+from runtimes.agents.shared.questions import AnswerStep, Dialog
 from runtimes.base import Gone, Handle, Press, Runtime, Send
 
 #: How long a step of an answer may show no effect, before it is taken again.
@@ -35,7 +35,7 @@ class Answers:
         self,
         sites: Sites,
         session: Callable[[str], Session | None],
-        watch: WatchAgents,
+        watch: AgentObserver,
         clock: Clock,
     ) -> None:
         self._sites = sites
@@ -96,7 +96,7 @@ class Answers:
             dialog = after
         return False
 
-    def _take(self, session: Session, tell: Tell, way: Way, key: str) -> None:
+    def _take(self, session: Session, tell: Tell, way: AnswerStep, key: str) -> None:
         handle = self._sites.handle(session.id, tell.run)
         pause = self._sites.programs[session.agent_type].submit_seconds
         try:
@@ -146,10 +146,10 @@ class Answers:
         Who forges it has an answer pass for given that was not, to what it asked itself: it gains
         no more by that than by not heeding the answer.
         """
-        return self._sites.layout.run(session.id, tell.run) / "answered"
+        return self._sites.paths.run(session.id, tell.run) / "answered"
 
 
-def take(runtime: Runtime, handle: Handle, way: Way, key: str, pause: float) -> None:
+def take(runtime: Runtime, handle: Handle, way: AnswerStep, key: str, pause: float) -> None:
     """Take one step of an answer, once for each key.
 
     `pause` is what the program needs before a paste and before Enter, in seconds. Raises `Gone`,

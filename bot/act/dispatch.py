@@ -14,7 +14,7 @@ from bot.act.runs import Agents
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
 from bot.github.merging import QUEUED
-from bot.github.write_access import People
+from bot.github.write_access import WriteAccess
 from bot.store import Due, Observed, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
@@ -39,7 +39,7 @@ class Act:
         agents: Agents,
         public_url: str,
         redact: Redaction,
-        people: People,
+        people: WriteAccess,
         clock: Clock,
         app_slug: str = "",
     ) -> None:
@@ -138,29 +138,29 @@ class Act:
                 return self._agents.release(session, run)
             case actions.Publish() as publish:
                 return self._publishing.publish(session, publish, check)
-            case actions.TakeIn(head=head, into=into):
-                return self._take_in(session, head, into, check)
+            case actions.MergeRemote(head=head, into=into):
+                return self._merge_remote(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
                 self._github.write.update_branch(session.repository, number, head)
-                return Outcome(touches=(of_pull(session, number),))
+                return Outcome(refreshes=(of_pull(session, number),))
             case actions.Rerun(number=number, runs=runs):
                 self._github.write.rerun(session.repository, runs)
-                return Outcome(touches=(of_pull(session, number),))
+                return Outcome(refreshes=(of_pull(session, number),))
             case actions.OpenPull(head=head, draft=draft):
                 return self._publishing.open_pull(session, head, draft, check)
             case actions.MakeReady(number=number):
                 self._github.write.make_ready(session.repository, number)
-                return Outcome(touches=(of_pull(session, number),))
+                return Outcome(refreshes=(of_pull(session, number),))
             case actions.RequestReview(number=number, reviewers=reviewers):
                 self._github.write.request_review(session.repository, number, reviewers)
-                return Outcome(touches=(of_pull(session, number),))
+                return Outcome(refreshes=(of_pull(session, number),))
             case actions.MergePull() as merge:
                 return self._landing.merge(session, merge, check)
             case actions.Enqueue() as enqueue:
                 return self._landing.enqueue(session, enqueue, check)
             case actions.Dequeue(number=number):
                 self._github.merges.dequeue(session.repository, number)
-                return Outcome(touches=(of_pull(session, number),))
+                return Outcome(refreshes=(of_pull(session, number),))
             case actions.Comment(number=number, topic=topic, values=values):
                 body = messages.say(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
@@ -170,7 +170,7 @@ class Act:
                 self._github.reviews.answer(session.repository, number, threads, body, key)
                 if reply.resolve:
                     self._github.reviews.resolve(session.repository, threads)
-                return Outcome(touches=(of_pull(session, number),))
+                return Outcome(refreshes=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = messages.report(standing, self._page(session), self._app_slug)
                 place = f"{session.id}/report:{number}"
@@ -199,7 +199,7 @@ class Act:
             case _ as never:
                 assert_never(never)
 
-    def _take_in(self, session: Session, head: str, into: str, check: Check) -> Outcome:
+    def _merge_remote(self, session: Session, head: str, into: str, check: Check) -> Outcome:
         """Bring what others pushed into the workspace; what clashes is left to the agent."""
         mirror = self._sites.mirror(session.project)
         workspace = self._sites.workspace(session.project, session.id, session.branch)
@@ -209,7 +209,7 @@ class Act:
         if mirror.take(workspace) != into:
             raise Later("the agent has moved its branch on")
         if not mirror.contains(head):
-            self._store.touch([of_branch(session)], self._clock())
+            self._store.request_refresh([of_branch(session)], self._clock())
             raise Later(f"{head} is not on GitHub any more")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:

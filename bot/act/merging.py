@@ -7,8 +7,8 @@ from bot.act.outbox import Check, Impossible, Later, Outcome
 from bot.act.publishing import closing_others, of_pull
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
-from bot.github.write_access import People, from_here
-from bot.store import Session, Store, Touch
+from bot.github.write_access import WriteAccess, from_here
+from bot.store import RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
 from bot.text import messages
@@ -21,7 +21,7 @@ class Landing:
     """Merges and queues. Every method may be repeated after a crash."""
 
     def __init__(
-        self, store: Store, github: GitHub, sites: Sites, people: People, clock: Clock
+        self, store: Store, github: GitHub, sites: Sites, people: WriteAccess, clock: Clock
     ) -> None:
         self._store = store
         self._github = github
@@ -73,7 +73,7 @@ class Landing:
             heard.add(action.by)
         for login in sorted(heard):
             if not self._people.may_write(session.repository, login, fresh=True):
-                self._store.touch([of_pull(session, action.number)], self._clock())
+                self._store.request_refresh([of_pull(session, action.number)], self._clock())
                 raise Later(f"@{login}, on whose word it lands, may not write there any more")
 
     def _method(self, session: Session, merge: MergePull, commits: Iterable[Commit]) -> MergeMethod:
@@ -97,11 +97,11 @@ class Landing:
         """Have something landed. Where GitHub refuses it, look again before it is tried again."""
         look = (of_pull(session, number), _issue(session))
         try:
-            return Outcome(result=land(), touches=look)
+            return Outcome(result=land(), refreshes=look)
         except Conflicted:
-            self._store.touch(look, self._clock())
+            self._store.request_refresh(look, self._clock())
             raise
 
 
-def _issue(session: Session) -> Touch:
-    return Touch(repository=session.repository, subject=f"issue:{session.issue.number}")
+def _issue(session: Session) -> RefreshRequest:
+    return RefreshRequest(repository=session.repository, subject=f"issue:{session.issue.number}")

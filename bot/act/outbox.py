@@ -10,10 +10,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from bot.decide.reconciler import Engine
-from bot.store import Due, Observed, Store, StoreFailure, Touch
+from bot.decide.reconciler import Reconciler
+from bot.store import Due, Observed, RefreshRequest, Store, StoreFailure
 from bot.system.clock import Clock
-from bot.system.crash_points import Journal, Step
+from bot.system.crash_points import CrashPoint, Step
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.backoff import delay
 from lifecycle.model.status import Reason
@@ -36,7 +36,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     result: str = ""
     observed: Observed | None = None  #: Facts that are known because it was done.
-    touches: tuple[Touch, ...] = ()  #: Where to look now.
+    refreshes: tuple[RefreshRequest, ...] = ()  #: Where to look now.
 
 
 class Later(Exception):
@@ -101,12 +101,12 @@ class Outbox:
     def __init__(
         self,
         store: Store,
-        engine: Engine,
+        engine: Reconciler,
         doer: Doer,
         workers: Executor,
         tries: Tries,
         clock: Clock,
-        journal: Journal,
+        crash_point: CrashPoint,
         may_act: Callable[[], bool],
         on_done: Callable[[], None],
     ) -> None:
@@ -116,7 +116,7 @@ class Outbox:
         self._workers = workers
         self._tries = tries
         self._clock = clock
-        self._journal = journal
+        self._crash_point = crash_point
         self._may_act = may_act
         self._on_done = on_done
         self._at_work: dict[str, Future[bool]] = {}
@@ -180,20 +180,20 @@ class Outbox:
             log.exception("%s: failed", about)
             self._again(due, f"{type(error).__name__}: {error}", None)
         else:
-            self._journal(Step.DONE, about)
+            self._crash_point(Step.DONE, about)
             self._store.mark_done(
                 due.seq,
                 outcome.result,
                 self._clock(),
                 observed=outcome.observed,
-                touches=outcome.touches,
+                refreshes=outcome.refreshes,
             )
             log.info("%s: done%s", about, f": {outcome.result}" if outcome.result else "")
-            self._journal(Step.MARKED, about)
+            self._crash_point(Step.MARKED, about)
 
     def _do(self, due: Due, about: str) -> Outcome:
         check = partial(self._check, due)
-        self._journal(Step.TAKEN, about)
+        self._crash_point(Step.TAKEN, about)
         check()
         return self._doer.do(due, check)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bot.act.outbox import Check, Impossible, Later, Outcome
 from bot.github.client import GitHub
-from bot.store import Session, Store, Touch
+from bot.store import RefreshRequest, Session, Store
 from bot.system.locations import Sites
 from bot.system.redaction import Redaction
 from bot.text import messages
@@ -56,7 +56,7 @@ class Publishing:
             if there and not pushed and mirror.is_ancestor(there, session.work.base):
                 raise PushRefused(messages.foreign_branch(session.branch), moved=True) from refused
             mirror.push(head, session.branch, expected=there)
-        return Outcome(result=head, touches=(of_branch(session),))
+        return Outcome(result=head, refreshes=(of_branch(session),))
 
     def _look_at(self, session: Session, mirror: Mirror, publish: actions.Publish) -> None:
         """Hold what may not go out by itself. Raises `Impossible`."""
@@ -106,7 +106,7 @@ class Publishing:
             self._pushes(session.id),
         )
         self._github.write.label_pull(session.repository, number, project.pull_labels)
-        return Outcome(result=str(number), touches=(of_pull(session, number),))
+        return Outcome(result=str(number), refreshes=(of_pull(session, number),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """Title and text of the pull request, as the agent left them; empty where it did not."""
@@ -129,11 +129,11 @@ def closing_others(commits: Iterable[Commit], issue: int) -> str:
     return ", ".join(found[:20])
 
 
-def of_pull(session: Session, number: int) -> Touch:
+def of_pull(session: Session, number: int) -> RefreshRequest:
     """Asks for a look at a pull request of a session."""
-    return Touch(repository=session.repository, subject=f"pull:{number}")
+    return RefreshRequest(repository=session.repository, subject=f"pull:{number}")
 
 
-def of_branch(session: Session) -> Touch:
+def of_branch(session: Session) -> RefreshRequest:
     """Asks for a look at a session's branch."""
-    return Touch(repository=session.repository, subject=f"branch:{session.branch}")
+    return RefreshRequest(repository=session.repository, subject=f"branch:{session.branch}")

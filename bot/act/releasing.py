@@ -13,7 +13,7 @@ def end_programs(sites: Sites, archive: Archive, session: Session, run: int) -> 
     """
     for number in range(1, run + 1):
         sites.runtime.stop(sites.handle(session.id, number))
-        sites.layout.model_pass(session.id, number).unlink(missing_ok=True)
+        sites.paths.run_token(session.id, number).unlink(missing_ok=True)
     archive.keep(session)
 
 
@@ -27,5 +27,5 @@ def release(sites: Sites, archive: Archive, session: Session, run: int) -> str |
     kept = sites.mirror(session.project).preserve(workspace, run)
     workspace.remove()
     archive.pack(session.id)
-    remove_tree(sites.layout.home(session.id))
+    remove_tree(sites.paths.home(session.id))
     return kept

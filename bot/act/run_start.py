@@ -9,7 +9,7 @@ from bot.act.handover_notes import notes
 from bot.act.outbox import Check, Impossible, Later, Outcome
 from bot.act.releasing import end_programs
 from bot.archive.archiver import Archive
-from bot.decide.assignment import Identities
+from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
 from bot.model_proxy.endpoints import Models, NoModel
 from bot.store import Observed, Session, Store
@@ -21,7 +21,7 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Agent, Work
 from lifecycle.model.status import Probe, Reason
-from runtimes.agents.base import Command, RunFiles, Terms
+from runtimes.agents.base import LaunchSpec, RunFiles, RunLimits
 from runtimes.base import Launch
 from runtimes.workspaces.worktree import Worktree
 
@@ -48,7 +48,7 @@ class Starting:
         sites: Sites,
         prompts: Prompts,
         archive: Archive,
-        identities: Identities,
+        identities: Assignment,
         models: Models,
         steering: tuple[str, ...],
         clock: Clock,
@@ -127,7 +127,7 @@ class Starting:
 
     def _prepared(
         self, session: Session, start: Start, ground: _Ground, files: RunFiles
-    ) -> Command:
+    ) -> LaunchSpec:
         """How its program is started, with its first message and its home as they have to be."""
         program = self._sites.programs[session.agent_type]
         values = {
@@ -141,8 +141,8 @@ class Starting:
             told = Prompt(name="held", values={"files": ", ".join(ground.held)})
             text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
         self._archive.put_back(session.id)
-        terms = self._terms(session, start.run)
-        command = program.prepare(files, text, start.resume, terms)
+        run_limits = self._terms(session, start.run)
+        command = program.prepare(files, text, start.resume, run_limits)
         goes_on = start.resume and start.resume == command.native_id
         if start.run == 1 or (goes_on and program.remembers):
             return command
@@ -153,15 +153,15 @@ class Starting:
             parts.insert(0, text)
         else:
             parts = [self._prompts.render(Prompt(name="resume"), values, ""), *parts, text]
-        return program.prepare(files, "\n\n".join(parts), start.resume, terms)
+        return program.prepare(files, "\n\n".join(parts), start.resume, run_limits)
 
-    def _terms(self, session: Session, run: int) -> Terms:
+    def _terms(self, session: Session, run: int) -> RunLimits:
         """What the configuration holds this run to."""
         try:
             endpoint = self._models.endpoint(session, run)
         except NoModel as nowhere:
             raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
-        return Terms(
+        return RunLimits(
             system=self._identities.system_prompt(session.agent_name),
             endpoint=endpoint,
             tools=self._identities.tools(session.agent_name),

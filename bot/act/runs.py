@@ -10,8 +10,8 @@ from bot.act.outbox import Check, Later, Moot, Outcome
 from bot.act.releasing import end_programs, release
 from bot.act.run_start import Starting, values_of
 from bot.archive.archiver import Archive
-from bot.decide.assignment import Identities
-from bot.observe.agents import WatchAgents
+from bot.decide.assignment import Assignment
+from bot.observe.agents import AgentObserver
 from bot.store import Observed, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
@@ -22,7 +22,7 @@ from lifecycle.model.actions import Start, Tell
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity, Probe
 from lifecycle.react.messages import ANSWER
-from runtimes.agents.base import Program
+from runtimes.agents.base import AgentAdapter
 from runtimes.base import Gone, Handle, Send
 
 #: How long a message may take to show up where the agent reads it, before it is tried again.
@@ -42,9 +42,9 @@ class Agents:
         store: Store,
         sites: Sites,
         prompts: Prompts,
-        watch: WatchAgents,
+        watch: AgentObserver,
         archive: Archive,
-        identities: Identities,
+        identities: Assignment,
         starting: Starting,
         clock: Clock,
     ) -> None:
@@ -139,7 +139,7 @@ class Agents:
         if asks and tell.prompt.name != ANSWER:
             raise Moot("it asks something, and would take the message for the answer")
 
-    def _refuse_typed(self, handle: Handle, program: Program) -> None:
+    def _refuse_typed(self, handle: Handle, program: AgentAdapter) -> None:
         """What somebody types at the terminal is not sent together with a message of ours."""
         if typed := program.typed(self._screen(handle)):
             raise Later(

@@ -4,12 +4,12 @@ import time
 from contextlib import suppress
 from threading import Event
 
-from bot.app.wiring import Parts, Wakes
-from bot.app.workers import Job, Lane, Ticker
+from bot.app.wiring import Wakes, Wiring
+from bot.app.workers import Job, Ticker, Worker
 from bot.archive.retention import Busy
 from bot.show.terminal import terminal
 from bot.system.clock import Clock, utc_now
-from bot.system.crash_points import Journal, Step, log_step
+from bot.system.crash_points import CrashPoint, Step, log_crash_point
 from bot.system.http_server import Server
 from bot.web.app import build
 from bot.web.health import Health
@@ -24,7 +24,7 @@ _EXAMINERS = 2
 _BEAT_SECONDS = 0.5
 #: How long what runs may take to end when the bot stops.
 _STOP_SECONDS = 5.0
-#: How soon a signal is heeded that comes just as the main thread falls asleep: Python's handler
+#: How soon a signal is applied that comes just as the main thread falls asleep: Python's handler
 #: runs only once that thread wakes up again.
 _SIGNAL_SECONDS = 0.5
 
@@ -38,60 +38,60 @@ class App:
         secrets: Secrets,
         *,
         clock: Clock = utc_now,
-        journal: Journal = log_step,
+        crash_point: CrashPoint = log_crash_point,
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._journal = journal
+        self._crash_point = crash_point
         self._looked_at_all = False  #: Whether every session was visited since we lead.
-        self._sorting = Lane("inbox", self._sort)
-        self._reading = Lane("github", self._read)
-        self._sweeping = Lane("sweep", self._sweep)
-        self._examining = [Lane(f"examine-{n}", self._examine) for n in range(_EXAMINERS)]
-        self._visiting = Lane("visits", self._visit)
-        self._doing = Lane("outbox", self._do)
-        self._reconciling = Lane("reconcile", self._reconcile)
-        self._redelivering = Lane("redeliver", self._redeliver)
-        self._archiving = Lane("archive", self._archive)
-        self._retaining = Lane("retention", self._retain)
-        self._lanes = (
+        self._sorting = Worker("inbox", self._sort)
+        self._reading = Worker("github", self._read)
+        self._sweeping = Worker("sweep", self._sweep)
+        self._examining = [Worker(f"examine-{n}", self._examine) for n in range(_EXAMINERS)]
+        self._reconciling = Worker("reconcile", self._reconcile)
+        self._doing = Worker("outbox", self._do)
+        self._resyncing = Worker("resync", self._resync)
+        self._redelivering = Worker("redeliver", self._redeliver)
+        self._archiving = Worker("archive", self._archive)
+        self._retaining = Worker("retention", self._retain)
+        self._workers = (
             self._sorting,
             self._reading,
             self._sweeping,
             *self._examining,
-            self._visiting,
-            self._doing,
             self._reconciling,
+            self._doing,
+            self._resyncing,
             self._redelivering,
             self._archiving,
             self._retaining,
         )
         self._over = Event()
         wakes = Wakes(
-            leading=self._begin,
+            leader_lease=self._begin,
             delivered=self._delivered,
             resting=self._examine_soon,
-            decided=self._doing.kick,
+            decided=self._doing.wake,
             done=self._after_action,
         )
-        self.parts = parts = Parts(settings, secrets, clock, journal, wakes, self._over)
+        self.parts = parts = Wiring(settings, secrets, clock, crash_point, wakes, self._over)
         timing = settings.timing
         self._ticker = Ticker(
             (
-                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.kick),
+                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.wake),
                 Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
                 Job(
-                    name="reconcile",
-                    every_seconds=settings.reconcile_seconds,
-                    run=self._reconciling.kick,
+                    name="resync",
+                    every_seconds=settings.resync_seconds,
+                    run=self._resyncing.wake,
                 ),
-                Job(name="redeliver", every_seconds=900.0, run=self._redelivering.kick),
+                Job(name="redeliver", every_seconds=900.0, run=self._redelivering.wake),
                 Job(
                     name="archive",
                     every_seconds=settings.retention.archive_seconds,
-                    run=self._archiving.kick,
+                    run=self._archiving.wake,
                 ),
-                Job(name="retention", every_seconds=3600.0, run=self._retaining.kick),
+                Job(name="retention", every_seconds=3600.0, run=self._retaining.wake),
             )
         )
         self.server = Server(
@@ -117,7 +117,7 @@ class App:
     def start(self) -> None:
         """Answer HTTP at once, and act as soon as the database is this bot's."""
         self.server.start()
-        self.parts.leading.start()
+        self.parts.leader_lease.start()
 
     def wait(self) -> None:
         """Return when the bot is told to stop, or has lost its place."""
@@ -135,80 +135,82 @@ class App:
         marked, so that the next bot finds it undone; the process should end at once.
         """
         self._over.set()
-        self.parts.leading.join()
+        self.parts.leader_lease.join()
         self.server.stop()
-        self.parts.model_door.stop()
+        self.parts.model_proxy.stop()
         self._ticker.stop()
         until = time.monotonic() + _STOP_SECONDS
-        ended = [lane.close(_left(until)) for lane in self._lanes]
+        ended = [worker.close(_left(until)) for worker in self._workers]
         self.parts.workers.shutdown(wait=False, cancel_futures=True)
         ended.append(self.parts.outbox.rest(_left(until)))
-        self.parts.leading.step_down()
+        self.parts.leader_lease.step_down()
         self.parts.store.close()
         self.parts.github.close()
         return all(ended)
 
     def health(self) -> Health:
         """What the health routes say."""
-        return Health(scheduler=self._ticker.running, standing_by=self.parts.leading.standing_by)
+        return Health(
+            scheduler=self._ticker.running, standing_by=self.parts.leader_lease.standing_by
+        )
 
     def _begin(self) -> None:
         """Act: the database is ours."""
         if self._settings.key_variables:
-            self.parts.model_door.start()
+            self.parts.model_proxy.start()
         self._ticker.start()
-        for lane in self._lanes:
-            lane.kick()
-            lane.start()
+        for worker in self._workers:
+            worker.wake()
+            worker.start()
 
     # -- lanes -----------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        for lane in (self._sorting, self._reading, self._visiting, self._doing):
-            lane.kick()
+        for worker in (self._sorting, self._reading, self._reconciling, self._doing):
+            worker.wake()
 
     def _delivered(self) -> None:
-        self._journal(Step.DELIVERED, "")
-        self._sorting.kick()
+        self._crash_point(Step.DELIVERED, "")
+        self._sorting.wake()
 
     def _sort(self) -> None:
         while sorted_ := self.parts.inbox.process():
-            self._journal(Step.SORTED, f"{sorted_} deliveries")
-            self._reading.kick()
+            self._crash_point(Step.SORTED, f"{sorted_} deliveries")
+            self._reading.wake()
 
     def _read(self) -> None:
         """Everything read from GitHub, one after the other, so that no older answer comes last."""
-        # A wish may follow on the heels of the label; and it is about the head that stood before
+        # A command may follow on the heels of the label; and it is about the head that stood before
         # the pull request is read again.
         if self.parts.repository_config.look_where_pushed():
             self._judge_all_anew()
-        done = self.parts.watch_access.look_if_asked()
-        done += self.parts.watch_issues.read_touched()
-        done += self.parts.wishes.settle()
+        done = self.parts.access_observer.look_if_asked()
+        done += self.parts.issue_observer.read_requested()
+        done += self.parts.commands.settle()
         done += self.parts.outsiders.tell()
-        done += self.parts.watch_pulls.read_touched()
+        done += self.parts.pull_observer.read_requested()
         if done:
-            self._visiting.kick()
+            self._reconciling.wake()
 
     def _judge_all_anew(self) -> None:
         """The policy is another one."""
         self._looked_at_all = False
-        self._visiting.kick()
+        self._reconciling.wake()
 
     def _sweep(self) -> None:
-        if self.parts.watch_agents.sweep():
-            self._visiting.kick()
+        if self.parts.agent_observer.sweep():
+            self._reconciling.wake()
 
     def _examine_soon(self) -> None:
-        for lane in self._examining:
-            lane.kick()
+        for worker in self._examining:
+            worker.wake()
 
     def _examine(self) -> None:
-        if self.parts.watch_agents.examine():
-            self._visiting.kick()
+        if self.parts.agent_observer.examine():
+            self._reconciling.wake()
 
     def _redeliver(self) -> None:
-        self.parts.redeliver.ask()
+        self.parts.redelivery.ask()
 
     def _archive(self) -> None:
         self.parts.archive.keep_all(self.parts.store.live())
@@ -217,33 +219,33 @@ class App:
         with suppress(Busy):  # A person is at it, by the same rules.
             self.parts.retention.apply()
 
-    def _visit(self) -> None:
+    def _reconcile(self) -> None:
         if not self._looked_at_all:
             # What is known of the agents may be hours old, and would be told as if it were new.
-            self.parts.watch_agents.sweep()
-            self.parts.watch_agents.examine()
-            self.parts.engine.visit_live()
+            self.parts.agent_observer.sweep()
+            self.parts.agent_observer.examine()
+            self.parts.reconciler.reconcile_live()
             self._looked_at_all = True
-        self.parts.engine.visit_due()
+        self.parts.reconciler.reconcile_due()
         if self.parts.store.take_slots(self.parts.caps, free_mb()):
-            self._visiting.kick()
+            self._reconciling.wake()
 
     def _do(self) -> None:
         self.parts.outbox.drain()
 
     def _after_action(self) -> None:
-        self._visiting.kick()
-        self._reading.kick()
-        self._doing.kick()
+        self._reconciling.wake()
+        self._reading.wake()
+        self._doing.wake()
 
-    def _reconcile(self) -> None:
-        self.parts.watch_access.look()
+    def _resync(self) -> None:
+        self.parts.access_observer.look()
         if self.parts.repository_config.look():
             self._judge_all_anew()
-        self.parts.reconcile.look()
+        self.parts.resync.look()
         if self._settings.polls:
-            self.parts.watch_comments.look()
-        self._reading.kick()
+            self.parts.comment_poller.look()
+        self._reading.wake()
 
 
 def _left(until: float) -> float:

@@ -12,7 +12,7 @@ from bot.system.clock import Clock
 log = logging.getLogger(__name__)
 
 
-class Leading:
+class LeaderLease:
     """One bot's place among those of its database: it waits for the lease, and holds on to it."""
 
     def __init__(
@@ -62,14 +62,14 @@ class Leading:
             asked = self._clock()
             try:
                 epoch = self._store.lead(self._owner, asked, self._seconds)
-                self._heed(epoch, asked + timedelta(seconds=self._seconds))
+                self._follow(epoch, asked + timedelta(seconds=self._seconds))
             except Exception:
                 # A full disk, for one. Nothing is done once the lease has run out, and all of it
                 # again when it can be renewed.
                 log.exception("the lease could not be taken or renewed")
             self._over.wait(self._seconds / 6)
 
-    def _heed(self, epoch: int | None, until: datetime) -> None:
+    def _follow(self, epoch: int | None, until: datetime) -> None:
         """Act, go on acting, stand by or end, as the database says."""
         if self._epoch is None and epoch is None:
             self._stand_by()

@@ -42,6 +42,6 @@ def serve(settings: Settings, secrets: Secrets) -> None:
     if not app.stop():
         log.warning("ended in the middle of something: it is found undone at the next start")
         logging.shutdown()
-        os._exit(int(app.parts.leading.lost))  # Without waiting for the threads that hang.
-    if app.parts.leading.lost:
+        os._exit(int(app.parts.leader_lease.lost))  # Without waiting for the threads that hang.
+    if app.parts.leader_lease.lost:
         raise SystemExit(1)

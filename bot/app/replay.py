@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
-from bot.store import HistoryRow, Kept, Store, Touch
+from bot.store import HistoryRow, Kept, RefreshRequest, Store
 from lifecycle.decide import decide
 
 #: What the history itself says of a decision; the rest was kept beside the facts.
@@ -102,30 +102,30 @@ def effects(
     """
     repositories = frozenset(policies.repositories.values())
     inbox = Inbox(store, repositories, lambda: None, policies.lists_bot, app_slug)
-    touches, wishes = inbox.meaning(webhook.event, webhook.body)
-    looks = [
+    refreshes, commands = inbox.meaning(webhook.event, webhook.body)
+    effects = [
         Effect(
-            what=f"look again at {touch.repository} {touch.subject}",
-            session=_session_of(store, touch) or "",
+            what=f"look again at {refresh.repository} {refresh.subject}",
+            session=_session_of(store, refresh) or "",
         )
-        for touch in touches
+        for refresh in refreshes
     ]
-    for wish in wishes:
-        pull = store.session_of_pull(wish.repository, wish.number)
-        session = pull or store.session_of_issue(wish.repository, wish.number)
-        what = f"@{wish.actor} asks: {wish.kind} {wish.text}".rstrip()
-        looks.append(Effect(what=what, session=session or ""))
-    return looks
+    for command in commands:
+        pull = store.session_of_pull(command.repository, command.number)
+        session = pull or store.session_of_issue(command.repository, command.number)
+        what = f"@{command.actor} asks: {command.kind} {command.text}".rstrip()
+        effects.append(Effect(what=what, session=session or ""))
+    return effects
 
 
-def _session_of(store: Store, touch: Touch) -> str | None:
-    kind, _, name = touch.subject.partition(":")
+def _session_of(store: Store, refresh: RefreshRequest) -> str | None:
+    kind, _, name = refresh.subject.partition(":")
     if kind == "issue":
-        return store.session_of_issue(touch.repository, int(name))
+        return store.session_of_issue(refresh.repository, int(name))
     if kind == "pull":
-        return store.session_of_pull(touch.repository, int(name))
+        return store.session_of_pull(refresh.repository, int(name))
     if kind == "branch":
-        return store.session_of_branch(touch.repository, name)
+        return store.session_of_branch(refresh.repository, name)
     if kind == "sha":
-        return store.session_of_sha(touch.repository, name)
+        return store.session_of_sha(refresh.repository, name)
     return None  # It is about a whole repository.

@@ -13,34 +13,34 @@ from bot.act.outsiders import Outsiders
 from bot.act.run_start import Starting
 from bot.act.runs import Agents
 from bot.app.account import client
-from bot.app.leader_lease import Leading
+from bot.app.leader_lease import LeaderLease
 from bot.archive.archiver import Archive
 from bot.archive.retention import Retention
-from bot.decide.assignment import Identities
+from bot.decide.assignment import Assignment
 from bot.decide.caps import caps
 from bot.decide.policies import Policies
-from bot.decide.reconciler import Engine
-from bot.github.write_access import People
-from bot.intake.authorize import Wishes
-from bot.intake.comment_poller import WatchComments
+from bot.decide.reconciler import Reconciler
+from bot.github.write_access import WriteAccess
+from bot.intake.authorize import Commands
+from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
-from bot.intake.redelivery import Redeliver
+from bot.intake.redelivery import Redelivery
 from bot.model_proxy.endpoints import Models
 from bot.model_proxy.prices import Prices
-from bot.model_proxy.proxy import ModelDoor
-from bot.observe.access import WatchAccess
-from bot.observe.agents import WatchAgents
-from bot.observe.issues import WatchIssues
-from bot.observe.pulls import WatchPulls
-from bot.observe.push_attribution import Movers
-from bot.observe.refresh_budget import Looks
+from bot.model_proxy.proxy import ModelProxy
+from bot.observe.access import AccessObserver
+from bot.observe.agents import AgentObserver
+from bot.observe.issues import IssueObserver
+from bot.observe.pulls import PullObserver
+from bot.observe.push_attribution import PushAttribution
+from bot.observe.refresh_budget import RefreshBudget
 from bot.observe.repository_config import RepositoryConfig
-from bot.observe.resync import Reconcile
+from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure
 from bot.system.clock import Clock
-from bot.system.crash_points import Journal
+from bot.system.crash_points import CrashPoint
 from bot.system.locations import Sites, programs
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
 from config.load import Secrets, secret_values
@@ -54,14 +54,14 @@ _WORKERS = 8
 class Wakes(Struct, frozen=True, kw_only=True):
     """What a part calls when there is something to do. A call only sets a flag."""
 
-    leading: Callable[[], None]  #: The database is ours.
+    leader_lease: Callable[[], None]  #: The database is ours.
     delivered: Callable[[], None]  #: A delivery was kept.
     resting: Callable[[], None]  #: A turn has ended, and its workspace is to be examined.
     decided: Callable[[], None]  #: Actions were written down.
     done: Callable[[], None]  #: One was done, or given up.
 
 
-class Parts:
+class Wiring:
     """The parts of one bot. None of them does anything before it is asked to."""
 
     def __init__(
@@ -69,26 +69,26 @@ class Parts:
         settings: Settings,
         secrets: Secrets,
         clock: Clock,
-        journal: Journal,
+        crash_point: CrashPoint,
         wakes: Wakes,
         over: Event,
     ) -> None:
         """`over` is set when the bot is to end, or has lost its place."""
-        layout = Layout(settings.data)
+        paths = Paths(settings.data)
         try:
-            layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as failure:
             raise StoreFailure(
-                f"server.data = {layout.data}: this folder cannot be made: {failure.strerror};"
+                f"server.data = {paths.data}: this folder cannot be made: {failure.strerror};"
                 " name one in which this user may write"
             ) from None
         self.redact = redact = Redaction(secret_values(settings, secrets, os.environ))
-        self.store = Store(layout.database, clock=clock, redact=redact)
+        self.store = Store(paths.database, clock=clock, redact=redact)
         self.github = client(settings, secrets, clock)
         path = os.environ.get("PATH", os.defpath)
-        runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime, path=path))
+        runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path))
         self.sites = Sites(
-            layout,
+            paths,
             settings.projects,
             settings.github.git_base,
             self.github.git_header,
@@ -99,61 +99,63 @@ class Parts:
         timing, policy = settings.timing, settings.policy
         self.caps = caps(settings)
         self.policies = policies = Policies(self.store, settings.projects, policy)
-        self.leading = Leading(
-            self.store, settings.data, timing.lease_seconds, clock, wakes.leading, over
+        self.leader_lease = LeaderLease(
+            self.store, settings.data, timing.lease_seconds, clock, wakes.leader_lease, over
         )
-        may_act = self.leading.may_act
+        may_act = self.leader_lease.may_act
         prices = Prices(settings.prices)
-        self.watch_agents = WatchAgents(
+        self.agent_observer = AgentObserver(
             self.store,
             self.sites,
             policies.of,
             prices,
             clock,
-            journal,
+            crash_point,
             wakes.resting,
         )
-        people = People(self.github, clock, policies.lists)
+        people = WriteAccess(self.github, clock, policies.lists)
         self.outsiders = Outsiders(self.store, self.github, clock, may_act, policies.may_speak)
-        looks = Looks(self.store, self.github, clock)
-        self.watch_pulls = WatchPulls(
+        refresh_budget = RefreshBudget(self.store, self.github, clock)
+        self.pull_observer = PullObserver(
             self.store,
             self.github,
             people,
-            looks,
-            Movers(self.store, self.sites).who,
+            refresh_budget,
+            PushAttribution(self.store, self.sites).who,
             settings.projects,
             clock,
-            journal,
+            crash_point,
             settings.github.app_slug,
         )
-        identities = Identities(self.store, settings.identities, settings.projects, self.caps)
-        self.watch_issues = WatchIssues(
+        identities = Assignment(self.store, settings.identities, settings.projects, self.caps)
+        self.issue_observer = IssueObserver(
             self.store,
             self.github,
             people,
-            self.watch_pulls,
-            looks,
+            self.pull_observer,
+            refresh_budget,
             settings.projects,
             identities,
             clock,
-            journal,
+            crash_point,
         )
-        self.reconcile = Reconcile(self.store, self.github, self.watch_issues, looks)
-        self.watch_access = WatchAccess(self.store, self.github, settings.projects.values(), clock)
-        self.redeliver = Redeliver(self.store, self.github, clock)
-        self.wishes = Wishes(
+        self.resync = Resync(self.store, self.github, self.issue_observer, refresh_budget)
+        self.access_observer = AccessObserver(
+            self.store, self.github, settings.projects.values(), clock
+        )
+        self.redelivery = Redelivery(self.store, self.github, clock)
+        self.commands = Commands(
             self.store,
             self.github,
             people,
-            self.watch_issues,
+            self.issue_observer,
             clock,
             may_act,
             policies.may_speak,
         )
         self.repository_config = RepositoryConfig(self.store, self.github, policies, clock)
-        self.engine = Engine(
-            self.store, policies.of, clock, journal, wakes.decided, identities.words
+        self.reconciler = Reconciler(
+            self.store, policies.of, clock, crash_point, wakes.decided, identities.words
         )
         self.archive = Archive(self.sites, redact)
         models = Models(
@@ -161,11 +163,11 @@ class Parts:
             secrets.model_keys,
             self.sites.programs,
             self.store,
-            layout,
-            lambda: self.model_door.url,
+            paths,
+            lambda: self.model_proxy.url,
             prices,
         )
-        self.model_door = ModelDoor(models.behind, models.count, layout.model_port)
+        self.model_proxy = ModelProxy(models.behind, models.count, paths.model_port)
         prompts = Prompts(settings.prompts)
         starting = Starting(
             self.store,
@@ -182,7 +184,7 @@ class Parts:
             self.store,
             self.sites,
             prompts,
-            self.watch_agents,
+            self.agent_observer,
             self.archive,
             identities,
             starting,
@@ -194,7 +196,7 @@ class Parts:
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
             self.store,
-            self.engine,
+            self.reconciler,
             Act(
                 self.store,
                 self.github,
@@ -213,7 +215,7 @@ class Parts:
                 starts=policy.start_tries,
             ),
             clock,
-            journal,
+            crash_point,
             may_act,
             wakes.done,
         )
@@ -226,6 +228,6 @@ class Parts:
             settings.github.app_slug,
             self.github.read.is_me,
         )
-        self.watch_comments = WatchComments(
+        self.comment_poller = CommentPoller(
             self.github, self.inbox, settings.projects.values(), clock
         )

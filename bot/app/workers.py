@@ -12,7 +12,7 @@ from msgspec import Struct
 log = logging.getLogger(__name__)
 
 
-class Lane:
+class Worker:
     """Work that runs when it is kicked: never twice at once, and again if kicked meanwhile."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
@@ -24,10 +24,10 @@ class Lane:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin; a kick that came before is heeded now."""
+        """Begin; a kick that came before is applied now."""
         self._thread.start()
 
-    def kick(self) -> None:
+    def wake(self) -> None:
         """Have the work done soon. Costs nothing where it is asked for already."""
         self._asked.set()
 

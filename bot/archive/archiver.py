@@ -45,8 +45,8 @@ class Archive:
     def __init__(self, sites: Sites, redact: Redaction) -> None:
         self._sites = sites
         self._redact = redact
-        self._sessions = sites.layout.sessions
-        self._root = sites.layout.archive
+        self._sessions = sites.paths.sessions
+        self._root = sites.paths.archive
         self._known: dict[str, dict[Path, tuple[int, ...]]] = {}  # By session.
         self._lock = threading.Lock()
 
@@ -88,7 +88,7 @@ class Archive:
     def put_back(self, session: str) -> None:
         """Give the session's home back the files that are missing there."""
         with self._lock:
-            home = self._root / session / self._sites.layout.home(session).name
+            home = self._root / session / self._sites.paths.home(session).name
             for copy in list(_files(home)):
                 plain = _plain(copy)
                 target = self._sessions / plain.relative_to(self._root / session)

@@ -85,7 +85,7 @@ class Retention:
         """`release` gives a workspace back; None: the bot does, when it visits the session."""
         self._store = store
         self._sites = sites
-        self._layout = sites.layout
+        self._paths = sites.paths
         self._archive = archive
         self._days = days
         self._policy_of = policy_of
@@ -109,7 +109,7 @@ class Retention:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with (self._layout.data / "retention.lock").open("w") as lock:
+        with (self._paths.data / "retention.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -134,11 +134,11 @@ class Retention:
         yield from self._strays(programs, tenants)
 
     def _folders(self) -> Iterator[tuple[Thing, Path]]:
-        layout = self._layout
+        paths = self._paths
         rooms = {
-            Thing.RUN: layout.sessions,
-            Thing.ARCHIVE: layout.archive,
-            Thing.WORKSPACE: layout.workspaces,
+            Thing.RUN: paths.sessions,
+            Thing.ARCHIVE: paths.archive,
+            Thing.WORKSPACE: paths.workspaces,
         }
         for thing, room in rooms.items():
             if room.is_dir():
@@ -164,14 +164,14 @@ class Retention:
             yield _Found(item, remove, lambda: told.bytes)
 
     def _of_session(self, thing: Thing, folder: Path, tenant: Tenant) -> Iterator[_Found]:
-        if folder == self._layout.home(tenant.id):
+        if folder == self._paths.home(tenant.id):
             return  # It goes with the workspace.
         days, parts = self._days.transient_days, [folder]
         remove: Callable[[], object] = partial(remove_tree, folder)
         if thing is Thing.WORKSPACE:
             days = self._policy_of(tenant.project).workspace_days
             remove = partial(self._release, tenant)
-            parts.append(self._layout.home(tenant.id))
+            parts.append(self._paths.home(tenant.id))
         goes, why = self._outlived(tenant.ended, days)
         if not tenant.over:
             goes, why = False, _NOT_OVER

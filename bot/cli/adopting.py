@@ -5,7 +5,7 @@ import os
 from bot.cli import agent_health
 from bot.cli.refused import PROBLEM, Refused
 from bot.system.locations import programs
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from config.settings import Settings
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.adoption import NotAdopted
@@ -17,11 +17,11 @@ def adopt(settings: Settings, id: str, agent: str, native: str) -> None:
 
     Raises `Refused`.
     """
-    layout = Layout(settings.data)
-    if layout.database.stat().st_uid != os.geteuid():
+    paths = Paths(settings.data)
+    if paths.database.stat().st_uid != os.geteuid():
         raise Refused("only the server's own user can give a session a conversation: ask as that")
     kind = agent_health.cases_of(settings, agent)[0].type
-    home = layout.home(id)
+    home = paths.home(id)
     try:
         home.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -30,8 +30,8 @@ def adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     files = RunFiles(
         session=id,
         run=1,
-        dir=layout.run(id, 1),
-        workspace=checkout(layout.workspaces, id),
+        dir=paths.run(id, 1),
+        workspace=checkout(paths.workspaces, id),
         branch="",
     )
     try:
@@ -43,4 +43,4 @@ def adopt(settings: Settings, id: str, agent: str, native: str) -> None:
 
 def give_up(settings: Settings, id: str) -> None:
     """Remove what a session that did not come to be was given."""
-    remove_tree(Layout(settings.data).home(id))
+    remove_tree(Paths(settings.data).home(id))

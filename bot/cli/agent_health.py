@@ -17,7 +17,7 @@ from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.model.text import plain
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Endpoint, Program
+from runtimes.agents.base import AgentAdapter, AgentType, Endpoint
 from runtimes.agents.shared.launch import login
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
@@ -62,7 +62,7 @@ def cases_of(settings: Settings, name: str) -> list[Case]:
     return found
 
 
-def program_of(installed: Installation, name: str) -> tuple[AgentType, Program]:
+def program_of(installed: Installation, name: str) -> tuple[AgentType, AgentAdapter]:
     """An agent type and its program."""
     kind = agent_type(installed.settings.agent_types[name])
     return kind, AGENTS[kind.program](kind)

@@ -23,12 +23,12 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
 
     from bot.cli import agent_health, capacity, context, screens
     from bot.decide.assignment import known
-    from bot.system.paths import Layout
+    from bot.system.paths import Paths
 
     installed = context.installation(config, os.environ)
     settings = installed.settings
     ledgers = []
-    if Layout(settings.data).database.exists():
+    if Paths(settings.data).database.exists():
         with context.store(settings) as store:
             ledgers = store.ledgers()
     ledgers = known(ledgers, settings.identities)
@@ -47,11 +47,11 @@ def show(name: Name, config: Config = None, as_json: Json = False) -> None:
     from bot.cli import capacity, context, screens
     from bot.decide.assignment import known
     from bot.system.clock import utc_now
-    from bot.system.paths import Layout
+    from bot.system.paths import Paths
 
     settings = context.settings(config)
     ledgers, sessions = [], []
-    if Layout(settings.data).database.exists():
+    if Paths(settings.data).database.exists():
         with context.store(settings) as store:
             ledgers, sessions = store.ledgers(), store.sessions()
     ledger = capacity.one_of(known(ledgers, settings.identities), name)

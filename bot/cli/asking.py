@@ -1,6 +1,6 @@
-"""What steering does at the database: a wish is written beside the bot, and its answer read.
+"""What steering does at the database: a command is written beside the bot, and its answer read.
 
-A session that is not there yet can be started, so that wish has no session to be written to.
+A session that is not there yet can be started, so that command has no session to be written to.
 """
 
 import os
@@ -18,12 +18,12 @@ from bot.cli import adopting, context, screens
 from bot.cli.refused import PROBLEM, Refused
 from bot.intake import local_commands
 from bot.intake.commands import Unfit
-from bot.store import NewWish, Session, Store
+from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.judge.pauses import frozen_by
-from lifecycle.model.facts import Wish
+from lifecycle.model.facts import Command
 from lifecycle.model.text import plain
 
 _WAIT_SECONDS = 15.0
@@ -117,7 +117,7 @@ def _pair(text: str) -> tuple[str, str]:
 def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool) -> Answered:
     session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
     try:
-        wish = local_commands.wish_of(
+        command = local_commands.command_of(
             *(session, kind, text),
             actor=_who(),
             key=key,
@@ -126,15 +126,15 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         )
     except Unfit as problem:
         raise Refused(str(problem)) from None
-    local_commands.ask(store, session, wish)
-    judged = wait and _led(store) and _until(lambda: _judged(store, wish, id))
+    local_commands.ask(store, session, command)
+    judged = wait and _led(store) and _until(lambda: _judged(store, command, id))
     now, frozen = context.session(store, id), frozen_by(store.facts(id))
     held = f"It is frozen by {frozen.by}: nothing is done until `unfreeze`." if frozen else ""
     return Answered(
         key=key,
         session=id,
         kind=kind,
-        text=wish.text,
+        text=command.text,
         judged=judged,
         status=now.status,
         because=now.because,
@@ -150,10 +150,10 @@ def _head(session: Session, number: int) -> str:
     raise Refused(f"{session.id} has no pull request #{number}; it has {known}")
 
 
-def _judged(store: Store, wish: Wish, id: str) -> bool:
+def _judged(store: Store, command: Command, id: str) -> bool:
     """Whether the session was visited since."""
     session = store.session(id)
-    return session is not None and (session.due is None or session.due > wish.at)
+    return session is not None and (session.due is None or session.due > command.at)
 
 
 def _started(
@@ -172,7 +172,7 @@ def _started(
         raise Refused(f"start {problem}") from None
     if resume:
         adopting.adopt(settings, id, read or settings.projects[project].agent, resume)
-    wish = NewWish(
+    command = NewCommand(
         key=f"cli:{uuid.uuid4()}",
         repository=settings.projects[project].repository,
         number=int(number),
@@ -182,15 +182,15 @@ def _started(
         text=read,
         resume=resume,
     )
-    store.add_wish(wish)
-    judged = wait and _led(store) and _until(lambda: store.settled_wish(wish.key) is not None)
-    session, said = store.session(id), store.settled_wish(wish.key)
+    store.add_command(command)
+    judged = wait and _led(store) and _until(lambda: store.settled_command(command.key) is not None)
+    session, said = store.session(id), store.settled_command(command.key)
     if said and session is None:
         if resume:
             adopting.give_up(settings, id)
         raise Refused(f"{id} was not started: {said}", PROBLEM)
     return Answered(
-        key=wish.key,
+        key=command.key,
         session=id,
         kind="start",
         text=read,

@@ -15,7 +15,7 @@ from bot.decide.policies import Policies
 from bot.store import Tenant, this_process
 from bot.system.clock import utc_now
 from bot.system.locations import Sites, programs
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from config.settings import Settings
 from lifecycle.model.text import plain
@@ -33,10 +33,10 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
     Where none runs, none begins meanwhile, and workspaces are released from here.
     """
     with context.guest(settings, redact) if writing else context.store(settings) as store:
-        layout = Layout(settings.data)
-        runtime = RUNTIMES[settings.runtime.kind](Options(data=layout.runtime))
+        paths = Paths(settings.data)
+        runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime))
         base = settings.github.git_base
-        sites = Sites(layout, settings.projects, base, lambda _: "", runtime, programs(settings))
+        sites = Sites(paths, settings.projects, base, lambda _: "", runtime, programs(settings))
         archive = Archive(sites, redact)
 
         def give_back(tenant: Tenant) -> None:

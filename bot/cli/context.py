@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.cli.check_result import Installation
 from bot.cli.refused import PROBLEM, Refused
 from bot.store import Session, Store, StoreFailure
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
@@ -133,7 +133,7 @@ def guest(found: Settings, redact: Redaction) -> Iterator[Store]:
 
 @contextmanager
 def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store]:
-    path = Layout(found.data).database
+    path = Paths(found.data).database
     if not path.exists():
         raise Refused(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
     try:

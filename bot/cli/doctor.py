@@ -18,7 +18,7 @@ from bot.cli.github_checks import clock, events, github, permissions, signatures
 from bot.cli.refused import Refused
 from bot.cli.screens import show, show_json
 from bot.setup.files import SECRETS
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from config.load import VARIABLES
 
 _SHORT_SECRET = 16
@@ -155,7 +155,7 @@ def agents(installed: Installation) -> Finding:
 
 
 def incidents(installed: Installation) -> Finding:
-    if not Layout(installed.settings.data).database.exists():
+    if not Paths(installed.settings.data).database.exists():
         return Finding(Verdict.OK, "none")
     try:
         with context.store(installed.settings) as store:

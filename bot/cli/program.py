@@ -114,9 +114,9 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from bot.cli import capacity, context, screens
     from bot.decide.caps import caps
     from bot.decide.policies import Policies
-    from bot.show.budget_usage import bars
+    from bot.show.budget_usage import budget_usage
     from bot.system.clock import utc_now
-    from bot.system.paths import Layout
+    from bot.system.paths import Paths
     from runtimes.workspaces.git import GitFailure
     from runtimes.workspaces.mirror import Mirror
 
@@ -127,8 +127,8 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         line = {one.session: one for one in store.queue(caps(settings))}
         policy = Policies(store, settings.projects, settings.policy).of(session.project)
     place, now = line.get(session.id), utc_now()
-    budgets = bars(facts, policy, now)
-    path = Layout(settings.data).mirror(session.project)
+    budgets = budget_usage(facts, policy, now)
+    path = Paths(settings.data).mirror(session.project)
     try:
         kept = Mirror(path, "").preserved(session.id) if path.is_dir() else []
     except GitFailure as failure:  # All else is known all the same.
@@ -170,7 +170,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     """Explain a session: facts, rule, what would follow. Touches nothing."""
     from bot.cli import context, screens
     from bot.decide.policies import Policies
-    from bot.show.budget_usage import bars
+    from bot.show.budget_usage import budget_usage
     from bot.system.clock import utc_now
     from lifecycle.decide import decide
 
@@ -179,7 +179,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
         facts = store.facts(context.session(store, session_id).id)
         policy = Policies(store, settings.projects, settings.policy).of(facts.project)
     now = utc_now()
-    decision, budgets = decide(facts, policy, now), bars(facts, policy, now)
+    decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
     if as_json:
         screens.show_json({"facts": facts, "decision": decision, "budgets": budgets})
     else:
@@ -216,7 +216,7 @@ def replay(
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Look at a session's terminal, as a person sitting before it."""
     from bot.cli import context
-    from bot.system.paths import Layout, run_name
+    from bot.system.paths import Paths, run_name
     from lifecycle.model.status import TERMINAL
     from runtimes import RUNTIMES
     from runtimes.base import Options
@@ -230,7 +230,7 @@ def attach(session_id: SessionId, config: Config = None) -> None:
             f" `mergewright logs {session.id}` shows what it printed",
             PROBLEM,
         )
-    runtime = RUNTIMES[settings.runtime.kind](Options(data=Layout(settings.data).runtime))
+    runtime = RUNTIMES[settings.runtime.kind](Options(data=Paths(settings.data).runtime))
     command = runtime.attach(runtime.handle(run_name(session.id, session.run)))
     os.execvp(command[0], command)
 
@@ -248,13 +248,13 @@ def logs(
 ) -> None:
     """Print what a session's program printed."""
     from bot.cli import context, output
-    from bot.system.paths import Layout
+    from bot.system.paths import Paths
 
     settings, redact = context.redacting(config)
     with context.store(settings) as store:
         session = context.session(store, session_id)
     wanted = run or session.run
-    path = Layout(settings.data).run(session.id, wanted) / "output.log"
+    path = Paths(settings.data).run(session.id, wanted) / "output.log"
     if not path.exists():
         raise Refused(f"{session.id} has printed nothing in run {wanted}", PROBLEM)
     output.tail(path, lines, redact, follow=follow, ansi=ansi)

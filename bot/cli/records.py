@@ -65,12 +65,12 @@ def transcript(
     from bot.cli import context, talk
     from bot.show.transcripts import NoTranscript, Transcripts
     from bot.system.locations import programs
-    from bot.system.paths import Layout
+    from bot.system.paths import Paths
 
     settings, redact = context.redacting(config)
     with context.store(settings) as store:
         session = context.session(store, session_id)
-        kept = Transcripts(store, Layout(settings.data), programs(settings), redact)
+        kept = Transcripts(store, Paths(settings.data), programs(settings), redact)
         try:
             with kept.of(session, run or session.run) as found:
                 talk.show(found, first, most, follow=follow, as_json=as_json)

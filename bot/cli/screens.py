@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.show.budget_usage import Bar
+from bot.show.budget_usage import BudgetUsage
 from bot.store import BOT, Freeze, HistoryRow, Incident, Kind, Session
 from bot.text.messages import happened
 from lifecycle.decide import Decision
@@ -83,7 +83,7 @@ def detail(
     facts: Facts,
     history: Sequence[HistoryRow],
     now: datetime,
-    budgets: Sequence[Bar],
+    budgets: Sequence[BudgetUsage],
     place: str = "",
 ) -> RenderableType:
     """Everything about one session, and the last things that happened.
@@ -132,7 +132,7 @@ def preserved(kept: Sequence[Preserved], mirror: Path, now: datetime) -> Iterato
 
 
 def verdict(
-    facts: Facts, decision: Decision, policy: Policy, now: datetime, budgets: Sequence[Bar]
+    facts: Facts, decision: Decision, policy: Policy, now: datetime, budgets: Sequence[BudgetUsage]
 ) -> RenderableType:
     """Facts, then the rule they match, then what follows."""
     rows = grid()
@@ -226,7 +226,7 @@ def pull_line(pull: Pull) -> str:
     return "; ".join(words)
 
 
-def spent_line(bar: Bar) -> str:
+def spent_line(bar: BudgetUsage) -> str:
     """How much of a budget is used."""
     spent = f"{bar.spent:.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
     return f"{spent} of {bar.says}"

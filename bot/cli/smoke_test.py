@@ -15,14 +15,14 @@ from msgspec import Struct
 from bot.cli.agent_health import Case, endpoint_of, program_of
 from bot.cli.check_result import Installation
 from bot.model_proxy.endpoints import NoModel, key_source
-from bot.model_proxy.proxy import ModelDoor, Trouble
+from bot.model_proxy.proxy import ModelProxy, Trouble
 from bot.system.clock import utc_now
 from bot.text.prompts import Prompts
 from lifecycle.model.actions import Prompt
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes import RUNTIMES
-from runtimes.agents.base import Endpoint, RunFiles, Terms
+from runtimes.agents.base import Endpoint, RunFiles, RunLimits
 from runtimes.base import Launch, Options
 
 _PAUSE = 0.1
@@ -101,7 +101,7 @@ def _ask(
     )
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
     with _door(endpoint_of(installed, case), place) as (endpoint, door):
-        command = program.prepare(files, prompt, "", Terms(endpoint=endpoint))
+        command = program.prepare(files, prompt, "", RunLimits(endpoint=endpoint))
         launch = Launch(
             name=files.dir.name,
             argv=command.argv,
@@ -125,7 +125,7 @@ def _ask(
 
 
 @contextmanager
-def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelDoor | None]]:
+def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
     """The endpoint behind our own door, as a session has it; itself, where it has no key."""
     if not real.key:
         yield real, None
@@ -137,7 +137,7 @@ def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelDoor | N
             raise NoModel("this is no session's pass", HTTPStatus.UNAUTHORIZED)
         return real
 
-    door = ModelDoor(behind, lambda *_: None, place / "port")
+    door = ModelProxy(behind, lambda *_: None, place / "port")
     door.start()
     try:
         yield Endpoint(url=door.url, key=shown), door

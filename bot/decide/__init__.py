@@ -1,1 +1,1 @@
-"""Decisions: reconciles sessions, and knows policies, capacity and assignments."""
+"""Decisions: resyncs sessions, and knows policies, capacity and assignments."""

@@ -19,7 +19,7 @@ class Chosen(NamedTuple):
     agent_type: str
 
 
-class Identities:
+class Assignment:
     """Every agent of the configuration."""
 
     def __init__(

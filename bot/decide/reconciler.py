@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from bot.store import BadRow, Fenced, Judgement, Recorded, Store, Visit
+from bot.store import BadRow, Fenced, Judgement, LoadedSession, Recorded, Store
 from bot.system.clock import Clock
-from bot.system.crash_points import Journal, Step
+from bot.system.crash_points import CrashPoint, Step
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.signals import Stage
-from lifecycle.model.actions import Action, Comment, Start, TakeIn
+from lifecycle.model.actions import Action, Comment, MergeRemote, Start
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 
@@ -23,7 +23,7 @@ _GROUP = 100
 _AGAIN = timedelta(seconds=30)
 
 
-class Engine:
+class Reconciler:
     """Visits sessions whose facts changed or whose time has come."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Engine:
         store: Store,
         policy_of: Callable[[str], Policy],
         clock: Clock,
-        journal: Journal,
+        crash_point: CrashPoint,
         on_actions: Callable[[], None],
         agents: Collection[str] = (),
     ) -> None:
@@ -42,78 +42,78 @@ class Engine:
         self._agents = tuple(sorted(agents))
         self._policy_of = policy_of
         self._clock = clock
-        self._journal = journal
+        self._crash_point = crash_point
         self._on_actions = on_actions
 
-    def visit_due(self) -> int:
+    def reconcile_due(self) -> int:
         """Visit everything that is due, longest overdue first. Returns how many were visited."""
-        visited = 0
-        while due := self._store.due_visits(self._clock(), _GROUP):
-            settled = self.visit(due)
-            visited += settled
+        reconciled = 0
+        while due := self._store.due_sessions(self._clock(), _GROUP):
+            settled = self.reconcile(due)
+            reconciled += settled
             if not settled:
                 break
-        return visited
+        return reconciled
 
-    def visit_live(self) -> int:
+    def reconcile_live(self) -> int:
         """Visit everything that is not over, due or not: the policy may be another by now."""
         live = self._store.live_ids()
-        return sum(self.visit(live[at : at + _GROUP]) for at in range(0, len(live), _GROUP))
+        return sum(self.reconcile(live[at : at + _GROUP]) for at in range(0, len(live), _GROUP))
 
-    def visit(self, sessions: Sequence[str]) -> int:
+    def reconcile(self, sessions: Sequence[str]) -> int:
         """One pass over each of these sessions; how many were judged, or put off.
 
         What is as it was writes nothing. One that changed meanwhile stays due.
         """
-        visits = self._store.visits(sessions)
+        loaded = self._store.load(sessions)
         now = self._clock()
-        news: list[tuple[Visit, Recorded]] = []
+        news: list[tuple[LoadedSession, Recorded]] = []
         failed: list[str] = []
-        for visit in visits:
+        for one in loaded:
             try:
-                said = self._judged(visit, now)
+                said = self._judged(one, now)
             except Exception:
                 # One session that cannot be judged must not keep the others from being judged.
-                log.exception("%s: it could not be judged", visit.session)
-                failed.append(visit.session)
+                log.exception("%s: it could not be judged", one.session)
+                failed.append(one.session)
             else:
-                if replace(said, judgement=None) != visit.before:
-                    news.append((visit, said))
+                if replace(said, judgement=None) != one.before:
+                    news.append((one, said))
         changed = self._write_down(news, failed, now)
         if failed:
             self._store.postpone(failed, now + _AGAIN)
-        return len(visits) - changed
+        return len(loaded) - changed
 
-    def _judged(self, visit: Visit, now: datetime) -> Recorded:
-        if isinstance(visit.facts, BadRow):
-            raise visit.facts
-        facts = replace(visit.facts, agents=self._agents)
+    def _judged(self, one: LoadedSession, now: datetime) -> Recorded:
+        if isinstance(one.facts, BadRow):
+            raise one.facts
+        facts = replace(one.facts, agents=self._agents)
         policy = self._policy_of(facts.project)
         return recorded(facts, policy, decide(facts, policy, now))
 
     def _write_down(
-        self, news: Sequence[tuple[Visit, Recorded]], failed: list[str], now: datetime
+        self, news: Sequence[tuple[LoadedSession, Recorded]], failed: list[str], now: datetime
     ) -> int:
         """Record what is new, and add to `failed` what could not be; how many changed meanwhile."""
         changed = 0
         written = self._store.record(news, now) if news else ()
-        for (visit, said), future in zip(news, written, strict=True):
+        for (one, said), future in zip(news, written, strict=True):
             try:
                 added = future.result()
             except Fenced as fenced:
                 log.info("%s", fenced)
                 changed += 1
             except Exception:
-                log.exception("%s: its decision could not be written down", visit.session)
-                failed.append(visit.session)
+                log.exception("%s: its decision could not be written down", one.session)
+                failed.append(one.session)
             else:
-                self._told(visit.session, said, added)
+                self._told(one.session, said, added)
         return changed
 
     def _told(self, session: str, said: Recorded, added: Sequence[str]) -> None:
         if added:
             log.info("%s: %s: %s -> %s", session, said.status, said.because, ", ".join(added))
-            self._journal(Step.RECORDED, f"{session} {' '.join(added)}")
+            self._crash_point(Step.RECORDED, f"{session} {' '.join(added)}")
             self._on_actions()
 
     def still_wanted(self, facts: Facts, action: Action) -> bool:
@@ -126,7 +126,7 @@ class Engine:
         if isinstance(action, Start):
             # Its run is ordered already, so the reaction that asked for it does not ask again.
             return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
-        if isinstance(action, TakeIn):
+        if isinstance(action, MergeRemote):
             # The workspace may be at another commit by now: at the joined one, after a crash.
             return action in decision.actions
         return any(wanted.key == action.key for wanted in decision.actions)

@@ -23,7 +23,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import KEY, MODELS, SCRIPTED, lacking, table
 from bot.demo.scene import REPOSITORY, Scene
-from bot.system.paths import Layout, run_name
+from bot.system.paths import Paths, run_name
 from runtimes import RUNTIMES
 from runtimes.base import Options
 
@@ -62,7 +62,7 @@ hearing-seconds = 3
 
 [timing]
 sweep-seconds = 0.25
-reconcile-seconds = 5
+resync-seconds = 5
 lease-seconds = 3
 mutation-seconds = 0.1
 action-retry-seconds = 0.25
@@ -216,18 +216,18 @@ def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
 
 
 def _workspace(bot: BotProcess) -> Path:
-    return Layout(bot.folder / "data").workspaces / SESSION
+    return Paths(bot.folder / "data").workspaces / SESSION
 
 
 def _where(bot: BotProcess) -> str:
-    runtime = RUNTIMES["tmux"](Options(data=Layout(bot.folder / "data").runtime))
+    runtime = RUNTIMES["tmux"](Options(data=Paths(bot.folder / "data").runtime))
     return shlex.join(runtime.attach(runtime.handle(run_name(SESSION, 1))))
 
 
 def _end_everything(bot: BotProcess) -> None:
     """Stop what was started: the bot, and the terminals that outlive it on purpose."""
     bot.stop()
-    runtime = RUNTIMES["tmux"](Options(data=Layout(bot.folder / "data").runtime))
+    runtime = RUNTIMES["tmux"](Options(data=Paths(bot.folder / "data").runtime))
     for handle in runtime.look():
         runtime.stop(handle)
 

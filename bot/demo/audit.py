@@ -11,7 +11,7 @@ from bot.demo.github.issues import Issue
 from bot.demo.model import ModelServer
 from bot.demo.model.script import steps
 from bot.demo.scene import BOT, Scene
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 
 
 def problems(scene: Scene, issue: Issue) -> Iterator[str]:
@@ -69,8 +69,8 @@ def prompts(model: ModelServer) -> Iterator[str]:
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:
     """What the demo left on this machine, as sentences."""
-    layout = Layout(bot.folder / "data")
-    if (layout.workspaces / session).exists():
+    paths = Paths(bot.folder / "data")
+    if (paths.workspaces / session).exists():
         yield f"the worktree of {session} is still there"
     for pid, command in processes_of(bot.folder):
         yield f"process {pid} still runs: {command}"

@@ -283,7 +283,7 @@ class Calls:
         """Ask as the App itself, which has limits of its own."""
         with self._limits.within(APP, CORE):
             answer = self._exchange.send(call, token)
-        self._heed(APP, CORE, call, answer)
+        self._observe_limits(APP, CORE, call, answer)
         return answer
 
     def _account(self, repository: str) -> str:
@@ -296,10 +296,12 @@ class Calls:
         if changes:
             self._limits.turn(account, resource)
         answer = self._answered(repository, call, token)
-        self._heed(account, resource, call, answer)
+        self._observe_limits(account, resource, call, answer)
         return answer
 
-    def _heed(self, account: str, resource: str, call: Call, answer: httpx.Response) -> None:
+    def _observe_limits(
+        self, account: str, resource: str, call: Call, answer: httpx.Response
+    ) -> None:
         """See whether it was the last that may be asked for now."""
         if limit := used_up(f"{call} was the last.", answer.headers, self.clock(), resource):
             self._limits.hold(account, limit)

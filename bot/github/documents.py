@@ -30,13 +30,13 @@ def document(name: str) -> str:
     return _whole(_text(name))
 
 
-def glances(issues: Iterable[int], pulls: Iterable[int]) -> str:
+def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
     """Asks how each of these issues and pull requests stands, by the alias `n` and its number."""
     asked = [
-        *(f"n{number}: issue(number: {number}) {{ ...IssueGlance }}" for number in issues),
-        *(f"n{number}: pullRequest(number: {number}) {{ ...PullGlance }}" for number in pulls),
+        *(f"n{number}: issue(number: {number}) {{ ...IssueFingerprint }}" for number in issues),
+        *(f"n{number}: pullRequest(number: {number}) {{ ...PullFingerprint }}" for number in pulls),
     ]
-    return _batch("Glances", asked)
+    return _batch("Fingerprints", asked)
 
 
 def labelled(words: Mapping[str, str | None]) -> str:

@@ -7,13 +7,13 @@ from msgspec import Raw
 
 from bot.github.responses import UNDECODABLE
 from bot.github.shapes import Commit, Nodes, Shape
-from bot.github.snapshots import Glance
+from bot.github.snapshots import Fingerprint
 
 #: In these states a base that moves changes what is to be done.
 _RESTS_ON_BASE = {"BEHIND", "DIRTY"}
 
 
-class IssueGlance(Shape, frozen=True):
+class IssueFingerprint(Shape, frozen=True):
     """How an issue stands."""
 
     state: str
@@ -53,7 +53,7 @@ class BaseTip(Shape, frozen=True):
     target: Commit | None
 
 
-class PullGlance(Shape, frozen=True):
+class PullFingerprint(Shape, frozen=True):
     """How a pull request stands."""
 
     state: str
@@ -68,22 +68,22 @@ class PullGlance(Shape, frozen=True):
     status_check_rollup: Rollup | None
 
 
-def glance_of(answer: Raw, *, pull: bool) -> Glance | None:
+def glance_of(answer: Raw, *, pull: bool) -> Fingerprint | None:
     """What came back for one alias; None where it is null or cannot be read."""
     try:
         if pull:
-            return _of_pull(msgspec.json.decode(answer, type=PullGlance))
-        issue = msgspec.json.decode(answer, type=IssueGlance)
+            return _of_pull(msgspec.json.decode(answer, type=PullFingerprint))
+        issue = msgspec.json.decode(answer, type=IssueFingerprint)
     except UNDECODABLE:
         return None
-    return Glance(state=issue.state, updated=issue.updated_at)
+    return Fingerprint(state=issue.state, updated=issue.updated_at)
 
 
-def _of_pull(pull: PullGlance) -> Glance:
+def _of_pull(pull: PullFingerprint) -> Fingerprint:
     rollup = pull.status_check_rollup
     # Whether a check is red on the base too, or none is expected, is said of the base's own tip.
     rests = pull.merge_state_status in _RESTS_ON_BASE or not rollup or rollup.state == "FAILURE"
-    return Glance(
+    return Fingerprint(
         state=pull.state,
         updated=pull.updated_at,
         more=(

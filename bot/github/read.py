@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from bot.github.calls import Calls
 from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
-from bot.github.documents import glances
+from bot.github.documents import fingerprints
 from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.github.failures import report_of
 from bot.github.fingerprints import glance_of
@@ -41,7 +41,7 @@ from bot.github.signed_commits import wants_signatures
 from bot.github.snapshots import (
     Budget,
     CheckReport,
-    Glance,
+    Fingerprint,
     IssueReading,
     PullReading,
     Repository,
@@ -234,11 +234,11 @@ class Reads:
             return reading
         return read(self._on_base(repo, reading.pull.base))
 
-    def glances(
+    def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
-    ) -> dict[int, Glance | None]:
+    ) -> dict[int, Fingerprint | None]:
         """How at most `GLANCES` issues and pull requests stand; None: that one cannot be seen."""
-        found = self._calls.aliases(repo, "glances", glances(issues, pulls))
+        found = self._calls.aliases(repo, "fingerprints", fingerprints(issues, pulls))
         answers = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
         return {
             number: glance_of(answer, pull=number in pulls) for number, answer in answers.items()

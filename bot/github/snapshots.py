@@ -31,7 +31,7 @@ class Budget(Struct, frozen=True, kw_only=True, rename="camel"):
         return left * self.cost / self.spare if self.spare else left
 
 
-class Glance(Struct, frozen=True, kw_only=True):
+class Fingerprint(Struct, frozen=True, kw_only=True):
     """What tells at little cost whether an issue or a pull request has changed: compared whole."""
 
     state: str

@@ -21,7 +21,7 @@ def from_here(actor: str) -> bool:
     return ":" in actor
 
 
-class People:
+class WriteAccess:
     """Permissions as GitHub gives them. An answer that cannot be had is an exception, never yes."""
 
     def __init__(

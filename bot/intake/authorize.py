@@ -1,4 +1,4 @@
-"""What becomes of a wish: granted to its session, refused, or answered where no session works."""
+"""Authorizes commands: granted to a session, refused, or answered where no session exists."""
 
 import logging
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from datetime import datetime
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.github.retries import Retries
-from bot.github.write_access import People, from_here
+from bot.github.write_access import WriteAccess, from_here
 from bot.intake.local_commands import standing_head
-from bot.observe.issues import WatchIssues
-from bot.store import NewWish, Outsider, Session, Store
+from bot.observe.issues import IssueObserver
+from bot.store import NewCommand, Outsider, Session, Store
 from bot.system.clock import Clock
 from bot.text import messages
 from lifecycle.react.notices import SEEN
@@ -19,15 +19,15 @@ from lifecycle.react.notices import SEEN
 log = logging.getLogger(__name__)
 
 
-class Wishes:
+class Commands:
     """Grants what people with write access asked for, and refuses the rest."""
 
     def __init__(
         self,
         store: Store,
         github: GitHub,
-        people: People,
-        issues: WatchIssues,
+        people: WriteAccess,
+        issues: IssueObserver,
         clock: Clock,
         may_act: Callable[[], bool],
         may_speak: Callable[[str], bool],
@@ -46,80 +46,85 @@ class Wishes:
         self._waiting: dict[str, datetime] = {}  # By repository.
 
     def settle(self) -> int:
-        """Settle every new wish. Returns how many."""
+        """Settle every new command. Returns how many."""
         settled = 0
-        for wish in self._store.new_wishes():
-            name = f"{wish.repository} wishes"
-            until = self._waiting.get(wish.repository)
+        for command in self._store.new_commands():
+            name = f"{command.repository} commands"
+            until = self._waiting.get(command.repository)
             if until is not None and self._clock() < until:
                 continue
             try:
-                self._settle(wish)
+                self._settle(command)
             except Exception as failure:
                 # Left as they are, and asked for again: a repository that gives no answer keeps
-                # its own wishes waiting, and no other's.
+                # its own commands waiting, and no other's.
                 unforeseen = not isinstance(failure, GitHubFailure)
-                log.warning("%s: not settled: %s", wish.key, failure, exc_info=unforeseen)
-                self._waiting[wish.repository] = self._retries.after(name, failure)
+                log.warning("%s: not settled: %s", command.key, failure, exc_info=unforeseen)
+                self._waiting[command.repository] = self._retries.after(name, failure)
             else:
                 self._retries.worked(name)
                 settled += 1
         return settled
 
-    def _settle(self, wish: NewWish) -> None:
-        session = self._session_of(wish)
-        if not self._may(wish, fresh=wish.kind in ("merge", "start")):
-            about = session.issue.number if session else wish.number
+    def _settle(self, command: NewCommand) -> None:
+        session = self._session_of(command)
+        if not self._may(command, fresh=command.kind in ("merge", "start")):
+            about = session.issue.number if session else command.number
             outsider = Outsider(
-                repository=wish.repository, issue=about, login=wish.actor, number=wish.number
+                repository=command.repository,
+                issue=about,
+                login=command.actor,
+                number=command.number,
             )
             self._store.turn_away(outsider, self._clock())
-            self._store.refuse_wish(wish.key, f"@{wish.actor} may not write to the repository")
-            log.warning("%s: %s by @%s refused", wish.key, wish.kind, wish.actor)
+            self._store.refuse_command(
+                command.key, f"@{command.actor} may not write to the repository"
+            )
+            log.warning("%s: %s by @%s refused", command.key, command.kind, command.actor)
         elif session is not None:
-            head = standing_head(session, wish.number, wish.at)
-            self._store.grant_wish(wish.key, session.id, self._clock(), head)
-            log.info("%s: %s by @%s", session.id, wish.kind, wish.actor)
-        elif wish.kind == "start":
-            refusal = self._issues.start(wish)
-            self._answer(wish, "not_started" if refusal else "", refusal or "a session was made")
+            head = standing_head(session, command.number, command.at)
+            self._store.grant_command(command.key, session.id, self._clock(), head)
+            log.info("%s: %s by @%s", session.id, command.kind, command.actor)
+        elif command.kind == "start":
+            refusal = self._issues.start(command)
+            self._answer(command, "not_started" if refusal else "", refusal or "a session was made")
         else:
-            topic = "answer" if wish.kind == "help" else "no_session"
-            self._answer(wish, topic, "no session works on this")
+            topic = "answer" if command.kind == "help" else "no_session"
+            self._answer(command, topic, "no session works on this")
 
-    def _answer(self, wish: NewWish, topic: str, why: str) -> None:
-        """Answer a wish that is no session's; it is itself what was written down before.
+    def _answer(self, command: NewCommand, topic: str, why: str) -> None:
+        """Answer a command that is no session's; it is itself what was written down before.
 
         A crash in between repeats it, and the comment is found by its key. Refused or answered, a
-        wish is settled.
+        command is settled.
         """
-        if not from_here(wish.actor) and self._may_speak(wish.repository):
+        if not from_here(command.actor) and self._may_speak(command.repository):
             if not self._may_act():
                 raise TryLater("this bot acts no more; the next one answers")
             try:
-                self._say(wish, topic, why)
+                self._say(command, topic, why)
             except Refused as refusal:
-                log.warning("%s: not answered: %s", wish.key, refusal)
-        self._store.refuse_wish(wish.key, why)
+                log.warning("%s: not answered: %s", command.key, refusal)
+        self._store.refuse_command(command.key, why)
 
-    def _say(self, wish: NewWish, topic: str, why: str) -> None:
+    def _say(self, command: NewCommand, topic: str, why: str) -> None:
         """Show that it was seen; what has an effect that people see needs no topic."""
         write = self._github.write
-        if wish.comment is not None:
+        if command.comment is not None:
             with suppress(Refused):  # Where people are locked out, a comment of ours may stand.
-                write.react(wish.repository, wish.comment, SEEN)
+                write.react(command.repository, command.comment, SEEN)
         if topic:
-            body = messages.say(topic, {"kind": wish.kind, "text": wish.text, "why": why})
-            write.comment(wish.repository, wish.number, body, wish.key)
+            body = messages.say(topic, {"kind": command.kind, "text": command.text, "why": why})
+            write.comment(command.repository, command.number, body, command.key)
 
-    def _may(self, wish: NewWish, *, fresh: bool) -> bool:
-        if from_here(wish.actor):
+    def _may(self, command: NewCommand, *, fresh: bool) -> bool:
+        if from_here(command.actor):
             return True
         # A merge wants the right to write itself, whoever is listed.
-        ask = self._people.may_write if wish.kind == "merge" else self._people.may_steer
-        return ask(wish.repository, wish.actor, fresh=fresh)
+        ask = self._people.may_write if command.kind == "merge" else self._people.may_steer
+        return ask(command.repository, command.actor, fresh=fresh)
 
-    def _session_of(self, wish: NewWish) -> Session | None:
-        found = self._store.session_of_pull(wish.repository, wish.number)
-        found = found or self._store.session_of_issue(wish.repository, wish.number)
+    def _session_of(self, command: NewCommand) -> Session | None:
+        found = self._store.session_of_pull(command.repository, command.number)
+        found = found or self._store.session_of_issue(command.repository, command.number)
         return self._store.session(found) if found else None

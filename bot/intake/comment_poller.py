@@ -22,7 +22,7 @@ _AWAY = timedelta(hours=1)
 _OVERLAP = timedelta(minutes=1)
 
 
-class WatchComments:
+class CommentPoller:
     """Hands new comments and issues to the inbox, each once, as the webhook would have done."""
 
     def __init__(
@@ -39,7 +39,7 @@ class WatchComments:
             begun = self._clock()
             try:
                 with self._github.remembering():
-                    found = self._take_in(repository, since)
+                    found = self._merge_remote(repository, since)
             except GitHubFailure as failure:
                 log.warning("%s: what was written is not listed: %s", repository, failure)
                 continue
@@ -47,7 +47,7 @@ class WatchComments:
                 # Else the same is asked again, which costs nothing while nothing changes.
                 self._since[repository] = begun - _OVERLAP
 
-    def _take_in(self, repository: str, since: datetime) -> int:
+    def _merge_remote(self, repository: str, since: datetime) -> int:
         """Keep what was written since then; how much has changed, whatever it was."""
         comments = self._github.read.comments_since(repository, since)
         issues = self._github.read.issues_since(repository, since)

@@ -1,4 +1,4 @@
-"""What arrives: kept once, then turned into touches and wishes. Nothing is done about it here."""
+"""What arrives: kept once, then turned into touches and commands. Nothing is done about it here."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from bot.intake.commands import parse
 from bot.intake.events import EVENTS
 from bot.intake.events.base import Outcome, RawComment
-from bot.store import RIGHTS, Accepted, Delivery, NewWish, Store, Touch
+from bot.store import RIGHTS, Accepted, Delivery, NewCommand, RefreshRequest, Store
 from lifecycle.model.names import NAME
 
 #: What every comment of the bot's own has in it.
@@ -20,7 +20,7 @@ class Inbox:
         self,
         store: Store,
         repositories: frozenset[str],
-        kick: Callable[[], None],
+        wake: Callable[[], None],
         lists_bot: Callable[[str, str], bool] = lambda *_: False,
         app_slug: str = "",
         is_me: Callable[[str], bool] = lambda _: False,
@@ -36,12 +36,12 @@ class Inbox:
         self._is_me = is_me
         # GitHub's names are the same in any case; a configured one may be spelled otherwise.
         self._repositories = {name.casefold(): name for name in repositories}
-        self._kick = kick
+        self._wake = wake
 
     def accept(self, deliveries: Sequence[Delivery]) -> Future[list[Accepted]]:
         """Keep deliveries; the future is done when all are on disk, or holds the store's error."""
         kept = self._store.deliver(deliveries)
-        kept.add_done_callback(lambda kept: None if kept.exception() else self._kick())
+        kept.add_done_callback(lambda kept: None if kept.exception() else self._wake())
         return kept
 
     def process(self) -> int:
@@ -54,14 +54,16 @@ class Inbox:
         for delivery in waiting:
             self._store.redact_delivery(delivery)
             try:
-                touches, wishes = self.meaning(delivery.event, delivery.body)
+                refreshes, commands = self.meaning(delivery.event, delivery.body)
             except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
                 self._store.fail_delivery(delivery.id, f"{type(problem).__name__}: {problem}")
                 continue
-            self._store.settle_delivery(delivery.id, touches, wishes)
+            self._store.settle_delivery(delivery.id, refreshes, commands)
         return len(waiting)
 
-    def meaning(self, event: str, body: bytes) -> tuple[tuple[Touch, ...], tuple[NewWish, ...]]:
+    def meaning(
+        self, event: str, body: bytes
+    ) -> tuple[tuple[RefreshRequest, ...], tuple[NewCommand, ...]]:
         """Where a delivery says to look, and what people ask for in it; nothing is written down.
 
         Raises whatever a body that is no such event raises.
@@ -70,26 +72,26 @@ class Inbox:
         outcome = read(body) if read else Outcome()
         if outcome.edited is not None and self._is_ours(outcome.edited):
             return (), ()  # A report that was brought up to date tells us nothing.
-        return self._touches(outcome), self._wishes(outcome.command)
+        return self._refreshes(outcome), self._commands(outcome.command)
 
-    def _touches(self, outcome: Outcome) -> tuple[Touch, ...]:
-        touches = tuple(
-            Touch(repository=repository, subject=touch.subject)
-            for touch in outcome.touches
-            if (repository := self._known(touch.repository, touch.repository_id))
+    def _refreshes(self, outcome: Outcome) -> tuple[RefreshRequest, ...]:
+        refreshes = tuple(
+            RefreshRequest(repository=repository, subject=refresh.subject)
+            for refresh in outcome.refreshes
+            if (repository := self._known(refresh.repository, refresh.repository_id))
         )
         ours = self._repositories.values() if outcome.rights else ()
-        return (*(Touch(repository=name, subject=RIGHTS) for name in ours), *touches)
+        return (*(RefreshRequest(repository=name, subject=RIGHTS) for name in ours), *refreshes)
 
-    def _wishes(self, comment: RawComment | None) -> tuple[NewWish, ...]:
+    def _commands(self, comment: RawComment | None) -> tuple[NewCommand, ...]:
         if comment is None:
             return ()
         repository = self._known(comment.repository, comment.repository_id)
         if not repository or not self._may_ask(comment, repository):
             return ()
         return tuple(
-            NewWish(
-                key=_wish_key(comment, repository, line),
+            NewCommand(
+                key=_command_key(comment, repository, line),
                 repository=repository,
                 number=comment.number,
                 kind=parsed.name,
@@ -127,7 +129,7 @@ class Inbox:
         return "" if name and id and self._store.place_named(name) else name
 
 
-def _wish_key(comment: RawComment, repository: str, line: int) -> str:
+def _command_key(comment: RawComment, repository: str, line: int) -> str:
     # Issues are numbered in each repository, the rest over all of them.
     place = f"{repository}#" if comment.kind == "issue" else ""
     cause = f"{comment.kind}:{place}{comment.id}"

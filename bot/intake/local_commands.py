@@ -1,6 +1,6 @@
-"""Asking from here: what command line, page and API ask for, written down as comments' wishes are.
+"""Commands from the command line, the page and the API.
 
-Who may ask was settled at the door: by the right to write the database's file, or by the token.
+Access was checked before: by write permission on the database file, or by the page's token.
 """
 
 import re
@@ -8,19 +8,22 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 
-from bot.intake.commands import COMMANDS, Command, Unfit
-from bot.store import NewWish, Ordered, Session, Store
+from bot.intake.commands import COMMANDS, Unfit
+from bot.intake.commands.base import CommandSyntax
+from bot.store import NewCommand, Ordered, Session, Store
 from lifecycle.model.actions import Comment
-from lifecycle.model.facts import Pull, Wish
+from lifecycle.model.facts import Command, Pull
 from lifecycle.model.status import PullState
 
 #: Who asks, as the history names them; `cli:` is followed by the user's name.
 CLI, API, PAGE = "cli:", "api:client", "page:visitor"
 
 #: What can be asked for. What only wants an answer is not asked for but read.
-ASKABLE: Mapping[str, Command] = {
+ASKABLE: Mapping[str, CommandSyntax] = {
     **{name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")},
-    "restore": Command(name="restore", asks="bring an ended session back: a new run, same branch"),
+    "restore": CommandSyntax(
+        name="restore", asks="bring an ended session back: a new run, same branch"
+    ),
 }
 
 #: What metadata of a session can be named.
@@ -31,7 +34,7 @@ class AskedOtherwise(Exception):
     """This key was used for something else."""
 
 
-def wish_of(
+def command_of(
     session: Session,
     kind: str,
     text: str,
@@ -40,8 +43,8 @@ def wish_of(
     key: str,
     at: datetime,
     head: str = "",
-) -> Wish:
-    """What is asked for as a wish, bound to the head that stands, or to `head` if it does.
+) -> Command:
+    """What is asked for as a command, bound to the head that stands, or to `head` if it does.
 
     Raises `Unfit`, whose message says what was expected.
     """
@@ -57,41 +60,41 @@ def wish_of(
     standing = standing_head(session, session.issue.number, at, head)
     if head and standing != head:
         raise Unfit(f"no open pull request of {session.id} is at {head[:7]}; look at it again")
-    return Wish(key=key, kind=kind, actor=actor, at=at, text=read, head=standing)
+    return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=standing)
 
 
-def ask(store: Store, session: Session, wish: Wish) -> bool:
-    """Write a wish down; False where the same was asked before by its key.
+def ask(store: Store, session: Session, command: Command) -> bool:
+    """Write a command down; False where the same was asked before by its key.
 
     Raises `AskedOtherwise` where the key was used for something else.
     """
-    if store.ask(session.id, wish):
+    if store.ask(session.id, command):
         return True
     known = store.session(session.id)
-    same = {(one.key, one.kind, one.text) for one in known.wishes} if known else set()
-    if (wish.key, wish.kind, store.redact(wish.text)) not in same:
-        raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
+    same = {(one.key, one.kind, one.text) for one in known.commands} if known else set()
+    if (command.key, command.kind, store.redact(command.text)) not in same:
+        raise AskedOtherwise(f"the key {command.key!r} was used for something else")
     return False
 
 
-def ask_anew(store: Store, wish: NewWish) -> bool:
-    """Write down a wish that no session has yet; False where the same was asked before by its key.
+def ask_anew(store: Store, command: NewCommand) -> bool:
+    """Record a command that has no session yet; False if its key was used for the same before.
 
     Raises `AskedOtherwise` where the key was used for something else.
     """
-    known = store.wish(wish.key)
+    known = store.command(command.key)
     if known is None:
-        store.add_wish(wish)
+        store.add_command(command)
         return True
-    if (known.kind, known.text) != (wish.kind, wish.text):
-        raise AskedOtherwise(f"the key {wish.key!r} was used for something else")
+    if (known.kind, known.text) != (command.kind, command.text):
+        raise AskedOtherwise(f"the key {command.key!r} was used for something else")
     return False
 
 
 def answers(outbox: Iterable[Ordered]) -> Mapping[str, str]:
-    """What people were answered, by the key of their wish."""
+    """What people were answered, by the key of their command."""
     said = (order.action for order in outbox)
-    # Its key is `comment:WHICH:` and the wish's.
+    # Its key is `comment:WHICH:` and the command's.
     return {
         one.key.split(":", 2)[2]: one.values["text"]
         for one in said
@@ -100,7 +103,7 @@ def answers(outbox: Iterable[Ordered]) -> Mapping[str, str]:
 
 
 def standing_head(session: Session, number: int, at: datetime, head: str = "") -> str:
-    """The head a wish of that moment was about; empty where it has moved since, or it is unclear.
+    """The head current when a command was written; empty if it has moved since or is unclear.
 
     `number` is of the pull request, or of the issue while one pull request is open.
     """

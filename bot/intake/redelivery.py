@@ -20,8 +20,8 @@ _NO_MORE = (404, 422)
 _MARK = "deliveries"
 
 
-class Redeliver:
-    """Has an App's lost deliveries sent again; with a token, reconciliation alone finds them."""
+class Redelivery:
+    """Has an App's lost deliveries sent again; with a token, resync alone finds them."""
 
     def __init__(self, store: Store, github: GitHub, clock: Clock) -> None:
         self._store = store

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from bot.store import Session, Store, StoreFailure
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from config.settings import Settings
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Reason
-from runtimes.agents.base import Endpoint, Program
+from runtimes.agents.base import AgentAdapter, Endpoint
 from runtimes.agents.shared.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
@@ -41,9 +41,9 @@ class Models:
         self,
         settings: Settings,
         keys: Mapping[str, str],
-        programs: Mapping[str, Program],
+        programs: Mapping[str, AgentAdapter],
         store: Store,
-        layout: Layout,
+        paths: Paths,
         door: Callable[[], str],
         priced: Callable[[Usage], Usage],
     ) -> None:
@@ -52,7 +52,7 @@ class Models:
         self._keys = keys
         self._programs = programs
         self._store = store
-        self._layout = layout
+        self._paths = paths
         self._door = door
         self._priced = priced
 
@@ -67,7 +67,7 @@ class Models:
             return real
         if not real.url:
             raise NoModel(without_endpoint(session.agent_type))
-        kept = self._layout.model_pass(session.id, run)
+        kept = self._paths.run_token(session.id, run)
         if not read_text(kept):
             write_private(kept, f"{kept.parent.name}.{secrets.token_urlsafe(32)}")
         return Endpoint(url=self._door(), key=read_text(kept))
@@ -79,7 +79,7 @@ class Models:
         if said is None or session is None:
             raise NoModel("this is no session's pass")
         run = int(said["run"])
-        kept = read_text(self._layout.model_pass(session.id, run))
+        kept = read_text(self._paths.run_token(session.id, run))
         if not hmac.compare_digest(kept.encode(), shown.encode()):
             raise NoModel("this is no session's pass")
         ended = session.agent.run == run and session.activity is Activity.EXITED
@@ -111,7 +111,7 @@ class Models:
 def real_endpoint(
     settings: Settings,
     keys: Mapping[str, str],
-    program: Program,
+    program: AgentAdapter,
     agent_type: str,
     agent: str = "",
     project: str = "",

@@ -25,7 +25,7 @@ from bot.model_proxy.endpoints import NoModel
 from bot.model_proxy.forwarding import Answer, Asked, HungUp
 from bot.system.http_server import CannotListen, Server, log_failure
 from lifecycle.model.facts import Usage
-from runtimes.agents.base import THEIRS, Endpoint
+from runtimes.agents.base import PROVIDER_DEFAULT, Endpoint
 from runtimes.agents.shared.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Trouble(Struct, frozen=True):
     times: int = 1  #: How often it did, one after the other.
 
 
-class ModelDoor:
+class ModelProxy:
     """The door as a server of its own, for programs of this machine alone."""
 
     def __init__(self, behind: Behind, count: Count, kept: Path) -> None:
@@ -167,7 +167,7 @@ class _Door:
             _log.warning("%s: what an answer used could not be read to its end", asked.path)
 
     async def _ask(self, asked: Asked, answer: Answer) -> None:
-        endpoint = THEIRS
+        endpoint = PROVIDER_DEFAULT
         try:
             asked.check()
             self._check_room(asked.shown)

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
 from bot.github.repository_aliases import Place
-from bot.store import RIGHTS, KnownPlace, Store
+from bot.store import RIGHTS, KnownRepository, Store
 from bot.system.clock import Clock
 from config.settings import Project
 
 log = logging.getLogger(__name__)
 
 
-class WatchAccess:
+class AccessObserver:
     """Tells people of what is missing while it is: a permission, an installation, a repository.
 
     What GitHub refuses is refused where it is asked for. A repository that is called otherwise is
@@ -33,13 +33,13 @@ class WatchAccess:
 
     def look_if_asked(self) -> int:
         """Look at once where GitHub said that something changed. Returns how often it did."""
-        due = self._store.due_touches(self._clock(), (RIGHTS,))
-        asked = {touch.repository for touch in due}
+        due = self._store.due_refreshes(self._clock(), (RIGHTS,))
+        asked = {refresh.repository for refresh in due}
         for project in self._projects:
             if project.repository in asked:
                 self._look(project.repository)
-        for touch in due:
-            self._store.settle_touch(touch)
+        for refresh in due:
+            self._store.settle_refresh(refresh)
         return len(due)
 
     def look(self) -> None:
@@ -64,7 +64,9 @@ class WatchAccess:
         if before is not None and before != place:
             log.warning("%s: it was %s and is %s now", repository, before, place)
         self._github.places.learn(repository, place)
-        known = KnownPlace(id=place.id, name=repository, now=place.now, archived=place.archived)
+        known = KnownRepository(
+            id=place.id, name=repository, now=place.now, archived=place.archived
+        )
         self._store.learn_place(known, self._clock())
         yield from self._github.read.lacking(repository)
         if place.archived:

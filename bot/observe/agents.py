@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bot.observe.liveness import MISSING, UNKNOWN, many_lost, settled, throttled, unproven
 from bot.store import Live, Observed, Store
 from bot.system.clock import Clock
-from bot.system.crash_points import Journal, Step
+from bot.system.crash_points import CrashPoint, Step
 from bot.system.locations import Sites
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.policy import Policy
@@ -47,7 +47,7 @@ class _Watched(Struct, kw_only=True):
     resting: Observed | None = None  #: A turn that ended, while its workspace is examined.
 
 
-class WatchAgents:
+class AgentObserver:
     """Reads agents. Its readers remember how far they read; one thread at a time uses them.
 
     `examine` looks into the workspaces of those whose turn has ended. That may take long, so it is
@@ -61,7 +61,7 @@ class WatchAgents:
         policy_of: Callable[[str], Policy],
         priced: Callable[[Usage], Usage],
         clock: Clock,
-        journal: Journal,
+        crash_point: CrashPoint,
         on_rest: Callable[[], None],
     ) -> None:
         self._store = store
@@ -69,7 +69,7 @@ class WatchAgents:
         self._policy_of = policy_of
         self._priced = priced
         self._clock = clock
-        self._journal = journal
+        self._crash_point = crash_point
         self._on_rest = on_rest
         self._watched: dict[str, _Watched] = {}
         self._resting: deque[_Watched] = deque()
@@ -150,18 +150,18 @@ class WatchAgents:
             self._incident("runtime", f"The runtime does not answer: {failure}")
             if not whole:
                 return 0
-            looks = [(live, UNKNOWN) for live in sessions if live.agent.program is not Probe.DEAD]
+            probes = [(live, UNKNOWN) for live in sessions if live.agent.program is not Probe.DEAD]
         else:
             if whole:
                 self._incident("runtime", "")
-            looks = self._believed(self._seen(sessions, looked, now), whole)
+            probes = self._believed(self._seen(sessions, looked, now), whole)
         if whole:
-            looks = [(live, seen) for live, seen in looks if not self._is_quiet(live, seen, now)]
-        screens = self._screens([live for live, _ in looks])
+            probes = [(live, seen) for live, seen in probes if not self._is_quiet(live, seen, now)]
+        screens = self._screens([live for live, _ in probes])
         observed = []
-        for place, (live, seen) in enumerate(looks):
+        for place, (live, seen) in enumerate(probes):
             # Spread out, so that those that were first read together are not read so again.
-            again = now + _AGAIN * (1 + place / len(looks))
+            again = now + _AGAIN * (1 + place / len(probes))
             if read := self._try_to_read(live, seen, screens, now, again):
                 observed.append(read)
         return self._write(observed)
@@ -173,32 +173,32 @@ class WatchAgents:
 
         One that is being ended is written down as such with its end, not as one that broke off.
         """
-        looks = []
+        probes = []
         for live in sessions:
             seen = looked.get(self._of(live, now).handle) or MISSING
             lived = live.agent.program is not Probe.DEAD
             if seen.program is Probe.DEAD and lived and self._store.to_be_ended(live.id):
                 continue
             if lived or seen is not MISSING:
-                looks.append((live, seen))
-        return looks
+                probes.append((live, seen))
+        return probes
 
-    def _believed(self, looks: list[tuple[Live, Seen]], whole: bool) -> list[tuple[Live, Seen]]:
+    def _believed(self, probes: list[tuple[Live, Seen]], whole: bool) -> list[tuple[Live, Seen]]:
         """The look without deaths that it cannot tell from a look that failed."""
         if not whole:
-            return [(live, seen) for live, seen in looks if not unproven(live, seen)]
-        lost = many_lost(looks)
+            return [(live, seen) for live, seen in probes if not unproven(live, seen)]
+        lost = many_lost(probes)
         self._incident(
             "many-lost",
-            f"{lost} of {len(looks)} programs vanished in one look and left no trace: the look is "
+            f"{lost} of {len(probes)} programs vanished in one look and left no trace: the look is "
             "not believed, and nobody is taken for dead. Run `mergewright doctor`; where they are "
             "gone indeed, restart or stop their sessions"
             if lost
             else "",
         )
         if not lost:
-            return looks
-        return [(live, UNKNOWN if unproven(live, seen) else seen) for live, seen in looks]
+            return probes
+        return [(live, UNKNOWN if unproven(live, seen) else seen) for live, seen in probes]
 
     def _incident(self, key: str, text: str) -> None:
         """Tell people of what is wrong with the looks, and that it is over (no text)."""
@@ -300,7 +300,7 @@ class WatchAgents:
     def _write(self, observed: Sequence[Observed]) -> int:
         changed = self._store.observe(observed, self._clock()) if observed else []
         if changed:
-            self._journal(Step.OBSERVED, " ".join(changed))
+            self._crash_point(Step.OBSERVED, " ".join(changed))
         return len(changed)
 
 

@@ -8,19 +8,28 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from bot.decide.assignment import Identities
+from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.github.retries import Retries
 from bot.github.snapshots import IssueReading, Labeling
-from bot.github.write_access import People
+from bot.github.write_access import WriteAccess
 from bot.observe.labels import frozen_by_label, labelling, wears
-from bot.observe.pulls import WatchPulls
-from bot.observe.refresh_budget import Looks, Thing
-from bot.observe.reopened import wish_to_restore
-from bot.store import DueTouch, NewSession, NewWish, Observed, Outsider, Session, Store, Touch
+from bot.observe.pulls import PullObserver
+from bot.observe.refresh_budget import RefreshBudget, Thing
+from bot.observe.reopened import command_to_restore
+from bot.store import (
+    DueRefresh,
+    NewCommand,
+    NewSession,
+    Observed,
+    Outsider,
+    RefreshRequest,
+    Session,
+    Store,
+)
 from bot.system.clock import Clock
-from bot.system.crash_points import Journal, Step
+from bot.system.crash_points import CrashPoint, Step
 from config.contradictions import nearest
 from config.settings import Project
 from lifecycle.judge.capacity import priority_of
@@ -32,60 +41,60 @@ log = logging.getLogger(__name__)
 _MOST_FOLLOWED = 10
 
 
-class WatchIssues:
+class IssueObserver:
     """Reads issues where something may have changed, and makes sessions of the labelled ones."""
 
     def __init__(
         self,
         store: Store,
         github: GitHub,
-        people: People,
-        pulls: WatchPulls,
-        looks: Looks,
+        people: WriteAccess,
+        pulls: PullObserver,
+        refresh_budget: RefreshBudget,
         projects: Mapping[str, Project],
-        identities: Identities,
+        identities: Assignment,
         clock: Clock,
-        journal: Journal,
+        crash_point: CrashPoint,
     ) -> None:
         self._store = store
         self._github = github
         self._people = people
         self._pulls = pulls
-        self._looks = looks
+        self._refresh_budget = refresh_budget
         self._names = {project.repository.lower(): name for name, project in projects.items()}
         self._projects = projects
         self._identities = identities
         self._clock = clock
-        self._journal = journal
+        self._crash_point = crash_point
         self._retries = Retries(clock)
 
-    def read_touched(self) -> int:
+    def read_requested(self) -> int:
         """Read every issue that was touched, or all of a repository. Returns how many touches."""
-        due = self._store.due_touches(self._clock(), ("issue:", "repository:"))
-        for touch in due:
-            name = f"{touch.repository} {touch.subject}"
+        due = self._store.due_refreshes(self._clock(), ("issue:", "repository:"))
+        for refresh in due:
+            name = f"{refresh.repository} {refresh.subject}"
             try:
-                if touch.subject.startswith("repository:"):
-                    self._look_over(touch.repository)
+                if refresh.subject.startswith("repository:"):
+                    self._look_over(refresh.repository)
                 else:
                     with self._github.remembering():
-                        self._look(touch)
-                self._store.settle_touch(touch)
+                        self._look(refresh)
+                self._store.settle_refresh(refresh)
                 self._retries.worked(name)
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
-                self._store.postpone_touch(touch, self._retries.after(name, failure))
+                self._store.postpone_refresh(refresh, self._retries.after(name, failure))
             except Exception as error:
                 # What cannot be read must not keep what comes after it from being read.
                 log.exception("%s: not read", name)
-                self._store.postpone_touch(touch, self._retries.after(name, error))
+                self._store.postpone_refresh(refresh, self._retries.after(name, error))
         return len(due)
 
     def labelled(self) -> list[Thing]:
         """Every labelled open issue. What cannot be listed now is left out: it cancels nothing."""
         found: list[Thing] = []
         for project in self._projects.values():
-            if not self._looks.afford(project.repository):
+            if not self._refresh_budget.afford(project.repository):
                 continue
             try:
                 numbers = self._triggered(project)
@@ -121,20 +130,24 @@ class WatchIssues:
         for project in self._projects.values():
             if project.repository == repository:
                 numbers |= self._triggered(project)
-        self._touch((repository, number) for number in numbers)
-        branches = [Touch(repository=repository, subject=f"branch:{one.branch}") for one in live]
-        self._store.touch(branches, self._clock())
+        self._refresh((repository, number) for number in numbers)
+        branches = [
+            RefreshRequest(repository=repository, subject=f"branch:{one.branch}") for one in live
+        ]
+        self._store.request_refresh(branches, self._clock())
 
-    def _touch(self, issues: Iterable[tuple[str, int]]) -> None:
-        touches = {Touch(repository=name, subject=f"issue:{number}") for name, number in issues}
-        self._store.touch(touches, self._clock())
+    def _refresh(self, issues: Iterable[tuple[str, int]]) -> None:
+        refreshes = {
+            RefreshRequest(repository=name, subject=f"issue:{number}") for name, number in issues
+        }
+        self._store.request_refresh(refreshes, self._clock())
 
-    def _look(self, touch: DueTouch) -> None:
-        number = int(touch.subject.removeprefix("issue:"))
-        thing = (touch.repository, number)
-        glance = self._looks.found(thing)
-        self._read(touch.repository, number)
-        self._looks.keep(thing, glance)
+    def _look(self, refresh: DueRefresh) -> None:
+        number = int(refresh.subject.removeprefix("issue:"))
+        thing = (refresh.repository, number)
+        fingerprint = self._refresh_budget.found(thing)
+        self._read(refresh.repository, number)
+        self._refresh_budget.keep(thing, fingerprint)
 
     def _read(self, repository: str, number: int) -> None:
         """Read one issue, and keep or make its session."""
@@ -145,7 +158,7 @@ class WatchIssues:
         reading = self._github.read.issue(repository, number)
         if reading is None or not reading.issue.open:
             waiting = self._store.waiting_for(repository, number)
-            self._touch((repository, other) for other in waiting)
+            self._refresh((repository, other) for other in waiting)
         if reading is None:
             if known is not None:
                 self._deleted(known)
@@ -164,7 +177,7 @@ class WatchIssues:
         issue = replace(session.issue, open=False, state_reason="deleted")
         self._pulls.read_again(session)
         if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
-            self._journal(Step.OBSERVED, id)
+            self._crash_point(Step.OBSERVED, id)
 
     def _update(self, id: str, reading: IssueReading) -> None:
         """Keep what the issue is now; its text stays as it stood when it was labelled."""
@@ -189,16 +202,16 @@ class WatchIssues:
             # A merge closes its issue: what is known of the pull request has to come first.
             self._pulls.read_again(session)
         if issue.open and not session.issue.open:
-            wish = wish_to_restore(session, reading, self._people, self._clock())
-            if wish is not None:
-                self._store.add_wish(wish)
+            command = command_to_restore(session, reading, self._people, self._clock())
+            if command is not None:
+                self._store.add_command(command)
         put = labelling(reading, triggers)
         before = session.issue.labelled_at
         if issue.open and put is not None and (before is None or put.at > before):
             issue = replace(issue, labelled_at=put.at)
             self._asked_again(session, reading, put)
         if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
-            self._journal(Step.OBSERVED, id)
+            self._crash_point(Step.OBSERVED, id)
 
     def _blocked(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
         """The issue with those it waits for, as long as its session has not begun."""
@@ -232,8 +245,8 @@ class WatchIssues:
         # A label that names an agent asks for that one.
         named = word.startswith(f"{project.label.lower()}:")
         agent = self._triggers(project)[word]
-        self._store.add_wish(
-            NewWish(
+        self._store.add_command(
+            NewCommand(
                 key=f"label:{session.id}:{put.at.isoformat()}",
                 repository=session.repository,
                 number=session.issue.number,
@@ -257,23 +270,23 @@ class WatchIssues:
             return
         self._make(name, reading, put.actor, triggers[put.label.lower()])
 
-    def start(self, wish: NewWish) -> str:
+    def start(self, command: NewCommand) -> str:
         """Make a session at the word of a person who may; the refusal, or empty.
 
         What others wrote into the issue since then keeps it from being started.
         """
-        name = self._names.get(wish.repository.lower())
+        name = self._names.get(command.repository.lower())
         if name is None:
-            return f"no project is configured for {wish.repository}"
-        agent, known = wish.text or self._projects[name].agent, self._identities.words
+            return f"no project is configured for {command.repository}"
+        agent, known = command.text or self._projects[name].agent, self._identities.words
         if agent not in known:
             return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
-        reading = self._github.read.issue(wish.repository, wish.number)
+        reading = self._github.read.issue(command.repository, command.number)
         if reading is None or reading.is_pull or not reading.issue.open:
             return "an agent is started on an open issue"
-        if refusal := self._edited(wish.repository, reading, wish.at):
+        if refusal := self._edited(command.repository, reading, command.at):
             return refusal
-        self._make(name, reading, wish.actor, agent, wish.resume)
+        self._make(name, reading, command.actor, agent, command.resume)
         return ""
 
     def _make(
@@ -303,7 +316,7 @@ class WatchIssues:
         )
         if self._store.create_session(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
-            self._journal(Step.OBSERVED, new.id)
+            self._crash_point(Step.OBSERVED, new.id)
 
     def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
         """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""

@@ -26,13 +26,13 @@ _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
-def many_lost(looks: Sequence[tuple[Live, Seen]]) -> int:
+def many_lost(probes: Sequence[tuple[Live, Seen]]) -> int:
     """How many vanished without a trace, where they are so many that the look itself is in doubt.
 
     What a supervisor wrote down is proof and counts as seen, and what was dead before is no news.
     """
-    lost = sum(unproven(live, seen) for live, seen in looks)
-    known = sum(live.agent.program is not Probe.DEAD for live, _ in looks)
+    lost = sum(unproven(live, seen) for live, seen in probes)
+    known = sum(live.agent.program is not Probe.DEAD for live, _ in probes)
     return lost if lost >= _MANY and 2 * lost > known else 0
 
 
@@ -79,4 +79,4 @@ def _doubt(before: Doubt | None, now: Agent, at: datetime, most: int) -> Doubt:
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return Doubt(since=at, evidence=evidence)
-    return replace(before, looks=min(before.looks + 1, most))
+    return replace(before, rounds=min(before.rounds + 1, most))

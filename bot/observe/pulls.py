@@ -11,13 +11,13 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
 from bot.github.retries import Retries
 from bot.github.snapshots import PullReading
-from bot.github.write_access import People
+from bot.github.write_access import WriteAccess
 from bot.observe.labels import frozen_by_label, wears
-from bot.observe.refresh_budget import Looks
-from bot.observe.reopened import wish_to_restore
-from bot.store import DueTouch, Observed, Outsider, Session, Store
+from bot.observe.refresh_budget import RefreshBudget
+from bot.observe.reopened import command_to_restore
+from bot.store import DueRefresh, Observed, Outsider, Session, Store
 from bot.system.clock import Clock
-from bot.system.crash_points import Journal, Step
+from bot.system.crash_points import CrashPoint, Step
 from config.settings import Project
 from lifecycle.model.backoff import delay
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
@@ -37,30 +37,30 @@ _MOST_KEPT = 1000
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
-class WatchPulls:
+class PullObserver:
     """Reads pull requests where something may have changed. A failed read changes nothing."""
 
     def __init__(
         self,
         store: Store,
         github: GitHub,
-        people: People,
-        looks: Looks,
-        movers: Callable[[Session, Pull, Pull | None], Mover],
+        people: WriteAccess,
+        refresh_budget: RefreshBudget,
+        push_attribution: Callable[[Session, Pull, Pull | None], Mover],
         projects: Mapping[str, Project],
         clock: Clock,
-        journal: Journal,
+        crash_point: CrashPoint,
         app_slug: str = "",
     ) -> None:
         """`app_slug`: what people call the bot besides its own name."""
         self._store = store
         self._github = github
         self._people = people
-        self._looks = looks
-        self._movers = movers
+        self._refresh_budget = refresh_budget
+        self._movers = push_attribution
         self._projects = projects
         self._clock = clock
-        self._journal = journal
+        self._crash_point = crash_point
         self._app_slug = app_slug
         self._retries = Retries(clock)
         self._unknown: dict[str, int] = {}
@@ -69,23 +69,23 @@ class WatchPulls:
         #: The branches of pull requests that were no session's when they were read.
         self._foreign: dict[tuple[str, int], str] = {}
 
-    def read_touched(self) -> int:
+    def read_requested(self) -> int:
         """Read every pull request that was touched, each once. Returns how many were read."""
         now = self._clock()
-        due = self._store.due_touches(now, ("pull:", "branch:", "sha:"))
+        due = self._store.due_refreshes(now, ("pull:", "branch:", "sha:"))
         read: set[tuple[str, int]] = set()
-        for touch in due:
-            name = f"{touch.repository} {touch.subject}"
+        for refresh in due:
+            name = f"{refresh.repository} {refresh.subject}"
             try:
-                self._look(touch, read)
+                self._look(refresh, read)
                 self._retries.worked(name)
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
-                self._store.postpone_touch(touch, self._retries.after(name, failure))
+                self._store.postpone_refresh(refresh, self._retries.after(name, failure))
             except Exception as error:
                 # What cannot be read must not keep what comes after it from being read.
                 log.exception("%s: not read", name)
-                self._store.postpone_touch(touch, self._retries.after(name, error))
+                self._store.postpone_refresh(refresh, self._retries.after(name, error))
         self._read_at = {key: at for key, at in self._read_at.items() if now - at < _TOGETHER}
         return len(read)
 
@@ -95,29 +95,29 @@ class WatchPulls:
         if numbers:
             self._read(session.id, session.repository, numbers)
 
-    def _look(self, touch: DueTouch, read: set[tuple[str, int]]) -> None:
+    def _look(self, refresh: DueRefresh, read: set[tuple[str, int]]) -> None:
         """Find what a touch is about, and read it unless this round has read it."""
-        session, numbers = self._concerned(touch.repository, touch.subject)
-        if session is None and touch.subject.startswith("branch:"):
-            self._touch_onto(touch.repository, touch.subject.removeprefix("branch:"))
-        wanted = [number for number in numbers if (touch.repository, number) not in read]
+        session, numbers = self._concerned(refresh.repository, refresh.subject)
+        if session is None and refresh.subject.startswith("branch:"):
+            self._refresh_onto(refresh.repository, refresh.subject.removeprefix("branch:"))
+        wanted = [number for number in numbers if (refresh.repository, number) not in read]
         if session is not None and wanted:
-            recent = [self._read_at.get((touch.repository, number)) for number in wanted]
+            recent = [self._read_at.get((refresh.repository, number)) for number in wanted]
             together = max(filter(None, recent), default=_LONG_AGO) + _TOGETHER
             if self._clock() < together:
-                self._store.postpone_touch(touch, together)
+                self._store.postpone_refresh(refresh, together)
                 return
-            again = self._read(session, touch.repository, wanted)
-            read.update((touch.repository, number) for number in wanted)
+            again = self._read(session, refresh.repository, wanted)
+            read.update((refresh.repository, number) for number in wanted)
             if again:
-                self._store.postpone_touch(touch, self._clock() + again)
+                self._store.postpone_refresh(refresh, self._clock() + again)
                 return
-        self._store.settle_touch(touch)
+        self._store.settle_refresh(refresh)
 
-    def _touch_onto(self, repository: str, base: str) -> None:
+    def _refresh_onto(self, repository: str, base: str) -> None:
         """A base that moved may leave what goes onto it behind, or in conflict."""
         branches = self._store.branches_onto(repository, base)
-        self._looks.ask(repository, [f"branch:{name}" for name in branches])
+        self._refresh_budget.ask(repository, [f"branch:{name}" for name in branches])
 
     def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
         """The session a subject is about, and the numbers of its pull requests to read."""
@@ -192,7 +192,9 @@ class WatchPulls:
         if before is None:
             return None
         known = {pull.number: pull for pull in before.pulls}
-        glances = {number: self._looks.found((repository, number)) for number in numbers}
+        fingerprints = {
+            number: self._refresh_budget.found((repository, number)) for number in numbers
+        }
         for number in numbers:
             # From its beginning, for what happens during the read may not be in it.
             self._read_at[repository, number] = self._clock()
@@ -208,10 +210,10 @@ class WatchPulls:
         pulls = tuple(known[number] for number in sorted(known))
         self._turn_away(before, pulls)
         changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
-        for number, glance in glances.items():
-            self._looks.keep((repository, number), glance)
+        for number, fingerprint in fingerprints.items():
+            self._refresh_budget.keep((repository, number), fingerprint)
         if changed:
-            self._journal(Step.OBSERVED, session)
+            self._crash_point(Step.OBSERVED, session)
         if not any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls):
             self._unknown.pop(session, None)
             return None
@@ -244,9 +246,9 @@ class WatchPulls:
             return
         events = self._github.read.issue(session.repository, reading.pull.number)
         if events is not None:
-            wish = wish_to_restore(session, events, self._people, self._clock())
-            if wish is not None:
-                self._store.add_wish(wish)
+            command = command_to_restore(session, events, self._people, self._clock())
+            if command is not None:
+                self._store.add_command(command)
 
     def _complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
         """Add what GitHub does not say in one answer: permissions, logs, who pushed, since when."""

@@ -6,7 +6,7 @@ from lifecycle.model.facts import Pull
 from lifecycle.model.status import Mover
 
 
-class Movers:
+class PushAttribution:
     """Tells an update of the branch from a person's commit by the commits themselves."""
 
     def __init__(self, store: Store, sites: Sites) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
-from bot.github.snapshots import Glance
-from bot.store import Store, Touch
+from bot.github.snapshots import Fingerprint
+from bot.store import RefreshRequest, Store
 from bot.system.clock import Clock
 
 #: An issue or a pull request, which share their numbers: repository and number.
@@ -19,7 +19,7 @@ _SECOND = timedelta(seconds=2)
 WHOLE = timedelta(hours=4)
 
 
-class Looks:
+class RefreshBudget:
     """Knows how things at GitHub looked when they were last read whole.
 
     What looks the same needs no other read. A restart forgets it, and everything is read once.
@@ -29,27 +29,27 @@ class Looks:
         self._store = store
         self._github = github
         self._clock = clock
-        self._known: dict[Thing, tuple[Glance, datetime]] = {}
-        self._found: dict[Thing, Glance] = {}
+        self._known: dict[Thing, tuple[Fingerprint, datetime]] = {}
+        self._found: dict[Thing, Fingerprint] = {}
 
-    def is_news(self, thing: Thing, glance: Glance | None) -> bool:
+    def is_news(self, thing: Thing, fingerprint: Fingerprint | None) -> bool:
         """Whether it has to be read whole; None: it could not be seen."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
-        if glance is not None and glance == known and now - at < WHOLE:
+        if fingerprint is not None and fingerprint == known and now - at < WHOLE:
             return False
-        if glance is not None and now - glance.updated > _SECOND:
-            self._found[thing] = glance
+        if fingerprint is not None and now - fingerprint.updated > _SECOND:
+            self._found[thing] = fingerprint
         return True
 
-    def found(self, thing: Thing) -> Glance | None:
+    def found(self, thing: Thing) -> Fingerprint | None:
         """The glance that was news; to be asked before it is read whole, and then kept."""
         return self._found.get(thing)
 
-    def keep(self, thing: Thing, glance: Glance | None) -> None:
+    def keep(self, thing: Thing, fingerprint: Fingerprint | None) -> None:
         """It was read whole after this glance, and what was read is written down."""
-        if glance is not None:
-            self._known[thing] = (glance, self._clock())
+        if fingerprint is not None:
+            self._known[thing] = (fingerprint, self._clock())
 
     def forget_all_but(self, things: Iterable[Thing]) -> None:
         """Remember nothing of what is of no interest any more."""
@@ -65,7 +65,7 @@ class Looks:
     def ask(self, repository: str, subjects: Sequence[str]) -> None:
         """Have subjects read whole: some at once, more only as far as points can be spared."""
         now, budget = self._clock(), self._github.read.budget(repository)
-        touches = [Touch(repository=repository, subject=subject) for subject in subjects]
-        self._store.touch(touches[:_AT_ONCE], now)
-        rest = touches[_AT_ONCE : budget.spare if budget else None]
-        self._store.touch(rest, now, apart=budget.apart(now) if budget else timedelta())
+        refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
+        self._store.request_refresh(refreshes[:_AT_ONCE], now)
+        rest = refreshes[_AT_ONCE : budget.spare if budget else None]
+        self._store.request_refresh(rest, now, apart=budget.apart(now) if budget else timedelta())

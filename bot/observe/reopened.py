@@ -1,19 +1,19 @@
-"""Opening an issue or a pull request again: a person's wish to bring the ended session back."""
+"""Opening an issue or a pull request again: a person's command to bring the ended session back."""
 
 import logging
 from datetime import datetime
 
 from bot.github.snapshots import IssueReading
-from bot.github.write_access import People
-from bot.store import NewWish, Session
+from bot.github.write_access import WriteAccess
+from bot.store import NewCommand, Session
 
 log = logging.getLogger(__name__)
 
 
-def wish_to_restore(
-    session: Session, reading: IssueReading, people: People, now: datetime
-) -> NewWish | None:
-    """The wish of whoever opened what was read; None where that is unknown or may not write.
+def command_to_restore(
+    session: Session, reading: IssueReading, people: WriteAccess, now: datetime
+) -> NewCommand | None:
+    """The command of whoever opened what was read; None where that is unknown or may not write.
 
     Raises `GitHubFailure` where the permission cannot be read.
     """
@@ -24,7 +24,7 @@ def wish_to_restore(
         log.warning("%s: not restored: @%s may not write", session.id, opened.actor)
         return None
     number = reading.issue.number
-    return NewWish(
+    return NewCommand(
         key=f"reopened:{session.id}:{number}:{opened.at.isoformat()}",
         repository=session.repository,
         number=session.issue.number,

@@ -41,8 +41,8 @@ class RepositoryConfig:
 
         What is due is left to those who read the branch for another reason.
         """
-        due = self._store.due_touches(self._clock(), ("branch:",))
-        moved = {(touch.repository, touch.subject.removeprefix("branch:")) for touch in due}
+        due = self._store.due_refreshes(self._clock(), ("branch:",))
+        moved = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
         changed = [
             self._look(repository)
             for repository in self._policies.repositories.values()
@@ -58,7 +58,7 @@ class RepositoryConfig:
             self._branches[repository] = seen.branch
             if seen.blob == kept.blob:
                 return False
-            now = self._heeded(repository, seen, kept)
+            now = self._applied(repository, seen, kept)
         except GitHubFailure as failure:
             log.warning("%s: %s not read: %s", repository, PATH, failure)
             self._branches.setdefault(repository, "")
@@ -67,7 +67,7 @@ class RepositoryConfig:
         self._kept[repository] = now
         return self._policies.take(now)
 
-    def _heeded(self, repository: str, seen: SeenFile, kept: Configuration) -> Configuration:
+    def _applied(self, repository: str, seen: SeenFile, kept: Configuration) -> Configuration:
         """What is in force with this file; a broken one is told of, and the last good one stays."""
         incident, now = f"configuration:{repository}", self._clock()
         try:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import GLANCES
-from bot.observe.issues import WatchIssues
-from bot.observe.refresh_budget import Looks
+from bot.observe.issues import IssueObserver
+from bot.observe.refresh_budget import RefreshBudget
 from bot.store import Live, Store
 
 log = logging.getLogger(__name__)
@@ -28,17 +28,19 @@ class Subject(NamedTuple):
         return f"{self.kind}:{self.number}"
 
 
-class Reconcile:
+class Resync:
     """Glances at every labelled issue, and every issue and pull request of a live session.
 
     It reads nothing itself, it only asks for looks: what cannot be had changes nothing.
     """
 
-    def __init__(self, store: Store, github: GitHub, issues: WatchIssues, looks: Looks) -> None:
+    def __init__(
+        self, store: Store, github: GitHub, issues: IssueObserver, refresh_budget: RefreshBudget
+    ) -> None:
         self._store = store
         self._github = github
         self._issues = issues
-        self._looks = looks
+        self._refresh_budget = refresh_budget
 
     def look(self) -> None:
         """Look everything over once."""
@@ -48,7 +50,7 @@ class Reconcile:
             wanted.setdefault(repository, set()).add(Subject("issue", number))
         for one in live:
             wanted.setdefault(one.repository, set()).update(_subjects(one))
-        self._looks.forget_all_but(
+        self._refresh_budget.forget_all_but(
             (repository, each.number) for repository, all_ in wanted.items() for each in all_
         )
         for repository, subjects in wanted.items():
@@ -56,11 +58,11 @@ class Reconcile:
             self._look(repository, sorted(subjects), _unseen(here))
 
     def _look(self, repository: str, subjects: Sequence[Subject], unseen: set[str]) -> None:
-        if not self._looks.afford(repository):
+        if not self._refresh_budget.afford(repository):
             log.warning("%s: not looked over: few points are left this hour", repository)
             return
         news = [str(each) for each in self._news(repository, subjects)]
-        self._looks.ask(repository, [*news, *sorted(unseen.difference(news))])
+        self._refresh_budget.ask(repository, [*news, *sorted(unseen.difference(news))])
 
     def _news(self, repository: str, subjects: Sequence[Subject]) -> list[Subject]:
         """What looks new.
@@ -88,11 +90,11 @@ class Reconcile:
     def _new_in(self, repository: str, batch: Iterable[Subject]) -> list[Subject]:
         issues = [each.number for each in batch if each.kind == "issue"]
         pulls = [each.number for each in batch if each.kind == "pull"]
-        seen = self._github.read.glances(repository, issues, pulls)
+        seen = self._github.read.fingerprints(repository, issues, pulls)
         return [
             each
             for each in batch
-            if self._looks.is_news((repository, each.number), seen[each.number])
+            if self._refresh_budget.is_news((repository, each.number), seen[each.number])
         ]
 
 

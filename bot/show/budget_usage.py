@@ -5,13 +5,13 @@ from datetime import datetime
 from msgspec import Struct
 
 from lifecycle.judge.budgets import BUDGETS, limit_of
-from lifecycle.judge.commands import heed
+from lifecycle.judge.commands import apply_commands
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.read.session_view import View
 
 
-class Bar(Struct, frozen=True, kw_only=True):
+class BudgetUsage(Struct, frozen=True, kw_only=True):
     """One budget that has a limit."""
 
     name: str  #: A row of BUDGETS.
@@ -20,12 +20,12 @@ class Bar(Struct, frozen=True, kw_only=True):
     says: str  #: The limit in words.
 
 
-def bars(facts: Facts, policy: Policy, now: datetime) -> tuple[Bar, ...]:
+def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
     """Every budget of a session that has a limit, raised by what people allowed."""
-    view = View(heed(facts, policy, now).facts, policy, now)
+    view = View(apply_commands(facts, policy, now).facts, policy, now)
     limits = ((row, limit_of(row, view)) for row in BUDGETS)
     return tuple(
-        Bar(
+        BudgetUsage(
             name=row.name,
             spent=round(row.spent(facts), 4),
             limit=limit,

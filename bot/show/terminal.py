@@ -27,7 +27,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
 def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
     """How the page shows a session's program."""
-    transcripts = Transcripts(store, sites.layout, sites.programs, redact)
+    transcripts = Transcripts(store, sites.paths, sites.programs, redact)
 
     def attach(id: str) -> str:
         session = store.session(id)
@@ -39,7 +39,7 @@ def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
         session = store.session(id)
         if session is None or not session.run:
             return ""
-        return redact(tail(sites.layout.run(id, session.run) / "output.log"))
+        return redact(tail(sites.paths.run(id, session.run) / "output.log"))
 
     def of(id: str, run: int) -> AbstractContextManager[Transcript]:
         session = store.session(id)

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from bot.archive.archiver import lay_out
 from bot.store import Session, Store
-from bot.system.paths import Layout, run_name
+from bot.system.paths import Paths, run_name
 from bot.system.redaction import Redaction
 from lifecycle.model.text import plain
-from runtimes.agents.base import Program, RunFiles
+from runtimes.agents.base import AgentAdapter, RunFiles
 from runtimes.agents.shared.messages import Message, Messages
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -69,10 +69,10 @@ class Transcripts:
     """Finds them. May be used from any thread."""
 
     def __init__(
-        self, store: Store, layout: Layout, programs: Mapping[str, Program], redact: Redaction
+        self, store: Store, paths: Paths, programs: Mapping[str, AgentAdapter], redact: Redaction
     ) -> None:
         self._store = store
-        self._layout = layout
+        self._paths = paths
         self._programs = programs
         self._redact = redact
 
@@ -91,10 +91,10 @@ class Transcripts:
             yield Transcript(program.messages(files), begun, over, self._redact)
 
     @contextmanager
-    def _kept(self, session: Session, run: int, program: Program) -> Iterator[RunFiles]:
+    def _kept(self, session: Session, run: int, program: AgentAdapter) -> Iterator[RunFiles]:
         """The files of a run, with its session's home: as they are, or as they were archived."""
-        files = _files(session, run, self._layout.sessions)
-        archived = self._layout.archive / session.id
+        files = _files(session, run, self._paths.sessions)
+        archived = self._paths.archive / session.id
         if any(path.exists() for path in program.records(files)) or not archived.is_dir():
             yield files
             return

@@ -16,7 +16,7 @@ from bot.store.incidents import Incident
 from bot.store.judgements import Kept
 from bot.store.lease import this_process
 from bot.store.outsiders import Outsider
-from bot.store.places import KnownPlace
+from bot.store.places import KnownRepository
 from bot.store.retention import Tenant
 from bot.store.spent import GROUPS
 from bot.store.store import Store
@@ -25,22 +25,22 @@ from bot.store.values import (
     Accepted,
     Delivery,
     Due,
-    DueTouch,
+    DueRefresh,
     HistoryRow,
     Judgement,
     Kind,
     Ledger,
     Live,
+    LoadedSession,
+    NewCommand,
     NewSession,
-    NewWish,
     Observed,
     Ordered,
     Queued,
     Recorded,
+    RefreshRequest,
     Session,
-    Touch,
     Used,
-    Visit,
 )
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
     "Configuration",
     "Delivery",
     "Due",
-    "DueTouch",
+    "DueRefresh",
     "Fenced",
     "Freeze",
     "HistoryRow",
@@ -60,16 +60,18 @@ __all__ = [
     "Judgement",
     "Kept",
     "Kind",
-    "KnownPlace",
+    "KnownRepository",
     "Ledger",
     "Live",
+    "LoadedSession",
+    "NewCommand",
     "NewSession",
-    "NewWish",
     "Observed",
     "Ordered",
     "Outsider",
     "Queued",
     "Recorded",
+    "RefreshRequest",
     "Session",
     "Store",
     "StoreBusy",
@@ -78,8 +80,6 @@ __all__ = [
     "StoreFull",
     "StoreUnusable",
     "Tenant",
-    "Touch",
     "Used",
-    "Visit",
     "this_process",
 ]

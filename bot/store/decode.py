@@ -7,7 +7,7 @@ import msgspec
 from bot.store.rows import Row, decoded, moment, moment_or_none
 from bot.store.usage import spending
 from bot.store.values import Live, Session
-from lifecycle.model.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 
 _agent = msgspec.json.Decoder(Agent)
 _work = msgspec.json.Decoder(Work)
@@ -48,7 +48,7 @@ def blockers_of(row: Row) -> tuple[str, ...]:
 
 
 def session_of(
-    row: Row, wishes: tuple[Wish, ...], used: Sequence[Row], metadata: Mapping[str, str]
+    row: Row, commands: tuple[Command, ...], used: Sequence[Row], metadata: Mapping[str, str]
 ) -> Session:
     """A whole row of `sessions`, with what other tables have of it."""
     return Session(
@@ -74,7 +74,7 @@ def session_of(
         agent=agent_of(row),
         work=work_of(row),
         pulls=pulls_of(row),
-        wishes=wishes,
+        commands=commands,
         ended=ended_of(row),
         status=row["status"],
         since=moment(row["since"]),
@@ -105,9 +105,9 @@ def live_of(row: Row) -> Live:
     )
 
 
-def wish_of(row: Row) -> Wish:
-    """A granted row of `wishes`."""
-    return Wish(
+def command_of(row: Row) -> Command:
+    """A granted row of `commands`."""
+    return Command(
         key=row["key"],
         kind=row["kind"],
         actor=row["actor"],

@@ -6,10 +6,10 @@ from concurrent.futures import Future
 from datetime import datetime
 
 from bot.store.base import Base
+from bot.store.commands import add_commands
+from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, encoded, moment
-from bot.store.touches import add_touches
-from bot.store.values import Accepted, Delivery, NewWish, Touch
-from bot.store.wishes import add_wishes
+from bot.store.values import Accepted, Delivery, NewCommand, RefreshRequest
 
 PRUNE_STEP = 1000
 
@@ -66,7 +66,9 @@ class Deliveries(Base):
         values = (name, at.timestamp())
         self.write(lambda connection: connection.execute(_SET_MARK, values))
 
-    def settle_delivery(self, id: str, touches: Sequence[Touch], wishes: Sequence[NewWish]) -> None:
+    def settle_delivery(
+        self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
+    ) -> None:
         """Write down what follows from a delivery and that it is done, in one transaction.
 
         Settling one that does not wait any more does nothing.
@@ -75,8 +77,8 @@ class Deliveries(Base):
 
         def work(connection: sqlite3.Connection) -> None:
             if connection.execute(_SETTLE, ("done", "", now.timestamp(), id)).rowcount:
-                add_touches(connection, touches, now)
-                add_wishes(connection, wishes)
+                add_refreshes(connection, refreshes, now)
+                add_commands(connection, commands)
 
         self.write(work)
 

@@ -9,10 +9,10 @@ import msgspec
 from bot.store.decode import (
     agent_of,
     blockers_of,
+    command_of,
     ended_of,
     issue_of,
     pulls_of,
-    wish_of,
     work_of,
 )
 from bot.store.errors import BadRow
@@ -20,10 +20,10 @@ from bot.store.finishing import finished_of
 from bot.store.freezes import frozen, standing
 from bot.store.places import archived
 from bot.store.rows import Row, bad_row, by_session, decoded, encoded, moment, moment_or_none
-from bot.store.sessions import WISHES
+from bot.store.sessions import COMMAND_RULES
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import day_of, spending, spent_on
-from bot.store.values import Recorded, Visit
+from bot.store.values import LoadedSession, Recorded
 from lifecycle.model.facts import Done, Facts, Failure, Frozen, Spending
 from lifecycle.model.status import Reason
 
@@ -50,7 +50,7 @@ class _Around:
         self._day = day_of(now)
         self._today: dict[str, Spending] = {}
         self.outbox = by_session(connection.execute(OUTBOX, among))
-        self.wishes = by_session(connection.execute(WISHES, among))
+        self.commands = by_session(connection.execute(COMMAND_RULES, among))
         self.usage = by_session(connection.execute(USAGE, among))
         self.freezes: dict[str, Frozen] = standing(connection)
         self.archived = archived(connection)
@@ -61,17 +61,19 @@ class _Around:
         return self._today[repository]
 
 
-def load(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> Iterator[Visit]:
+def load(
+    connection: sqlite3.Connection, ids: Sequence[str], now: datetime
+) -> Iterator[LoadedSession]:
     """Everything known of each session there is, or what is wrong with its rows."""
     around = _Around(connection, ids, now)
     for row in connection.execute(SESSIONS, (encoded(ids),)):
         try:
             yield _visit(row, around)
         except BadRow as error:
-            yield Visit(session=row["id"], version=row["version"], facts=error)
+            yield LoadedSession(session=row["id"], version=row["version"], facts=error)
 
 
-def _visit(row: Row, around: _Around) -> Visit:
+def _visit(row: Row, around: _Around) -> LoadedSession:
     facts = _facts(row, around)
     before = Recorded(
         status=row["status"],
@@ -83,7 +85,7 @@ def _visit(row: Row, around: _Around) -> Visit:
         ended=facts.ended,
         wants_slot=bool(row["wants_slot"]),
     )
-    return Visit(session=row["id"], version=row["version"], facts=facts, before=before)
+    return LoadedSession(session=row["id"], version=row["version"], facts=facts, before=before)
 
 
 def _facts(row: Row, around: _Around) -> Facts:
@@ -113,7 +115,7 @@ def _facts(row: Row, around: _Around) -> Facts:
         agent=agent_of(row),
         work=work_of(row),
         pulls=pulls_of(row),
-        wishes=tuple(wish_of(wish) for wish in around.wishes.get(session, ())),
+        commands=tuple(command_of(command) for command in around.commands.get(session, ())),
         done=done,
         pending=pending,
         failures=failures,

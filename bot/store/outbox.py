@@ -9,10 +9,10 @@ import msgspec
 from bot.store.base import Base
 from bot.store.history import BOT, add_history
 from bot.store.observe import add_observations
+from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
 from bot.store.sessions import wake
-from bot.store.touches import add_touches
-from bot.store.values import Due, Kind, Observed, Ordered, Touch
+from bot.store.values import Due, Kind, Observed, Ordered, RefreshRequest
 from lifecycle.model.actions import Action
 from lifecycle.model.status import Reason
 
@@ -72,7 +72,7 @@ class Outbox(Base):
         now: datetime,
         *,
         observed: Observed | None = None,
-        touches: Sequence[Touch] = (),
+        refreshes: Sequence[RefreshRequest] = (),
     ) -> None:
         """Write down that an action was done and what was learned from it, and visit its session.
 
@@ -82,7 +82,7 @@ class Outbox(Base):
         def work(connection: sqlite3.Connection) -> list[str]:
             marked = connection.execute(_DONE, (result, now.timestamp(), seq)).fetchall()
             if marked:
-                add_touches(connection, touches, now)
+                add_refreshes(connection, refreshes, now)
                 if observed is not None:
                     add_observations(connection, [observed], now)
             return _told(connection, marked, Kind.DONE, {"result": result}, now)

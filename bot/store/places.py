@@ -15,7 +15,7 @@ _FORGET = "DELETE FROM repositories WHERE id = :id OR name = :name"
 _LEARN = """INSERT INTO repositories (id, name, now, archived)
     VALUES (:id, :name, :now, :archived)"""
 #: What is kept by a repository's name.
-_TABLES = ("sessions", "session_pulls", "wishes", "touches", "usage", "outsiders")
+_TABLES = ("sessions", "session_pulls", "commands", "refreshes", "usage", "outsiders")
 _MOVES = tuple(
     f"UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"  # noqa: S608 - our tables
     for table in _TABLES
@@ -24,7 +24,7 @@ _WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :n
     WHERE id IN live AND repository = :name RETURNING id"""
 
 
-class KnownPlace(Struct, frozen=True, kw_only=True):
+class KnownRepository(Struct, frozen=True, kw_only=True):
     """One repository that is or was configured."""
 
     id: int
@@ -36,20 +36,20 @@ class KnownPlace(Struct, frozen=True, kw_only=True):
 class Places(Base):
     """The table of repositories."""
 
-    def places(self) -> list[KnownPlace]:
+    def places(self) -> list[KnownRepository]:
         """All of them, by name."""
         with self._read() as connection:
             return [_place(row) for row in connection.execute(PLACES)]
 
-    def place(self, id: int) -> KnownPlace | None:
+    def place(self, id: int) -> KnownRepository | None:
         """The repository of this number; None: it is not known."""
         return self._one(PLACE, id)
 
-    def place_named(self, name: str) -> KnownPlace | None:
+    def place_named(self, name: str) -> KnownRepository | None:
         """The repository that is configured under this name; None: it is not known."""
         return self._one(NAMED, name)
 
-    def learn_place(self, place: KnownPlace, now: datetime) -> None:
+    def learn_place(self, place: KnownRepository, now: datetime) -> None:
         """Keep where a repository is. What is kept under a name it had before goes with it.
 
         Its sessions are visited. Saying the same again writes nothing.
@@ -70,7 +70,7 @@ class Places(Base):
 
         self._announce(self.write(work))
 
-    def _one(self, query: str, value: int | str) -> KnownPlace | None:
+    def _one(self, query: str, value: int | str) -> KnownRepository | None:
         with self._read() as connection:
             row = connection.execute(query, (value,)).fetchone()
             return None if row is None else _place(row)
@@ -81,7 +81,7 @@ def archived(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(row["name"] for row in connection.execute(PLACES) if row["archived"])
 
 
-def _place(row: Row) -> KnownPlace:
-    return KnownPlace(
+def _place(row: Row) -> KnownRepository:
+    return KnownRepository(
         id=row["id"], name=row["name"], now=row["now"], archived=bool(row["archived"])
     )

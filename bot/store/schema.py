@@ -36,7 +36,7 @@ FIRST_TABLES = (
     ) STRICT""",
     "CREATE INDEX deliveries_waiting ON deliveries (at) WHERE state = 'new'",
     "CREATE INDEX deliveries_settled ON deliveries (done_at) WHERE done_at IS NOT NULL",
-    """CREATE TABLE touches (
+    """CREATE TABLE refreshes (
         repository TEXT NOT NULL,
         subject TEXT NOT NULL,
         since REAL NOT NULL,
@@ -44,7 +44,7 @@ FIRST_TABLES = (
         times INTEGER NOT NULL DEFAULT 1,
         PRIMARY KEY (repository, subject)
     ) STRICT, WITHOUT ROWID""",
-    "CREATE INDEX touches_due ON touches (due)",
+    "CREATE INDEX refreshes_due ON refreshes (due)",
     """CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         project TEXT NOT NULL,
@@ -91,7 +91,7 @@ FIRST_TABLES = (
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX session_pulls_session ON session_pulls (session)",
     "CREATE INDEX session_pulls_head ON session_pulls (repository, head, session)",
-    """CREATE TABLE wishes (
+    """CREATE TABLE commands (
         key TEXT PRIMARY KEY,
         repository TEXT NOT NULL,
         number INTEGER NOT NULL,
@@ -105,8 +105,8 @@ FIRST_TABLES = (
         session TEXT REFERENCES sessions (id),
         why TEXT NOT NULL DEFAULT ''
     ) STRICT""",
-    "CREATE INDEX wishes_new ON wishes (at) WHERE state = 'new'",
-    "CREATE INDEX wishes_granted ON wishes (session, at) WHERE session IS NOT NULL",
+    "CREATE INDEX commands_new ON commands (at) WHERE state = 'new'",
+    "CREATE INDEX commands_granted ON commands (session, at) WHERE session IS NOT NULL",
     """CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         session TEXT NOT NULL REFERENCES sessions (id),
@@ -256,7 +256,7 @@ WHOLE_LIFECYCLE = (
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due'""",
     # The person's own conversation that the session is to go on with.
-    "ALTER TABLE wishes ADD COLUMN resume TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE commands ADD COLUMN resume TEXT NOT NULL DEFAULT ''",
     # Configured repositories: GitHub's number of each, and what it is called today.
     """CREATE TABLE repositories (
         id INTEGER PRIMARY KEY,

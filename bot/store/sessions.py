@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from bot.store.base import Base
-from bot.store.decode import live_of, session_of, wish_of
+from bot.store.decode import command_of, live_of, session_of
 from bot.store.history import add_history
 from bot.store.metadata import metadata_of
 from bot.store.rows import Row, by_session, encoded, readable
@@ -19,7 +19,7 @@ _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, crea
     VALUES (:id, :project, :repository, :number, :branch, :now, :requester,
         :agent_type, :agent_name, :priority, :now, :now, 1, :now, :agent, :work, :issue)
     ON CONFLICT DO NOTHING"""
-WISHES = """SELECT * FROM wishes WHERE session IN (SELECT value FROM json_each(?))
+COMMAND_RULES = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""
 _WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
     WHERE id = :id"""
@@ -161,14 +161,14 @@ class _Around:
     def __init__(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         ids = [row["id"] for row in rows]
         among = (encoded(ids),)
-        self._wishes = by_session(connection.execute(WISHES, among))
+        self._commands = by_session(connection.execute(COMMAND_RULES, among))
         self._usage = by_session(connection.execute(USAGE, among))
         self._metadata = metadata_of(connection, ids)
 
     def session(self, row: Row) -> Session:
         name = row["id"]
-        wishes = tuple(wish_of(wish) for wish in self._wishes.get(name, ()))
-        return session_of(row, wishes, self._usage.get(name, ()), self._metadata.get(name, {}))
+        commands = tuple(command_of(command) for command in self._commands.get(name, ()))
+        return session_of(row, commands, self._usage.get(name, ()), self._metadata.get(name, {}))
 
 
 def wake(connection: sqlite3.Connection, id: str, now: datetime) -> None:

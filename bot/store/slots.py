@@ -22,7 +22,7 @@ WORTH_IT = """SELECT EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1))"""
 #: What a person asks for is awaited from then on, until the session has had a slot for it.
 WAITING = """SELECT id, project, agent_type, agent_name, requester, priority, waits,
-        wanted_since AS since, EXISTS (SELECT 1 FROM wishes WHERE session = sessions.id
+        wanted_since AS since, EXISTS (SELECT 1 FROM commands WHERE session = sessions.id
             AND kind IN ('answer', 'restart', 'restore', 'resume', 'retry', 'start', 'tell')
             AND at >= coalesce((SELECT max(freed) FROM slots WHERE session = sessions.id), 0)
         ) AS awaited

@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.store.agents import Agents
 from bot.store.answers import Answers
+from bot.store.commands import Commands
 from bot.store.configurations import Configurations
 from bot.store.deliveries import Deliveries
 from bot.store.errors import StoreFailure
@@ -21,26 +22,25 @@ from bot.store.opening import check_version, open_guest, open_writer
 from bot.store.outbox import Outbox
 from bot.store.outsiders import Outsiders
 from bot.store.places import Places
+from bot.store.reconciling import Reconciling
+from bot.store.refreshes import Refreshes
 from bot.store.retention import Retaining
 from bot.store.rows import utc_now
 from bot.store.sessions import Sessions
 from bot.store.slots import Slots
 from bot.store.spent import Spent
-from bot.store.touches import Touches
-from bot.store.visits import Visits
-from bot.store.wishes import Wishes
 from bot.store.writer import Writer
 
 
 class Store(
     Deliveries,
-    Touches,
-    Wishes,
+    Refreshes,
+    Commands,
     Sessions,
     Slots,
     Agents,
     Observing,
-    Visits,
+    Reconciling,
     Outbox,
     History,
     Judgements,

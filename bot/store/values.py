@@ -10,7 +10,7 @@ from msgspec import Struct
 from bot.store.errors import BadRow
 from lifecycle.decide import Decision
 from lifecycle.model.actions import Action
-from lifecycle.model.facts import Agent, Ended, Facts, Issue, Pull, Spending, Wish, Work
+from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Spending, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Status
 
@@ -33,28 +33,28 @@ class Accepted(StrEnum):
     AGAIN = "again"  #: It failed here before and waits once more.
 
 
-#: The subject of a touch that says: look whether, and where, we may do what is needed.
+#: The subject of a refresh that says: look whether, and where, we may do what is needed.
 RIGHTS = "rights:"
 
 
-class Touch(Struct, frozen=True, kw_only=True):
+class RefreshRequest(Struct, frozen=True, kw_only=True):
     """Something changed: look again at this."""
 
     repository: str  #: `owner/name`
     subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
 
 
-class DueTouch(Struct, frozen=True, kw_only=True):
-    """A touch that waits to be looked at."""
+class DueRefresh(Struct, frozen=True, kw_only=True):
+    """A refresh that waits to be looked at."""
 
     repository: str
     subject: str
     since: datetime  #: When it was last touched.
     due: datetime
-    times: int  #: How often it was touched, so that a touch during a read is not lost.
+    times: int  #: How often it was touched, so that a refresh during a read is not lost.
 
 
-class NewWish(Struct, frozen=True, kw_only=True):
+class NewCommand(Struct, frozen=True, kw_only=True):
     """What a person asked for, before it is known which session it concerns."""
 
     key: str  #: Its cause: `comment:<id>`.
@@ -109,7 +109,7 @@ class Session(Struct, frozen=True, kw_only=True):
     agent: Agent
     work: Work
     pulls: tuple[Pull, ...]
-    wishes: tuple[Wish, ...]
+    commands: tuple[Command, ...]
     ended: Ended | None
     status: str
     since: datetime  #: When `status` became what it is.
@@ -135,7 +135,7 @@ class Queued(Struct, frozen=True, kw_only=True):
     waits: str  #: Why it has none yet.
     since: datetime
     priority: int
-    awaited: bool  #: Whether a person's own wish is what it wants to run for.
+    awaited: bool  #: Whether a person's own command is what it wants to run for.
 
 
 class Used(Struct, frozen=True, kw_only=True):
@@ -228,7 +228,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     judgement: Judgement | None = None  #: What it was made from, kept where it is news.
 
 
-class Visit(Struct, frozen=True, kw_only=True):
+class LoadedSession(Struct, frozen=True, kw_only=True):
     """One session as a visit finds it."""
 
     session: str
@@ -267,7 +267,7 @@ class Kind(StrEnum):
     """What can happen to a session: every kind of row its history has."""
 
     CREATED = "created"
-    WISH = "wish"  #: A person asked for something.
+    WISH = "command"  #: A person asked for something.
     OBSERVED = "observed"  #: The agent, its program, its work, the issue or a pull request changed.
     SLOT = "slot"  #: It was given a place to run a program.
     DECISION = "decision"

@@ -14,7 +14,7 @@ class Step(StrEnum):
     """Where an effect stands when the step is announced."""
 
     DELIVERED = "delivered"  #: A webhook is committed, its answer not yet sent.
-    SORTED = "sorted"  #: A delivery was turned into touches and wishes, in one commit.
+    SORTED = "sorted"  #: A delivery was turned into touches and commands, in one commit.
     OBSERVED = "observed"  #: New facts are committed.
     RECORDED = "recorded"  #: A decision is committed with its actions.
     TAKEN = "taken"  #: An action is about to be done.
@@ -23,9 +23,9 @@ class Step(StrEnum):
 
 
 #: Is told of every step with what it is about.
-Journal = Callable[[Step, str], None]
+CrashPoint = Callable[[Step, str], None]
 
 
-def log_step(step: Step, about: str) -> None:
+def log_crash_point(step: Step, about: str) -> None:
     """The journal of every day: the log, where it was asked for."""
     log.debug("%s %s", step, about)

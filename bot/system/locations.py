@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec import convert
 
-from bot.system.paths import Layout, run_name
+from bot.system.paths import Paths, run_name
 from config.settings import AgentTypeSettings, Project, Settings
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Program, RunFiles
+from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.base import Handle, Runtime
 from runtimes.workspaces.mirror import Fork, Mirror
 from runtimes.workspaces.worktree import Worktree
@@ -19,16 +19,16 @@ class Sites:
 
     def __init__(
         self,
-        layout: Layout,
+        paths: Paths,
         projects: Mapping[str, Project],
         git_base: str,
         header: Callable[[str], str],
         runtime: Runtime,
-        programs: Mapping[str, Program],
+        programs: Mapping[str, AgentAdapter],
         called: Callable[[str], str] = str,
     ) -> None:
         """`called`: what a configured repository is called today."""
-        self.layout = layout
+        self.paths = paths
         self.projects = projects
         self.runtime = runtime
         self.programs = programs
@@ -43,7 +43,7 @@ class Sites:
         url = f"{self._git_base}{self._called(repository)}.git"
         if project not in self._mirrors:
             made = Mirror(
-                self.layout.mirror(project),
+                self.paths.mirror(project),
                 url,
                 lambda: self._header(repository),
                 self._fork(self.projects[project]),
@@ -66,7 +66,7 @@ class Sites:
         """The session's workspace, made or not."""
         return Worktree(
             self.mirror(project),
-            self.layout.workspaces,
+            self.paths.workspaces,
             session,
             branch,
             sign_off=self.projects[project].sign_off,
@@ -77,7 +77,7 @@ class Sites:
         return RunFiles(
             session=session,
             run=run,
-            dir=self.layout.run(session, run),
+            dir=self.paths.run(session, run),
             workspace=workspace,
             branch=branch,
         )
@@ -92,7 +92,7 @@ def agent_type(kind: AgentTypeSettings) -> AgentType:
     return convert(kind, AgentType, from_attributes=True)
 
 
-def programs(settings: Settings) -> dict[str, Program]:
+def programs(settings: Settings) -> dict[str, AgentAdapter]:
     """The agent types of the configuration, ready to be started."""
     return {
         name: AGENTS[kind.program](agent_type(kind)) for name, kind in settings.agent_types.items()

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 
-class Layout(Struct, frozen=True):
+class Paths(Struct, frozen=True):
     """The folders and files of one installation; `data` is `Settings.data`."""
 
     data: Path
@@ -53,7 +53,7 @@ class Layout(Struct, frozen=True):
         """The folder of one run: prompt, hooks, output, supervisor files."""
         return self.sessions / run_name(session, run)
 
-    def model_pass(self, session: str, run: int) -> Path:
+    def run_token(self, session: str, run: int) -> Path:
         """The word that stands for the model's key in a run."""
         return self.run(session, run) / "model-pass"
 

@@ -44,7 +44,7 @@ CONFIGURATION_CHECK: Final = f"{NAME} configuration"
 #: What a row of a session's history says, by its kind; a decision speaks for itself.
 HISTORY: Final[Mapping[str, str]] = {
     "created": "issue #{issue} asks for {agent}: {title}",
-    "wish": "asks to {kind} {text}",
+    "command": "asks to {kind} {text}",
     "observed": "{changes}",
     "slot": "it may run a program now",
     "decision": "{because}",

@@ -1,1 +1,1 @@
-"""The web server: the webhook, the health routes and the page. Besides `model_proxy` the only package with `async`."""
+"""The web server: the webhook, the health routes and the pages."""

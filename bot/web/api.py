@@ -12,9 +12,9 @@ from litestar.types import ExceptionHandlersMap
 from msgspec import Meta, Struct
 
 from bot.intake.commands import Unfit
-from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, wish_of
+from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, command_of
 from bot.show.session_summary import Row
-from bot.store import GROUPS, Freeze, Incident, Ledger, NewWish, Queued, Used
+from bot.store import GROUPS, Freeze, Incident, Ledger, NewCommand, Queued, Used
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
@@ -25,14 +25,14 @@ from runtimes.agents.shared.messages import Message
 #: Everything there is, in the words of the documentation; a test holds it against the routes.
 ROUTES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/api/sessions"): "all sessions, newest first; `?live=true`: those with something left",
-    ("GET", "/api/sessions/ID"): "one session: its facts, history, outbox, wishes, last output",
+    ("GET", "/api/sessions/ID"): "one session: its facts, history, outbox, commands, last output",
     ("GET", "/api/sessions/ID/transcript"): (
         "what was said in its last run, or in `?run=1`; `first=200&most=100`: a part of it"
     ),
     ("POST", "/api/sessions"): (
         'have an agent work on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
     ),
-    ("POST", "/api/sessions/ID/wishes"): (
+    ("POST", "/api/sessions/ID/commands"): (
         'ask for something: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit'
     ),
     ("POST", "/api/sessions/ID/metadata"): (
@@ -89,7 +89,7 @@ class Scope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: str
 
 
-class Whole(Detail, frozen=True, kw_only=True):
+class WatchedFile(Detail, frozen=True, kw_only=True):
     """One session, with all the facts it is judged by."""
 
     facts: Facts
@@ -111,10 +111,10 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         return views.all_rows(live=live)
 
     @get("/sessions/{id:str}", sync_to_thread=True)
-    def session(id: FromPath[str]) -> Whole:
+    def session(id: FromPath[str]) -> WatchedFile:
         detail = views.detail(id)
         fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
-        return Whole(**fields, facts=store.facts(id))
+        return WatchedFile(**fields, facts=store.facts(id))
 
     @get("/sessions/{id:str}/transcript", sync_to_thread=True)
     def transcript(
@@ -167,7 +167,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         _check(idempotency_key)
         views.check_agent(data.agent)
         session = f"{data.project}-{data.issue}"
-        wish = NewWish(
+        command = NewCommand(
             key=f"api:{session}:{idempotency_key}",
             repository=views.project(data.project).repository,
             number=data.issue,
@@ -177,14 +177,16 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
             at=utc_now(),
         )
         try:
-            new = ask_anew(store, wish)
+            new = ask_anew(store, command)
         except AskedOtherwise as problem:
             raise _conflict(problem) from problem
-        taken = Taken(key=wish.key, session=session, kind=wish.kind, text=wish.text, new=new)
+        taken = Taken(
+            key=command.key, session=session, kind=command.kind, text=command.text, new=new
+        )
         return Response(taken, status_code=202 if new else 200)
 
-    @post("/sessions/{id:str}/wishes", status_code=202, sync_to_thread=True)
-    def wish(
+    @post("/sessions/{id:str}/commands", status_code=202, sync_to_thread=True)
+    def command(
         id: FromPath[str], data: JSONBody[Ask], idempotency_key: _IdempotencyKey = ""
     ) -> Response[Taken]:
         _check(idempotency_key)
@@ -192,7 +194,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         key = f"api:{id}:{idempotency_key}"
         now = utc_now()
         try:
-            asked = wish_of(
+            asked = command_of(
                 session, data.kind, data.text, actor=API, key=key, at=now, head=data.head
             )
             new = ask(store, session, asked)
@@ -245,7 +247,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     )
     writing = Router(
         "/api",
-        route_handlers=[wish, remember, freeze, unfreeze],
+        route_handlers=[command, remember, freeze, unfreeze],
         guards=[access.guard_writing],
         exception_handlers=_HANDLERS,
         request_max_body_size=_MOST_BYTES,

@@ -83,8 +83,8 @@ def _refused(
     request: Request[object, object, State], problem: HTTPException
 ) -> Response[str] | Response[Problem]:
     """What no route answers: as a page where a person looks, as JSON for programs."""
-    looks = "text/html" in request.headers.get("accept", "")
-    if looks and not request.url.path.startswith(("/api/", "/webhooks/")):
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):
         return as_page(request, problem)
     return as_json(request, problem)
 

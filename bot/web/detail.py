@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from bot.intake.local_commands import answers
-from bot.show.budget_usage import Bar
+from bot.show.budget_usage import BudgetUsage
 from bot.show.session_summary import Row, row_of
 from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session, Used
 from bot.text import page_text
@@ -56,9 +56,9 @@ class Detail(Struct, frozen=True, kw_only=True):
     session: Row
     frozen: Frozen | None  #: Who stopped every effect on it, if somebody did.
     held: str  #: The commit that is not pushed before a person allows it; empty: none.
-    budgets: tuple[Bar, ...]  #: Those that have a limit.
+    budgets: tuple[BudgetUsage, ...]  #: Those that have a limit.
     used: tuple[Used, ...]  #: What each of its runs used models for.
-    wishes: tuple[Asked, ...]  #: Newest first, likewise below.
+    commands: tuple[Asked, ...]  #: Newest first, likewise below.
     history: tuple[Step, ...]
     outbox: tuple[Letter, ...]  #: What needs attention first.
     attach: str  #: The command line that shows the agent's terminal; empty: there is none.
@@ -74,7 +74,7 @@ def detail_of(
     *,
     attach: str,
     log: str,
-    budgets: tuple[Bar, ...],
+    budgets: tuple[BudgetUsage, ...],
     used: Sequence[Used],
 ) -> Detail:
     """Put together what the store and the runtime know."""
@@ -84,7 +84,7 @@ def detail_of(
         held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
         budgets=budgets,
         used=tuple(used),
-        wishes=_asked(session, answers(outbox)),
+        commands=_asked(session, answers(outbox)),
         history=tuple(_step(row) for row in sorted(history, key=lambda row: -row.seq)),
         outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
         attach=page_text.line(attach),
@@ -95,15 +95,15 @@ def detail_of(
 def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
     return tuple(
         Asked(
-            key=wish.key,
-            kind=wish.kind,
-            actor=page_text.line(wish.actor),
-            at=wish.at,
-            # A wish for help carries its answer.
-            text="" if wish.kind == "help" else page_text.block(wish.text),
-            answer=page_text.block(answers.get(wish.key, "")),
+            key=command.key,
+            kind=command.kind,
+            actor=page_text.line(command.actor),
+            at=command.at,
+            # A command for help carries its answer.
+            text="" if command.kind == "help" else page_text.block(command.text),
+            answer=page_text.block(answers.get(command.key, "")),
         )
-        for wish in reversed(session.wishes)
+        for command in reversed(session.commands)
     )
 
 

@@ -1,4 +1,4 @@
-"""The page's buttons: each sends a form, which becomes a wish or a freeze, and leads back."""
+"""The page's buttons: each sends a form, which becomes a command or a freeze, and leads back."""
 
 import secrets
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from bot.intake.commands import Unfit
-from bot.intake.local_commands import PAGE, AskedOtherwise, ask, wish_of
+from bot.intake.local_commands import PAGE, AskedOtherwise, ask, command_of
 from bot.show.session_summary import Row, row_of
 from bot.system.clock import utc_now
 from bot.web.access import Access
@@ -106,7 +106,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
                 extra={"remedy": "Go back, load the page again, and answer what it asks now."},
             )
         try:
-            asked = wish_of(
+            asked = command_of(
                 session,
                 data.kind,
                 data.text,

@@ -8,7 +8,7 @@ from msgspec import Struct
 from bot.decide.assignment import known
 from bot.decide.caps import caps
 from bot.decide.policies import Policies
-from bot.show.budget_usage import bars
+from bot.show.budget_usage import budget_usage
 from bot.show.session_summary import Row, row_of
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
@@ -54,7 +54,7 @@ class Views:
             *(session, self._line().get(id), facts, self.store.history(id), self.store.outbox(id)),
             attach=self._terminal.attach(id),
             log=self._terminal.log(id),
-            budgets=bars(facts, self.policies.of(session.project), self.store.clock()),
+            budgets=budget_usage(facts, self.policies.of(session.project), self.store.clock()),
             used=self.store.used("run", id),
         )
 
@@ -126,7 +126,7 @@ class Views:
         return Standing(incidents=tuple(incidents), freezes=tuple(freezes))
 
     def check_scope(self, scope: str) -> None:
-        """Raise 400 for what is no scope of a freeze; one session is frozen by a wish."""
+        """Raise 400 for what is no scope of a freeze; one session is frozen by a command."""
         kind, _, name = scope.partition(":")
         if not scope or (kind == "project" and name in self._settings.projects):
             return

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle.judge.stalls import Escalation
-from lifecycle.model.facts import Facts, Spending, Wish
+from lifecycle.model.facts import Command, Facts, Spending
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Reason
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 
 _HOUR, _DAY = 3600.0, 86_400.0
@@ -36,10 +36,10 @@ class Budget(NamedTuple):
     seconds: float = 0.0
 
 
-def raised(wish: Wish) -> float:
-    """How many dollars a `budget` wish allows; 0 where it says no amount."""
+def raised(command: Command) -> float:
+    """How many dollars a `budget` command allows; 0 where it says no amount."""
     try:
-        amount = float(wish.text.removeprefix("+"))
+        amount = float(command.text.removeprefix("+"))
     except ValueError:
         return 0.0
     return amount if 0 < amount < float("inf") else 0.0
@@ -48,11 +48,15 @@ def raised(wish: Wish) -> float:
 def limit_of(row: Budget, view: View) -> float:
     """What may be spent, with what people allowed."""
     limit = row.limit(view.policy)
-    if not limit or not view.facts.wishes:
+    if not limit or not view.facts.commands:
         return limit
     since = _today(view) if row.of_day else view.facts.created
-    raises = [wish for wish in view.facts.wishes if wish.kind == "budget" and wish.at >= since]
-    dollars = sum(raised(wish) for wish in raises)
+    raises = [
+        command
+        for command in view.facts.commands
+        if command.kind == "budget" and command.at >= since
+    ]
+    dollars = sum(raised(command) for command in raises)
     if row.dollars:
         return limit + dollars
     usd = view.policy.session_usd
@@ -114,10 +118,10 @@ def _limits(policy: Policy) -> tuple[tuple[Budget, float], ...]:
 def _reached(view: View, part: float) -> Iterator[tuple[Budget, float]]:
     """The budgets of which such a part is spent, with the turn that is under way."""
     facts, agent = view.facts, view.facts.agent
-    at_work = agent.activity is _ACTIVE and view.stands is Talk.ACTIVE
+    at_work = agent.activity is _ACTIVE and view.stands is Availability.ACTIVE
     began = agent.since if at_work else None
     limits: Sequence[tuple[Budget, float]] = _limits(view.policy)
-    if facts.wishes:
+    if facts.commands:
         limits = [(row, limit_of(row, view)) for row, _ in limits]
     for row, limit in limits:
         left = limit * part - row.spent(facts)

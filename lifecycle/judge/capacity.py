@@ -29,7 +29,7 @@ class Contender(Struct, frozen=True, kw_only=True):
     requester: str
     since: datetime  #: Since when it wants one, or holds one.
     priority: int = 0
-    awaited: bool = False  #: Whether a person's own wish is what it wants to run for.
+    awaited: bool = False  #: Whether a person's own command is what it wants to run for.
 
 
 class Caps(Struct, frozen=True, kw_only=True):

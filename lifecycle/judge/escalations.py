@@ -6,13 +6,13 @@ from typing import Final
 from lifecycle.judge.stalls import Escalation, Row, moment, since
 from lifecycle.model import keys
 from lifecycle.model.status import Merge, PullState, Reason
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.merge_queue import landing_key
 from lifecycle.read.sentences import clock, names, short
 from lifecycle.read.session_view import REWORD, View, spent
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_WAITING, _QUIET, _ENDED = Talk.WAITING, Talk.QUIET, Talk.ENDED
+_WAITING, _QUIET, _ENDED = Availability.WAITING, Availability.QUIET, Availability.ENDED
 _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
@@ -87,10 +87,10 @@ def put_out_of_queue(view: View) -> Escalation | None:
 
 def update_refused(view: View) -> Escalation | None:
     """GitHub refused to bring the base into this very head, which a person asked for."""
-    wish = view.wish("update")
-    if wish is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
+    command = view.command("update")
+    if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
         return None  # A conflict goes to the agent.
-    return _given_up(view, f"update:{wish.key}:{view.pull.head}")
+    return _given_up(view, f"update:{command.key}:{view.pull.head}")
 
 
 def branch_refused(view: View) -> Escalation | None:

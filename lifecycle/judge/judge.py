@@ -10,7 +10,7 @@ from lifecycle.judge.blockers import blockers_for, in_the_way
 from lifecycle.judge.reduce import foremost, read
 from lifecycle.judge.rules import rule_for
 from lifecycle.judge.signals import Signals
-from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.facts import Command, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from lifecycle.read.restores import this_life
@@ -24,7 +24,7 @@ _CLEANUP = Status.CLEANUP
 class Answer(NamedTuple):
     """What a person is answered who asked for something."""
 
-    wish: Wish
+    command: Command
     key: str
     text: str
 
@@ -39,8 +39,8 @@ class Judged(Struct, frozen=True):
     because: str
     cause: str  #: The key of what people have to look at; empty: nothing.
     blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
-    answers: tuple[Answer, ...] = ()  #: To wishes that were judged now.
-    asked: tuple[Wish, ...] = ()  #: All wishes there are, those without effect too.
+    answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
+    asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
 
     @property
     def told(self) -> "Judged":
@@ -60,7 +60,7 @@ class Judged(Struct, frozen=True):
     def said(self) -> bool:
         """Whether people said or did anything that may have to be answered."""
         view = self.view
-        return bool(self.asked or view.threads or view.unheard or view.yielded)
+        return bool(self.asked or view.threads or view.unheard or view.handed_to_human)
 
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:

@@ -8,7 +8,7 @@ from lifecycle.judge.stalls import Escalation
 from lifecycle.model import keys
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.status import PullState, Reason
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import GOES_ON, View
 
@@ -18,8 +18,8 @@ _OPEN = PullState.OPEN
 
 def by_person(view: View) -> Escalation | None:
     """A person said `pause`, and nobody has said anything to go on with since."""
-    pause = view.wish("pause")
-    if pause is None or view.wished_since(pause.at, *GOES_ON):
+    pause = view.command("pause")
+    if pause is None or view.commanded_since(pause.at, *GOES_ON):
         return None
     # Without a key: whoever said it has an answer already, and nobody else has to be told.
     return Escalation("", Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
@@ -42,9 +42,9 @@ def by_usage_limit(view: View) -> Escalation | None:
     """The agent's provider gives it no more until a time it named, or a person restarts it."""
     agent = view.facts.agent
     until = agent.limit_until
-    if until is None or view.stands not in (Talk.BLOCKED, Talk.INTERRUPTED):
+    if until is None or view.stands not in (Availability.BLOCKED, Availability.INTERRUPTED):
         return None
-    if agent.since is not None and view.wished_since(agent.since, "restart"):
+    if agent.since is not None and view.commanded_since(agent.since, "restart"):
         return None
     if view.passed(until, 0):
         return None
@@ -64,10 +64,10 @@ PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
 def frozen_by(facts: Facts) -> Frozen | None:
     """Who stopped every effect on this session, if somebody did and nobody has undone it."""
     outside = facts.frozen or facts.issue.frozen or _by_label_on_pull(facts)
-    if outside is not None or not facts.wishes:
+    if outside is not None or not facts.commands:
         return outside
-    said = [wish for wish in facts.wishes if wish.kind in ("freeze", "unfreeze")]
-    last = max(said, key=lambda wish: wish.at, default=None)
+    said = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
+    last = max(said, key=lambda command: command.at, default=None)
     if last is None or last.kind == "unfreeze":
         return None
     return Frozen(scope="session", by=last.actor, at=last.at)

@@ -13,7 +13,7 @@ class Priority(StrEnum):
     URGENT = "urgent"  #: It costs something every minute.
     ACTION = "action"  #: Nothing goes on until somebody does something.
     WARNING = "warning"  #: It ended, or goes on worse than it should.
-    INFO = "info"  #: It goes on by itself, or as somebody wished.
+    INFO = "info"  #: It goes on by itself, or as somebody commanded.
 
 
 class Advice(NamedTuple):

@@ -38,17 +38,21 @@ def read(view: View) -> tuple[Signals, Evidence]:
     """The signals of a view, with the evidence behind its stage or attention."""
     stage, evidence = stage_of(view)
     if stage in OVER:
-        return Signals(stage=stage, hold=hold_of(view, stage), talk=view.talk), evidence
+        return Signals(
+            stage=stage, hold=hold_of(view, stage), availability=view.availability
+        ), evidence
     if stage is _PAUSED:
-        return Signals(stage=stage, talk=view.talk), evidence
+        return Signals(stage=stage, availability=view.availability), evidence
     if stage is not _RUNNING:
         return Signals(stage=stage), evidence
     attention, found = _attention(view)
     if found is not None:
         evidence = Evidence(found.reason, found.because, found.key)
     elif view.pull is not None:
-        evidence = Evidence(Reason.PERSON_PUSHED if view.yielded else _PULL_REQUEST)
-    signals = Signals(stage=stage, talk=view.talk, attention=attention, output=_output(view))
+        evidence = Evidence(Reason.PERSON_PUSHED if view.handed_to_human else _PULL_REQUEST)
+    signals = Signals(
+        stage=stage, availability=view.availability, attention=attention, output=_output(view)
+    )
     return of_pull(view, signals), evidence
 
 

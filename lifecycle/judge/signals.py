@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from lifecycle.model.status import Merge, Review
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 
 
 class Stage(StrEnum):
@@ -82,7 +82,7 @@ class Signals(Struct, frozen=True, kw_only=True, cache_hash=True):
 
     stage: Stage
     hold: Hold = Hold.HELD
-    talk: Talk = Talk.NONE
+    availability: Availability = Availability.NONE
     attention: Attention = Attention.NONE
     output: Output = Output.NOTHING
     pull: PullStage = PullStage.NONE
@@ -109,8 +109,8 @@ def hold(*words: Hold) -> When:
     return lambda s: s.hold in words
 
 
-def talk(*words: Talk) -> When:
-    return lambda s: s.talk in words
+def availability(*words: Availability) -> When:
+    return lambda s: s.availability in words
 
 
 def attention(*words: Attention) -> When:

@@ -14,12 +14,12 @@ from lifecycle.judge.stalls import Escalation
 from lifecycle.model import keys
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
-_RUNNING, _CRASHED = Stage.RUNNING, Talk.CRASHED
+_RUNNING, _CRASHED = Stage.RUNNING, Availability.CRASHED
 _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 #: What ended a session, in the words of its outcome.
 _OUTCOMES: Final = {
@@ -92,11 +92,11 @@ def _ended(view: View) -> tuple[Stage, Evidence] | None:
 
 def _killed(view: View) -> Evidence | None:
     """A person's word, or a run lost with what it ran on after all the restarts there are."""
-    stop = view.wish("stop")
+    stop = view.command("stop")
     if stop is not None:
         return Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
     ending = view.facts.agent.exit
-    if view.talk is not _CRASHED or ending is None or not ending.lost:
+    if view.availability is not _CRASHED or ending is None or not ending.lost:
         return None
     if view.losses < view.policy.losses:
         return None
@@ -127,7 +127,7 @@ def _errored(view: View) -> Evidence | None:
         why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
         return Evidence(Reason.TIMEOUT, why)
     ending = facts.agent.exit
-    if view.talk is not _CRASHED or (ending is not None and ending.lost):
+    if view.availability is not _CRASHED or (ending is not None and ending.lost):
         return None
     return _crash(view) if view.crashes >= view.policy.restarts else None
 

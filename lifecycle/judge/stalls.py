@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 from lifecycle.model import keys
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_BLOCKED, _UNSURE = Talk.BLOCKED, Talk.UNSURE
-_UNSEEN: Final = (Talk.UNSURE, Talk.NONE)
+_BLOCKED, _UNSURE = Availability.BLOCKED, Availability.UNSURE
+_UNSEEN: Final = (Availability.UNSURE, Availability.NONE)
 
 
 class Escalation(NamedTuple):
@@ -50,10 +50,10 @@ def no_progress(view: View) -> Escalation | None:
 
 def state_unknown(view: View) -> Escalation | None:
     """The probes have failed or disagreed for long."""
-    if view.talk is not _UNSURE or view.alive:
+    if view.availability is not _UNSURE or view.alive:
         return None
     doubt = view.facts.agent.doubt
-    if doubt is not None and doubt.looks < view.policy.probe_looks:
+    if doubt is not None and doubt.rounds < view.policy.probe_looks:
         return None
     began = doubt.since if doubt else _last_sign(view)
     if not view.passed(began, view.policy.probe_seconds):

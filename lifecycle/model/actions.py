@@ -49,7 +49,7 @@ class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
     protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
 
 
-class TakeIn(Struct, frozen=True, kw_only=True, tag="take_in"):
+class MergeRemote(Struct, frozen=True, kw_only=True, tag="take_in"):
     """Bring the commits others put on the session's branch into its workspace.
 
     Its result is `conflict` where they do not go together with the agent's own by themselves.
@@ -238,7 +238,7 @@ Action = (
     Start
     | Tell
     | Publish
-    | TakeIn
+    | MergeRemote
     | UpdateBranch
     | Rerun
     | OpenPull

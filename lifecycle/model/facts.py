@@ -90,7 +90,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
     since: datetime
     evidence: str  #: What was seen, without its times: another evidence begins another doubt.
-    looks: int = 1  #: Counted up to what `Policy.probe_looks` asks for.
+    rounds: int = 1  #: Counted up to what `Policy.probe_looks` asks for.
 
 
 class Agent(Struct, frozen=True, kw_only=True):
@@ -228,7 +228,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     read_at: datetime | None = None
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class Command(Struct, frozen=True, kw_only=True):
     """What a person asked for. Its key is its cause: the comment it stands in, or a request."""
 
     key: str
@@ -236,7 +236,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     actor: str
     at: datetime  #: When it was granted.
     text: str = ""
-    head: str = ""  #: The head that stood when it was written, for wishes bound to one.
+    head: str = ""  #: The head that stood when it was written, for commands bound to one.
     comment: int | None = None  #: The comment to answer and react to.
 
 
@@ -289,7 +289,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     agent: Agent = Agent()
     work: Work = Work()
     pulls: tuple[Pull, ...] = ()
-    wishes: tuple[Wish, ...] = ()
+    commands: tuple[Command, ...] = ()
     done: Mapping[str, Done] = field(default_factory=dict)
     pending: frozenset[str] = frozenset()  #: Keys written down and not yet done.
     failures: Mapping[str, Failure] = field(default_factory=dict)

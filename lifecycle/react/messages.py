@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Thread
 from lifecycle.react.suggestions import as_patches
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import REWORD, View, spent
 
 #: The prompt that answers what the agent asks.
@@ -31,7 +31,7 @@ def message(
 ) -> Iterator[do.Action]:
     """Tell the running program, or start a new run with the message as its prompt."""
     facts = judged.view.facts
-    if parked(judged.view) or judged.signals.talk is Talk.ENDED:
+    if parked(judged.view) or judged.signals.availability is Availability.ENDED:
         run = facts.run + 1
         yield do.Start(
             key=keys.of_run("start:message", run),
@@ -70,33 +70,33 @@ def waiting(view: View, told: str = "") -> Iterator[dict[str, str]]:
 def pass_on(judged: Judged) -> Iterator[do.Action]:
     """What a person has to say to the agent, also while it waits for an answer."""
     view, agent = judged.view, judged.view.facts.agent
-    asked = judged.signals.talk is Talk.WAITING
-    for cause, wish in view.words_causes.items():
-        if wish.kind == "review":  # An answer it is none; and it is for who takes over.
+    asked = judged.signals.availability is Availability.WAITING
+    for cause, command in view.words_causes.items():
+        if command.kind == "review":  # An answer it is none; and it is for who takes over.
             if not asked and view.handing_over is None:
                 yield from message(judged, cause, review_prompt(view))
             continue
-        values = {"actor": wish.actor, "text": wish.text}
+        values = {"actor": command.actor, "text": command.text}
         if not asked:
             yield from message(judged, cause, do.Prompt(name="tell", values=values))
-        elif wish.kind == ANSWER or agent.since is None or wish.at >= agent.since:
+        elif command.kind == ANSWER or agent.since is None or command.at >= agent.since:
             # Other words from before the question wait until it is answered.
-            values |= {"question": agent.question, "at": wish.at.isoformat()}
+            values |= {"question": agent.question, "at": command.at.isoformat()}
             yield from message(judged, cause, do.Prompt(name=ANSWER, values=values))
 
 
 def refuse(judged: Judged) -> Iterator[do.Action]:
     """Who gave an answer that the agent does not have is told why, and what it asks."""
     facts = judged.view.facts
-    for wish in judged.asked:
-        key = keys.of_run(f"tell:wish:{wish.key}", facts.run)
+    for command in judged.asked:
+        key = keys.of_run(f"tell:command:{command.key}", facts.run)
         done, failure = facts.done.get(key), facts.failures.get(key)
         why = _NO_ANSWER if done is not None and done.result == REFUSED else ""
-        if failure is not None and judged.signals.talk is Talk.WAITING:
+        if failure is not None and judged.signals.availability is Availability.WAITING:
             why = f"The agent could not be given that: {failure.detail}."
         if why:
             yield do.Comment(
-                key=f"comment:refused:{wish.key}",
+                key=f"comment:refused:{command.key}",
                 number=judged.conversation,
                 topic="answer",
                 values={"text": f"{why}\n\n{facts.agent.question}".strip()},

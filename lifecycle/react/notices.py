@@ -48,7 +48,7 @@ def _heard_before(view: View, thread: Thread, pushed: datetime) -> bool:
 def stand_back(judged: Judged) -> Iterator[do.Action]:
     """Who pushed to the agent's branch is told once that it leaves the branch to them."""
     pull = judged.view.pull
-    if pull is not None and pull.person is not None and judged.view.yielded:
+    if pull is not None and pull.person is not None and judged.view.handed_to_human:
         yield do.Comment(
             key=f"comment:yielded:{pull.person.sha}",
             number=pull.number,
@@ -59,9 +59,9 @@ def stand_back(judged: Judged) -> Iterator[do.Action]:
 
 def acknowledge(judged: Judged) -> Iterator[do.Action]:
     """Every command is seen to have arrived, and answered once it was judged."""
-    for wish in judged.asked:
-        if wish.comment is not None:
-            yield do.React(key=f"react:{wish.key}", comment=wish.comment, content=SEEN)
+    for command in judged.asked:
+        if command.comment is not None:
+            yield do.React(key=f"react:{command.key}", comment=command.comment, content=SEEN)
     for answer in judged.answers:
         yield do.Comment(
             key=answer.key,
@@ -73,13 +73,13 @@ def acknowledge(judged: Judged) -> Iterator[do.Action]:
 
 def tell_findings(judged: Judged) -> Iterator[do.Action]:
     """What an agent says that has read its pull request over is told where people talk."""
-    view, agent, wish = judged.view, judged.view.facts.agent, judged.view.wish("review")
-    told = view.past.heard(f"tell:wish:{wish.key}") if wish else None
-    if wish is None or told is None or agent.since is None or not agent.summary:
+    view, agent, command = judged.view, judged.view.facts.agent, judged.view.command("review")
+    told = view.past.heard(f"tell:command:{command.key}") if command else None
+    if command is None or told is None or agent.since is None or not agent.summary:
         return
     if told.run == agent.run and agent.since > told.at:
         yield do.Comment(
-            key=f"comment:reviewed:{wish.key}",
+            key=f"comment:reviewed:{command.key}",
             number=judged.conversation,
             topic="reviewed",
             values={"agent": view.facts.agent_name or view.facts.agent_type, "text": agent.summary},

@@ -21,7 +21,7 @@ def publish(judged: Judged) -> Iterator[do.Action]:
         yield do.Publish(key=f"push:{head}", head=head, protected=protected)
 
 
-def take_in(judged: Judged) -> Iterator[do.Action]:
+def merge_remote(judged: Judged) -> Iterator[do.Action]:
     """What others put on the branch comes into the workspace; what clashes goes to the agent."""
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
     if pull is None or not view.foreign:
@@ -31,7 +31,7 @@ def take_in(judged: Judged) -> Iterator[do.Action]:
         values = {"head": pull.head, "pull": str(pull.number)}
         yield from message(judged, view.branch_cause, do.Prompt(name="merge_branch", values=values))
     elif work.dirty is False:
-        yield do.TakeIn(key=key, head=pull.head, into=work.head)
+        yield do.MergeRemote(key=key, head=pull.head, into=work.head)
 
 
 def update(judged: Judged) -> Iterator[do.Action]:
@@ -43,11 +43,11 @@ def update(judged: Judged) -> Iterator[do.Action]:
 
 def update_asked(judged: Judged) -> Iterator[do.Action]:
     """A person wants the base brought in where GitHub does not ask for it."""
-    view, pull, wish = judged.view, judged.view.pull, judged.view.wish("update")
-    if pull is None or wish is None or view.past.updated_since(wish.at):
+    view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
+    if pull is None or command is None or view.past.updated_since(command.at):
         return
     if view.current and pull.merge is not Merge.BEHIND:
-        key = f"update:{wish.key}:{pull.head}"
+        key = f"update:{command.key}:{pull.head}"
         yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
 
 
@@ -71,11 +71,11 @@ def land(judged: Judged) -> Iterator[do.Action]:
     view, pull = judged.view, judged.view.pull
     if pull is None:
         return
-    policy, wish = view.policy, view.wish("merge")
-    if wish is not None and wish.head != pull.head:
-        wish = None
+    policy, command = view.policy, view.command("merge")
+    if command is not None and command.head != pull.head:
+        command = None
     off = policy.auto_merge is AutoMerge.OFF
-    if off or called_off(view) or not (policy.merges_by_itself or wish):
+    if off or called_off(view) or not (policy.merges_by_itself or command):
         yield do.Comment(
             key=f"comment:ready:{pull.head}",
             number=pull.number,
@@ -83,11 +83,11 @@ def land(judged: Judged) -> Iterator[do.Action]:
             values={"sha": pull.head},
         )
         return
-    by = wish.actor if wish and not policy.merges_by_itself else ""
+    by = command.actor if command and not policy.merges_by_itself else ""
     if pull.queue:
         yield do.Enqueue(key=landing_key(pull), number=pull.number, sha=pull.head, by=by)
     else:
-        named = wish.text if wish else ""
+        named = command.text if command else ""
         yield do.MergePull(
             key=landing_key(pull),
             number=pull.number,

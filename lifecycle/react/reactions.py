@@ -18,13 +18,13 @@ from lifecycle.judge.signals import (
     Signals,
     Stage,
     When,
+    availability,
     both,
     ci,
     merge,
     output,
     pull,
     stage,
-    talk,
 )
 from lifecycle.model import actions as do
 from lifecycle.model.status import TERMINAL, Merge, Status
@@ -52,11 +52,11 @@ from lifecycle.react.notices import (
 )
 from lifecycle.react.pull_requests import (
     land,
+    merge_remote,
     open_pull,
     publish,
     rerun,
     take_back,
-    take_in,
     tidy,
     update,
     update_asked,
@@ -75,7 +75,7 @@ from lifecycle.react.runs import (
     stop,
 )
 from lifecycle.react.self_review import self_review
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 
 S = Status
 
@@ -106,12 +106,14 @@ def always(_: Signals) -> bool:
 
 
 #: The agent can be given something to do: it finished its turn, or ended by itself.
-at_rest = talk(Talk.QUIET, Talk.ENDED)
+at_rest = availability(Availability.QUIET, Availability.ENDED)
 #: A person's own words may go to an agent that asks.
-hears_people = talk(Talk.QUIET, Talk.ENDED, Talk.WAITING, Talk.INTERRUPTED)
+hears_people = availability(
+    Availability.QUIET, Availability.ENDED, Availability.WAITING, Availability.INTERRUPTED
+)
 #: The agent has nothing to do, and no check runs.
 waits_on_people = both(
-    talk(Talk.QUIET, Talk.ENDED, Talk.WAITING),
+    availability(Availability.QUIET, Availability.ENDED, Availability.WAITING),
     ci(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
 )
 #: Somebody may look at it without looking in vain.
@@ -133,10 +135,12 @@ REACTIONS: Final = (
     Reaction("acknowledge", EVERY, always, acknowledge, people=True),
     Reaction("hand_over", UNDER_WAY, always, hand_over, people=True),
     Reaction("begin_again", UNDER_WAY, always, begin_again, people=True),
-    Reaction("restart", UNDER_WAY, talk(Talk.CRASHED), restart),
+    Reaction("restart", UNDER_WAY, availability(Availability.CRASHED), restart),
     Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
     Reaction("refuse", UNDER_WAY, always, refuse, people=True),
-    Reaction("resume", UNDER_WAY, talk(Talk.ENDED, Talk.INTERRUPTED), resume),
+    Reaction(
+        "resume", UNDER_WAY, availability(Availability.ENDED, Availability.INTERRUPTED), resume
+    ),
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("reword", UNDER_WAY, can_publish, reword),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
@@ -144,7 +148,7 @@ REACTIONS: Final = (
     Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
     Reaction("self_review", UNDER_WAY, both(at_rest, can_open), self_review),
-    Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), take_in, each=True),
+    Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), merge_remote, each=True),
     Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),
     Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),
     Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True, people=True),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle.judge.budgets import cost, tells_cost
-from lifecycle.judge.commands import WISHES
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.judge import Judged, blocking
 from lifecycle.judge.reasons import advice_on
 from lifecycle.judge.signals import REMEMBERED
@@ -21,7 +21,7 @@ from lifecycle.read.session_view import View
 TOLD: Final = {
     status: tuple(
         kind
-        for kind, row in WISHES.items()
+        for kind, row in COMMAND_RULES.items()
         if status in row.works and row.works != frozenset(Status) and kind != "restore"
     )
     for status in Status

@@ -10,7 +10,7 @@ from lifecycle.model import keys
 from lifecycle.model.backoff import delay
 from lifecycle.react.messages import review_prompt, waiting
 from lifecycle.read.action_history import INTERRUPTED, REST
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 
 _DAY_SECONDS: Final = 86_400.0
 
@@ -40,23 +40,25 @@ def restart(judged: Judged) -> Iterator[do.Action]:
 
 def begin_again(judged: Judged) -> Iterator[do.Action]:
     """A person wants a new run, whatever the program is doing."""
-    wish = judged.view.wish("restart")
-    if wish is not None and not judged.view.past.started_since(wish.at):
-        yield from _next_run(judged, f"start:restart:{wish.key}")
+    command = judged.view.command("restart")
+    if command is not None and not judged.view.past.started_since(command.at):
+        yield from _next_run(judged, f"start:restart:{command.key}")
 
 
 def hand_over(judged: Judged) -> Iterator[do.Action]:
     """A person wants another agent: it takes over at once, whatever the program is doing."""
-    wish = judged.view.handing_over
-    if wish is not None:
-        yield from _next_run(judged, f"start:agent:{wish.key}")
+    command = judged.view.handing_over
+    if command is not None:
+        yield from _next_run(judged, f"start:agent:{command.key}")
 
 
 def resume(judged: Judged) -> Iterator[do.Action]:
     """What was ended in the middle of its work goes on, and what a person wants to go on."""
     view, end = judged.view, judged.view.facts.agent.exit
     over = view.past.ended.get(view.facts.run) or (end.at if end else view.now)
-    if judged.signals.talk is Talk.INTERRUPTED or view.wished_since(over, "resume"):
+    if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
+        over, "resume"
+    ):
         yield from _next_run(judged, "start:resume")
 
 
@@ -69,8 +71,8 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
 
     Who takes over had no part in that conversation, and is told what there is to do.
     """
-    view, wish = judged.view, judged.view.handing_over
-    if wish is None:
+    view, command = judged.view, judged.view.handing_over
+    if command is None:
         prompt = do.Prompt(name="start" if run == 1 else "resume")
         resume = view.facts.agent.native_id
         return do.Start(
@@ -80,14 +82,14 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
             resume=resume,
             waiting=tuple(waiting(view)),
         )
-    reviews = wish.kind == "review"
+    reviews = command.kind == "review"
     prompt = do.Prompt(name="start" if run == 1 else "take_over")
     return do.Start(
         key=keys.of_run(cause, run),
         run=run,
         prompt=review_prompt(view) if reviews else prompt,
-        agent=wish.text,
-        covers=(keys.of_run(f"tell:wish:{wish.key}", run),) if reviews else (),
+        agent=command.text,
+        covers=(keys.of_run(f"tell:command:{command.key}", run),) if reviews else (),
         waiting=tuple(waiting(view)),
     )
 
@@ -95,7 +97,11 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
 def pause(judged: Judged) -> Iterator[do.Action]:
     """The program of a paused session is ended; its conversation is kept, its slot is free."""
     if judged.view.given is not None:
-        at_rest = judged.signals.talk in (Talk.QUIET, Talk.WAITING, Talk.ENDED)
+        at_rest = judged.signals.availability in (
+            Availability.QUIET,
+            Availability.WAITING,
+            Availability.ENDED,
+        )
         yield _park(judged, REST if at_rest else INTERRUPTED)
 
 
@@ -136,6 +142,6 @@ def release(judged: Judged) -> Iterator[do.Action]:
     view, facts = judged.view, judged.view.facts
     since = view.pull.merged_at if view.pull else None
     since = since or (facts.ended.at if facts.ended else view.now)
-    idle = judged.signals.talk not in (Talk.ACTIVE, Talk.UNSURE)
+    idle = judged.signals.availability not in (Availability.ACTIVE, Availability.UNSURE)
     if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
         yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)

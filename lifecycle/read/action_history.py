@@ -52,7 +52,7 @@ def _sorted(done: tuple[str, ...]) -> Sorted:
     return Sorted(by_kind, giving, shown)
 
 
-class Past:
+class ActionHistory:
     """The keys of actions that were done, read as what happened."""
 
     def __init__(self, done: Mapping[str, Done]) -> None:

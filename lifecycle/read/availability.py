@@ -9,7 +9,7 @@ from lifecycle.read.action_history import ENDINGS
 from lifecycle.read.moment import Moment
 
 
-class Talk(StrEnum):
+class Availability(StrEnum):
     """What can be said to the agent now."""
 
     NONE = "none"  #: Started and not seen yet.
@@ -26,26 +26,26 @@ class Talk(StrEnum):
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _DEAD = Probe.DEAD
-_QUIET, _UNSURE = Talk.QUIET, Talk.UNSURE
+_QUIET, _UNSURE = Availability.QUIET, Availability.UNSURE
 _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 
 
-def talk_of(moment: Moment) -> Talk:
+def availability_of(moment: Moment) -> Availability:
     """What can be said to the agent; a run's own evidence alone counts."""
     agent = moment.facts.agent
     if agent.run != moment.facts.run:
-        return Talk.NONE
+        return Availability.NONE
     if agent.exit is not None or not moment.alive:
         return _gone(moment)
     return _living(moment)
 
 
-def standing_talk(moment: Moment, talk: Talk) -> Talk:
+def last_availability(moment: Moment, availability: Availability) -> Availability:
     """What it was the last time it was seen: a look that failed contradicts nothing."""
-    return _living(moment) if talk is _UNSURE and not moment.alive else talk
+    return _living(moment) if availability is _UNSURE and not moment.alive else availability
 
 
-def _living(moment: Moment) -> Talk:
+def _living(moment: Moment) -> Availability:
     """What a program that lives is doing, by its own evidence."""
     agent, policy = moment.facts.agent, moment.policy
     if agent.activity in _RESTING:
@@ -53,16 +53,16 @@ def _living(moment: Moment) -> Talk:
         if told is None or (agent.since is not None and agent.since > told):
             return _QUIET
         # A message that has just gone in is being read, whatever the last evidence says.
-        return _QUIET if moment.passed(told, policy.hearing_seconds) else Talk.ACTIVE
+        return _QUIET if moment.passed(told, policy.hearing_seconds) else Availability.ACTIVE
     if agent.activity is _ACTIVE:
         seen = agent.seen or agent.since
         believed = agent.calling or is_recent(moment, seen, policy.fresh_seconds)
-        return Talk.ACTIVE if believed else Talk.UNSURE
+        return Availability.ACTIVE if believed else Availability.UNSURE
     if agent.activity is Activity.WAITING_INPUT:
-        return Talk.WAITING
+        return Availability.WAITING
     if agent.activity is Activity.BLOCKED:
-        return Talk.BLOCKED
-    return Talk.UNSURE if agent.activity is Activity.EXITED else Talk.NONE
+        return Availability.BLOCKED
+    return Availability.UNSURE if agent.activity is Activity.EXITED else Availability.NONE
 
 
 def is_recent(moment: Moment, at: datetime | None, seconds: float) -> bool:
@@ -75,21 +75,29 @@ def is_recent(moment: Moment, at: datetime | None, seconds: float) -> bool:
     return not moment.passed(at, seconds)
 
 
-def _gone(moment: Moment) -> Talk:
+def _gone(moment: Moment) -> Availability:
     """Whether a program that is not seen to live has ended, and whether that was its own doing."""
     agent, policy = moment.facts.agent, moment.policy
     dead = agent.runtime is _DEAD and agent.program is _DEAD
     if agent.exit is None and not dead and moment.facts.run not in moment.past.ended:
-        return Talk.UNSURE
+        return Availability.UNSURE
     if _ended_by_us(moment):
         if moment.facts.run in moment.past.interrupted:
-            return Talk.INTERRUPTED
+            return Availability.INTERRUPTED
         # A question that was open when its program was ended is open still.
-        return Talk.WAITING if agent.question else Talk.ENDED
+        return Availability.WAITING if agent.question else Availability.ENDED
     if agent.exit is not None:
-        return Talk.ENDED if agent.exit.code == 0 and not agent.exit.lost else Talk.CRASHED
+        return (
+            Availability.ENDED
+            if agent.exit.code == 0 and not agent.exit.lost
+            else Availability.CRASHED
+        )
     # No proof: what was at work a moment ago is not over because two looks say so.
-    return Talk.UNSURE if is_recent(moment, agent.seen, policy.strong_seconds) else Talk.CRASHED
+    return (
+        Availability.UNSURE
+        if is_recent(moment, agent.seen, policy.strong_seconds)
+        else Availability.CRASHED
+    )
 
 
 def _ended_by_us(moment: Moment) -> bool:

@@ -16,11 +16,11 @@ def landing_key(pull: Pull) -> str:
 
 def called_off(moment: Moment) -> bool:
     """Whether a person has taken merging back, and nobody has said `merge` since."""
-    merge, cancel = moment.wish("merge"), moment.wish("cancel")
+    merge, cancel = moment.command("merge"), moment.command("cancel")
     return cancel is not None and (merge is None or cancel.at > merge.at)
 
 
-def put_out(moment: Moment, pull: Pull) -> Dequeued | None:
+def dequeued(moment: Moment, pull: Pull) -> Dequeued | None:
     """That the queue put this head out after we had it queued, and nobody has said `merge` since.
 
     A head that was never queued by us is not the one that was put out; one that a person wanted
@@ -31,6 +31,6 @@ def put_out(moment: Moment, pull: Pull) -> Dequeued | None:
     done, key = moment.facts.done, landing_key(pull)
     if key in done or not any(one.startswith(f"merge:{pull.head}") for one in done):
         return None
-    wish = moment.wish("merge")
-    again = wish is not None and wish.head == pull.head and wish.at > pull.dequeued.at
+    command = moment.command("merge")
+    again = command is not None and command.head == pull.head and command.at > pull.dequeued.at
     return None if again else pull.dequeued

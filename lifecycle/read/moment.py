@@ -7,10 +7,10 @@ answer will change; the earliest of them is when the session must be judged agai
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.facts import Command, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Probe
-from lifecycle.read.action_history import Past
+from lifecycle.read.action_history import ActionHistory
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _ALIVE = Probe.ALIVE
@@ -33,7 +33,7 @@ class Moment:
         self.policy = policy
         self.now = now
         self._due: list[datetime] = [] if due is None else due
-        self.past = Past(facts.done)
+        self.past = ActionHistory(facts.done)
         #: When this run was last given something to do; None: it was not started.
         self.given = self.past.given(facts.run)
         #: Whether runtime and program were both seen to live.
@@ -52,13 +52,13 @@ class Moment:
         """The first instant at which an answer given so far will change; None: never."""
         return min(self._due) if self._due else None
 
-    def wish(self, kind: str) -> Wish | None:
-        """The newest wish of a kind."""
-        if not self.facts.wishes:
+    def command(self, kind: str) -> Command | None:
+        """The newest command of a kind."""
+        if not self.facts.commands:
             return None
-        wishes = [wish for wish in self.facts.wishes if wish.kind == kind]
-        return max(wishes, key=lambda wish: wish.at, default=None)
+        commands = [command for command in self.facts.commands if command.kind == kind]
+        return max(commands, key=lambda command: command.at, default=None)
 
-    def wished_since(self, at: datetime, *kinds: str) -> bool:
+    def commanded_since(self, at: datetime, *kinds: str) -> bool:
         """Whether a person asked for one of these after then."""
-        return any(wish.kind in kinds and wish.at > at for wish in self.facts.wishes)
+        return any(command.kind in kinds and command.at > at for command in self.facts.commands)

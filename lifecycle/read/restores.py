@@ -10,34 +10,36 @@ from typing import Final
 from msgspec.structs import replace
 
 from lifecycle.model import keys
-from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.facts import Command, Facts
 from lifecycle.model.status import Reason, Status
 
 #: Outcomes a session may be brought back from.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 
-#: The wishes that bring one back: `start` on an issue whose session is over means the same.
+#: The commands that bring one back: `start` on an issue whose session is over means the same.
 RESTORES: Final = ("restore", "start")
 
 
 def allowed(facts: Facts, head: str) -> bool:
     """Whether a person lets this commit out, whatever it changes."""
-    return any(wish.kind == "allow" and names(facts, wish, head) for wish in facts.wishes)
+    return any(
+        command.kind == "allow" and names(facts, command, head) for command in facts.commands
+    )
 
 
-def names(facts: Facts, wish: Wish, head: str) -> bool:
+def names(facts: Facts, command: Command, head: str) -> bool:
     """Whether it is this commit that is named, and no other that was to be pushed.
 
     A commit can be made to begin as another one does, which a person had looked at.
     """
     pushes = (key for key in (*facts.done, *facts.failures) if key.startswith("push:"))
     others = {key.removeprefix("push:") for key in pushes} - {head}
-    return head.startswith(wish.text) and not any(one.startswith(wish.text) for one in others)
+    return head.startswith(command.text) and not any(one.startswith(command.text) for one in others)
 
 
 def this_life(facts: Facts) -> Facts:
     """The facts without what an earlier life or a forgiven try left in them."""
-    if not facts.wishes:
+    if not facts.commands:
         return facts
     restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
     facts = _let_out(facts)
@@ -55,7 +57,7 @@ def this_life(facts: Facts) -> Facts:
         facts,
         ended=ended,
         restored_at=restored,
-        wishes=tuple(wish for wish in facts.wishes if wish.at >= restored),
+        commands=tuple(command for command in facts.commands if command.at >= restored),
         done={
             key: done
             for key, done in facts.done.items()
@@ -78,7 +80,7 @@ def _let_out(facts: Facts) -> Facts:
 
 
 def _asked(facts: Facts, *kinds: str) -> datetime | None:
-    return max((wish.at for wish in facts.wishes if wish.kind in kinds), default=None)
+    return max((command.at for command in facts.commands if command.kind in kinds), default=None)
 
 
 def _last_run(facts: Facts, before: datetime) -> int:

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Final
 
 from lifecycle.model import keys
-from lifecycle.model.facts import Check, Facts, Pull, Remark, Thread, Wish
+from lifecycle.model.facts import Check, Command, Facts, Pull, Remark, Thread
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason
-from lifecycle.read.merge_queue import put_out
+from lifecycle.read.merge_queue import dequeued
 from lifecycle.read.working import REMINDER, Working
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
@@ -21,9 +21,9 @@ _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 REWORD: Final = "tell:messages:"
 #: What a taking in comes to where the commits of others and the agent's own do not go together.
 CLASH: Final = "conflict"
-#: Wishes by which a person has the agent go on: after their pause, and on a branch they pushed to.
+#: Commands by which a person has the agent resume: after a pause, and on a branch they pushed to.
 GOES_ON: Final = ("resume", "restart", "tell", "answer")
-#: Wishes that hold something to say to the agent.
+#: Commands that hold something to say to the agent.
 _WORDS: Final = ("tell", "answer", "review")
 
 
@@ -51,7 +51,7 @@ class View(Working):
             self._read_several()
         if not self.several:
             #: That the merge queue put this head out, as long as nobody has it queued again.
-            self.dequeued = put_out(self, self.pull) if self.pull else None
+            self.dequeued = dequeued(self, self.pull) if self.pull else None
             self._read_checks()
             self._read_review()
             self._read_branch()
@@ -165,7 +165,9 @@ class View(Working):
             and not self._taken_in(pull)
         )
         #: Whether the agent leaves the branch to the person who pushed to it last.
-        self.yielded = pull is not None and pull.person is not None and not self._given_back(pull)
+        self.handed_to_human = (
+            pull is not None and pull.person is not None and not self._given_back(pull)
+        )
 
     def _taken_in(self, pull: Pull) -> bool:
         """Whether its head was brought into the workspace, or the agent was told to do it."""
@@ -181,7 +183,7 @@ class View(Working):
         at = pull.person.at
         second = at.replace(microsecond=0)  # GitHub's times are whole seconds.
         return (
-            any(wish.kind in GOES_ON and wish.at >= at for wish in self.facts.wishes)
+            any(command.kind in GOES_ON and command.at >= at for command in self.facts.commands)
             or any(remark.at >= second for remark in self.unheard)
             or bool(self.past.told("tell:review:", at))
         )
@@ -222,7 +224,12 @@ class View(Working):
     @property
     def ci_cause(self) -> str:
         """This head with this set of failed checks, once nothing runs any more."""
-        if not self.failed_checks or self.pending_checks or self.yielded or not self.current:
+        if (
+            not self.failed_checks
+            or self.pending_checks
+            or self.handed_to_human
+            or not self.current
+        ):
             return ""
         failed = self.own_failures
         if self.pull is None or not failed or self.rerunning:
@@ -233,7 +240,7 @@ class View(Working):
     def conflict_cause(self) -> str:
         """This head in conflict with this base, or behind it and not to be updated by GitHub."""
         pull = self.pull
-        if pull is None or self.yielded or not self.current:
+        if pull is None or self.handed_to_human or not self.current:
             return ""
         behind = pull.merge is _BEHIND and self.update_key in self.facts.failures
         if pull.merge is not _CONFLICT and not behind:
@@ -248,16 +255,18 @@ class View(Working):
     @property
     def review_cause(self) -> str:
         """What people asked for and the agent was not told."""
-        if not self.unheard or self.yielded:
+        if not self.unheard or self.handed_to_human:
             return ""
         return f"tell:review:{keys.fingerprint(remark.id for remark in self.unheard)}"
 
     @property
-    def words_causes(self) -> dict[str, Wish]:
-        """What people have to say to the agent and it was not told yet, each with its wish."""
-        said = [wish for wish in self.facts.wishes if wish.kind in _WORDS]
-        causes = {f"tell:wish:{wish.key}": wish for wish in said}
-        return {cause: wish for cause, wish in causes.items() if self.past.heard(cause) is None}
+    def words_causes(self) -> dict[str, Command]:
+        """What people have to say to the agent and it was not told yet, each with its command."""
+        said = [command for command in self.facts.commands if command.kind in _WORDS]
+        causes = {f"tell:command:{command.key}": command for command in said}
+        return {
+            cause: command for cause, command in causes.items() if self.past.heard(cause) is None
+        }
 
     @property
     def dirty_cause(self) -> str:

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from lifecycle.model.facts import Facts, Wish
+from lifecycle.model.facts import Command, Facts
 from lifecycle.model.policy import Policy
-from lifecycle.read.availability import Talk, standing_talk, talk_of
+from lifecycle.read.availability import Availability, availability_of, last_availability
 from lifecycle.read.moment import Moment
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_AT_REST: Final = (Talk.QUIET, Talk.ENDED)
+_AT_REST: Final = (Availability.QUIET, Availability.ENDED)
 #: How the causes begin of reminders of work that was not committed.
 REMINDER: Final = "tell:dirty:"
-#: Wishes that may name who is to work on it from then on.
+#: Commands that may name who is to work on it from then on.
 _NAMES_AGENT: Final = ("agent", "review", "start")
 
 
@@ -25,10 +25,10 @@ class Working(Moment):
     ) -> None:
         super().__init__(facts, policy, now, due)
         work = facts.work
-        self.talk = talk_of(self)
+        self.availability = availability_of(self)
         #: The same as far as a failed look contradicts nothing: what a status is read by, while
         #: nothing is said to an agent that cannot be seen.
-        self.stands = standing_talk(self, self.talk)
+        self.stands = last_availability(self, self.availability)
         #: Whether the agent is done with everything it was told: its turn or its program ended.
         self.at_rest = self.stands in _AT_REST
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
@@ -45,11 +45,13 @@ class Working(Moment):
         return first[0] if first and not self.passed(first[0], 3600) else None
 
     @property
-    def handing_over(self) -> Wish | None:
+    def handing_over(self) -> Command | None:
         """Who named another agent last, until that agent has the session."""
         facts = self.facts
-        named = [wish for wish in facts.wishes if wish.kind in _NAMES_AGENT and wish.text]
-        last = max(named, key=lambda wish: wish.at, default=None)
+        named = [
+            command for command in facts.commands if command.kind in _NAMES_AGENT and command.text
+        ]
+        last = max(named, key=lambda command: command.at, default=None)
         return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
 
     def in_vain(self, told: datetime) -> bool:

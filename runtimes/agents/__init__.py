@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from runtimes.agents.aider.launch import Aider
-from runtimes.agents.base import Program
+from runtimes.agents.base import AgentAdapter
 from runtimes.agents.claude.launch import Claude
 from runtimes.agents.codex.launch import Codex
 from runtimes.agents.gemini.launch import Gemini
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shell.launch import Shell
 
-AGENTS: Mapping[str, type[Program]] = {
+AGENTS: Mapping[str, type[AgentAdapter]] = {
     "aider": Aider,
     "claude": Claude,
     "codex": Codex,

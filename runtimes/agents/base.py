@@ -45,20 +45,20 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 #: The provider's own, where a program signs in by itself.
-THEIRS = Endpoint()
+PROVIDER_DEFAULT = Endpoint()
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class RunLimits(Struct, frozen=True, kw_only=True):
     """What a run is held to besides its work."""
 
     system: str = ""  #: What it is told before anything else.
-    endpoint: Endpoint = THEIRS
+    endpoint: Endpoint = PROVIDER_DEFAULT
     #: The kinds of tools it may use, as far as `Program.tools` goes; empty: all.
     tools: Collection[str] = ()
 
 
 #: A program as it is by itself.
-USUAL = Terms()
+USUAL = RunLimits()
 
 
 class RunFiles(Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((self.workspace, main)))
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class LaunchSpec(Struct, frozen=True, kw_only=True):
     """How to start a run: what `runtimes.base.Launch` needs of the agent."""
 
     argv: tuple[str, ...]
@@ -156,7 +156,7 @@ class Reader(Protocol):
         ...
 
 
-class Program(Protocol):
+class AgentAdapter(Protocol):
     """One agent type at work. Made from its `AgentType`; holds no state of a session."""
 
     def __init__(self, kind: AgentType) -> None: ...
@@ -183,7 +183,9 @@ class Program(Protocol):
     #: Whether it can write outside its workspace, where the file for its pull request is.
     writes_outside: bool
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Write the files the program needs (settings, hooks, prompt) and say how to start it.
 
         `resume` is the conversation to go on with, or empty. Safe to repeat.
@@ -231,6 +233,8 @@ class Program(Protocol):
         """The installed program's version; raises `FileNotFoundError` where there is none."""
         ...
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way of starting it, each with its remedy; empty: nothing."""
         ...

@@ -18,7 +18,7 @@ from bot.demo.model import ModelServer
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, Terms
+from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, RunLimits
 from runtimes.agents.shared.questions import Dialog
 from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
@@ -70,7 +70,7 @@ class Stage:
         self.files.dir.mkdir(parents=True, mode=0o700)
         self._program = AGENTS[kind.program](kind)
         endpoint = Endpoint(url=self.model.url, key=_KEY)
-        command = self._program.prepare(self.files, prompt, resume, Terms(endpoint=endpoint))
+        command = self._program.prepare(self.files, prompt, resume, RunLimits(endpoint=endpoint))
         launch = Launch(
             name=name,
             argv=command.argv,

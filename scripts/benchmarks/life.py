@@ -51,7 +51,7 @@ memory-per-session-mb = 0
 mode = "merge"
 review-debounce-seconds = 1
 [timing]
-reconcile-seconds = 3600
+resync-seconds = 3600
 """
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.decide.reconciler import Engine
+from bot.decide.reconciler import Reconciler
 from bot.model_proxy.prices import Prices
-from bot.observe.agents import WatchAgents
+from bot.observe.agents import AgentObserver
 from bot.store import Due, NewSession, Observed, Store
 from bot.system.crash_points import Step
 from bot.system.locations import Sites
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from config.settings import Project
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import OpenPull, Publish, Start
@@ -46,19 +46,19 @@ class Population:
     def __init__(self, folder: Path, restored: int = 0) -> None:
         """`restored`: of how many sessions the programs run on, from an earlier population."""
         self.now = BEGAN if not restored else BEGAN + timedelta(hours=1)
-        self.layout = Layout(folder)
-        self.store = Store(self.layout.database, clock=self.clock)
+        self.paths = Paths(folder)
+        self.store = Store(self.paths.database, clock=self.clock)
         self.runtime = Memory()
         projects = {PROJECT: Project(repository=REPOSITORY)}
         programs = {"shell": Shell(AgentType(program="shell", command=("true",)))}
         self.sites = Sites(
-            self.layout, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
+            self.paths, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
         )
-        self.watch = WatchAgents(
+        self.watch = AgentObserver(
             *(self.store, self.sites, lambda _: Policy(), Prices({})),
             *(self.clock, silent, lambda: None),
         )
-        self.engine = Engine(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
+        self.engine = Reconciler(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
         self.size = restored
         for number in range(1, restored + 1):
             self._launch(number)
@@ -77,18 +77,18 @@ class Population:
         self.size = size
         with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
             list(workers.map(self._create, numbers))
-            self.engine.visit_due()
+            self.engine.reconcile_due()
             self.store.take_slots(Caps(sessions=size))
             for _ in range(4):
                 self.later(60)
-                self.engine.visit_due()
+                self.engine.reconcile_due()
                 while due := self.store.due_actions(self.now, limit=1000):
                     list(workers.map(self._done, due))
         pulls = [Observed(session=_id(n), run=1, pulls=(self._pull(n),)) for n in numbers]
         self.store.observe(pulls, self.now)
         self.later(400)
         self.watch.sweep()
-        self.engine.visit_due()
+        self.engine.reconcile_due()
 
     def _create(self, number: int) -> None:
         issue = Issue(number=number, title=f"Part {number} breaks", body="It breaks.\n" * 50)
@@ -144,7 +144,7 @@ class Population:
         )
 
     def _launch(self, number: int) -> None:
-        folder = self.layout.run(_id(number), 1)
+        folder = self.paths.run(_id(number), 1)
         self.runtime.start(Launch(name=folder.name, argv=("true",), cwd=folder, env={}, dir=folder))
 
     def _pull(self, number: int) -> Pull:

@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bot.decide.assignment import Identities
+from bot.decide.assignment import Assignment
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.write_access import People
-from bot.observe.issues import WatchIssues
-from bot.observe.pulls import WatchPulls
-from bot.observe.refresh_budget import WHOLE, Looks
-from bot.observe.resync import Reconcile
+from bot.github.write_access import WriteAccess
+from bot.observe.issues import IssueObserver
+from bot.observe.pulls import PullObserver
+from bot.observe.refresh_budget import WHOLE, RefreshBudget
+from bot.observe.resync import Resync
 from bot.store import NewSession, Observed, Store
 from bot.system.clock import utc_now
 from config.settings import Project, Timing
@@ -37,17 +37,17 @@ class Quiet:
         self.store = Store(folder / "mergewright.db", clock=self.clock)
         self.github = GitHub(f"{github.url}api/v3/", Credentials(token=_TOKEN))
         projects = {"bench": Project(repository=_REPOSITORY)}
-        people = People(self.github, self.clock)
-        looks = Looks(self.store, self.github, self.clock)
-        self.pulls = WatchPulls(
-            *(self.store, self.github, people, looks, lambda *_: Mover.BOT),
+        people = WriteAccess(self.github, self.clock)
+        refresh_budget = RefreshBudget(self.store, self.github, self.clock)
+        self.pulls = PullObserver(
+            *(self.store, self.github, people, refresh_budget, lambda *_: Mover.BOT),
             *(projects, self.clock, silent),
         )
-        self.issues = WatchIssues(
-            *(self.store, self.github, people, self.pulls, looks, projects),
-            *(Identities(self.store, {}, projects), self.clock, silent),
+        self.issues = IssueObserver(
+            *(self.store, self.github, people, self.pulls, refresh_budget, projects),
+            *(Assignment(self.store, {}, projects), self.clock, silent),
         )
-        self.reconcile = Reconcile(self.store, self.github, self.issues, looks)
+        self.resync = Resync(self.store, self.github, self.issues, refresh_budget)
 
     def clock(self) -> datetime:
         return self.now
@@ -76,23 +76,23 @@ class Quiet:
         self.store.observe([Observed(session=name, pulls=(known,))], self.now)
 
     def round(self) -> tuple[int, int]:
-        """One reconciliation with all it leads to: the points it costs, and what was read whole."""
-        self.now += timedelta(seconds=Timing().reconcile_seconds)
+        """One resync with all it leads to: the points it costs, and what was read whole."""
+        self.now += timedelta(seconds=Timing().resync_seconds)
         before = self._used()
-        self.reconcile.look()
+        self.resync.look()
         read = 0
-        while self.store.due_touches(self.now + timedelta(hours=2), ("",)):
+        while self.store.due_refreshes(self.now + timedelta(hours=2), ("",)):
             self.now += timedelta(seconds=10)
-            read += self.issues.read_touched() + self.pulls.read_touched()
+            read += self.issues.read_requested() + self.pulls.read_requested()
         return self._used() - before, read
 
     def requests_between(self) -> int:
-        """How much is asked from one reconciliation to the next."""
+        """How much is asked from one resync to the next."""
         before = len(self.server.requests)
-        for _ in range(int(Timing().reconcile_seconds)):
+        for _ in range(int(Timing().resync_seconds)):
             self.now += timedelta(seconds=1)
-            self.issues.read_touched()
-            self.pulls.read_touched()
+            self.issues.read_requested()
+            self.pulls.read_requested()
         return len(self.server.requests) - before
 
     def _used(self) -> int:
@@ -107,7 +107,7 @@ def run() -> dict[str, Figure]:
         rounds = [bot.round() for _ in range(ROUNDS)]
         asked = bot.requests_between()
     hour = timedelta(hours=1)
-    rounds_an_hour = hour / timedelta(seconds=Timing().reconcile_seconds)
+    rounds_an_hour = hour / timedelta(seconds=Timing().resync_seconds)
     points = max(points for points, _ in rounds) * rounds_an_hour + whole * (hour / WHOLE)
     return {
         "quiet.after_restart": Figure(value=whole, unit="points"),

@@ -60,10 +60,10 @@ TABLES: Final = (
     ),
     Table(
         "lifecycle.judge.commands",
-        "WISHES",
+        "COMMAND_RULES",
         ("works", "vain"),
-        ("heeded", "otherwise", "in_vain", "fault"),
-        ("test_wish_answers.py", "test_wishes.py"),
+        ("applied", "otherwise", "in_vain", "fault"),
+        ("test_command_answers.py", "test_commands.py"),
     ),
 )
 

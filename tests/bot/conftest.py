@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bot.model_proxy.prices import Prices
-from bot.observe.agents import WatchAgents
+from bot.observe.agents import AgentObserver
 from bot.store import NewSession, Recorded, Store
-from bot.system.crash_points import log_step
+from bot.system.crash_points import log_crash_point
 from bot.system.locations import Sites
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Issue
 from lifecycle.model.policy import Policy
@@ -62,7 +62,7 @@ class Room:
         return new.id
 
     def orders(self, session: str, *actions: Action, run: int = 1) -> None:
-        (visit,) = self.store.visits([session])
+        (visit,) = self.store.load([session])
         decision = Recorded(
             status="working",
             reason="agent_at_work",
@@ -117,17 +117,17 @@ def asked() -> list[str]:
 
 
 @pytest.fixture
-def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> WatchAgents:
+def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObserver:
     at: Any = edge
-    sites = Sites(Layout(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
-    return WatchAgents(
+    sites = Sites(Paths(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
+    return AgentObserver(
         *(room.store, sites, lambda _: Policy(), Prices({})),
-        *(room.clock, log_step, lambda: asked.append("examine")),
+        *(room.clock, log_crash_point, lambda: asked.append("examine")),
     )
 
 
 @pytest.fixture
-def checkout(watch: WatchAgents, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+def checkout(watch: AgentObserver, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     made = Checkout()
     monkeypatch.setattr(watch._sites, "workspace", lambda *_: made)
     return made

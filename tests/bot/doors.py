@@ -13,8 +13,8 @@ import httpx
 
 from bot.model_proxy.endpoints import Models
 from bot.model_proxy.prices import Prices
-from bot.model_proxy.proxy import ModelDoor
-from bot.system.paths import Layout
+from bot.model_proxy.proxy import ModelProxy
+from bot.system.paths import Paths
 from config.settings import AgentTypeSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
@@ -85,18 +85,18 @@ class Agent:
         kind = AgentType(program="shell", command=("true",))
         typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
         settings = Settings(agent_types={"shell": typed})
-        self.door: ModelDoor
+        self.door: ModelProxy
         self.models = Models(
             settings,
             {"KEY": "the key"},
             {"shell": AGENTS["shell"](kind)},
             room.store,
-            Layout(folder),
+            Paths(folder),
             lambda: self.door.url,
             Prices({}),
         )
         self.kept = folder / "model-port"
-        self.door = ModelDoor(self.models.behind, self.models.count, self.kept)
+        self.door = ModelProxy(self.models.behind, self.models.count, self.kept)
         self.door.start()
         room.session()
         room.orders("widgets-12", run=1)

@@ -7,18 +7,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bot.decide.assignment import Identities
+from bot.decide.assignment import Assignment
 from bot.github.errors import Refused, TryLater
 from bot.github.repository_aliases import Places
 from bot.github.snapshots import Budget, CheckReport, IssueReading, Labeling, PullReading
-from bot.github.write_access import People
-from bot.intake.authorize import Wishes
-from bot.observe.issues import WatchIssues
-from bot.observe.pulls import WatchPulls
-from bot.observe.refresh_budget import Looks
-from bot.observe.resync import Reconcile
-from bot.store import Touch
-from bot.system.crash_points import log_step
+from bot.github.write_access import WriteAccess
+from bot.intake.authorize import Commands
+from bot.observe.issues import IssueObserver
+from bot.observe.pulls import PullObserver
+from bot.observe.refresh_budget import RefreshBudget
+from bot.observe.resync import Resync
+from bot.store import RefreshRequest
+from bot.system.crash_points import log_crash_point
 from config.settings import AgentSettings, Project
 from lifecycle.model.actions import Publish
 from lifecycle.model.facts import Issue, Pull
@@ -87,7 +87,7 @@ class GitHub:
     def pulls_of(self, repository: str, branch: str, home: str = "") -> list[int]:
         return sorted(self.pulls)
 
-    def glances(self, repository: str, issues: Any, pulls: Any) -> Any:
+    def fingerprints(self, repository: str, issues: Any, pulls: Any) -> Any:
         self.glanced.append((*issues, *pulls))
         return {number: answer(self.seen.get(number)) for number in (*issues, *pulls)}
 
@@ -109,30 +109,30 @@ class Bench:
         self.room, self.store = room, room.store
         self.github = GitHub()
         github: Any = self.github
-        self.people = People(github, room.clock)
+        self.people = WriteAccess(github, room.clock)
         self.mover: Any = Mover.BOT
-        self.looks = Looks(room.store, github, room.clock)
-        self.pulls = WatchPulls(
-            *(room.store, github, self.people, self.looks, lambda *_: answer(self.mover)),
-            *(PROJECTS, room.clock, log_step, "acme-bot"),
+        self.refresh_budget = RefreshBudget(room.store, github, room.clock)
+        self.pulls = PullObserver(
+            *(room.store, github, self.people, self.refresh_budget, lambda *_: answer(self.mover)),
+            *(PROJECTS, room.clock, log_crash_point, "acme-bot"),
         )
-        self.issues = WatchIssues(
-            *(room.store, github, self.people, self.pulls, self.looks, PROJECTS),
-            *(Identities(room.store, IDENTITIES, PROJECTS), room.clock, log_step),
+        self.issues = IssueObserver(
+            *(room.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
+            *(Assignment(room.store, IDENTITIES, PROJECTS), room.clock, log_crash_point),
         )
-        self.reconcile = Reconcile(room.store, github, self.issues, self.looks)
-        self.wishes = Wishes(
+        self.resync = Resync(room.store, github, self.issues, self.refresh_budget)
+        self.commands = Commands(
             *(room.store, github, self.people, self.issues, room.clock, lambda: True),
             lambda _: True,
         )
 
-    def touches(self, *subjects: str) -> None:
-        touches = [Touch(repository=REPOSITORY, subject=subject) for subject in subjects]
-        self.store.touch(touches, self.room.clock())
+    def refreshes(self, *subjects: str) -> None:
+        refreshes = [RefreshRequest(repository=REPOSITORY, subject=subject) for subject in subjects]
+        self.store.request_refresh(refreshes, self.room.clock())
 
     def waiting(self) -> list[str]:
         later = self.room.clock() + timedelta(days=1)
-        return [touch.subject for touch in self.store.due_touches(later, ("",))]
+        return [refresh.subject for refresh in self.store.due_refreshes(later, ("",))]
 
     def labelled(self, number: int = 12, by: str = "ada", **changes: Any) -> IssueReading:
         put = Labeling(label="mergewright", actor=by, at=self.room.clock(), added=True)
@@ -167,14 +167,14 @@ class Bench:
         )
 
     def reads(self) -> tuple[Pull, ...]:
-        self.touches("pull:34")
+        self.refreshes("pull:34")
         self.room.clock.passes(120)
-        self.pulls.read_touched()
+        self.pulls.read_requested()
         found: tuple[Pull, ...] = self.store.session("widgets-12").pulls
         return found
 
 
 def seen(bench: Bench, *numbers: int) -> None:
-    bench.touches(*(f"issue:{number}" for number in numbers))
-    while bench.issues.read_touched():
+    bench.refreshes(*(f"issue:{number}" for number in numbers))
+    while bench.issues.read_requested():
         pass

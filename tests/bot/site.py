@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from bot.act.run_start import Starting
 from bot.act.runs import Agents
 from bot.archive.archiver import Archive
-from bot.decide.assignment import Identities
+from bot.decide.assignment import Assignment
 from bot.model_proxy.endpoints import Models
 from bot.model_proxy.prices import Prices
 from bot.store import Recorded, Session
 from bot.system.locations import Sites
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
@@ -24,7 +24,7 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from runtimes.agents.base import USUAL, AgentType, Command, RunFiles, Terms
+from runtimes.agents.base import USUAL, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
@@ -44,11 +44,13 @@ ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 class Told(Shell):
     """A command that remembers what its agent is told before anything else."""
 
-    terms = USUAL
+    run_limits = USUAL
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
-        self.terms = terms
-        return super().prepare(files, prompt, resume, terms)
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
+        self.run_limits = run_limits
+        return super().prepare(files, prompt, resume, run_limits)
 
 
 class Deaf:
@@ -76,7 +78,7 @@ class Site:
         self.github = folder / "acme" / "widgets.git"
         shutil.copytree(begun, self.github)
         self.runtime = Memory()
-        self.layout = Layout(folder / "data")
+        self.paths = Paths(folder / "data")
         kind = AgentType(program="shell", command=("true",))
         self.program = Told(kind)
         projects = {
@@ -85,7 +87,7 @@ class Site:
         typed = AgentTypeSettings(program="shell", endpoint="http://models/", key="SHELL_KEY")
         settings = Settings(agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects)
         self.sites = Sites(
-            self.layout,
+            self.paths,
             projects,
             f"{folder}/",
             lambda _: "",
@@ -98,10 +100,10 @@ class Site:
         watch: Any = self.deaf
         self.models = Models(
             *(settings, {"SHELL_KEY": "the key"}, self.sites.programs, room.store),
-            *(self.layout, lambda: "http://door", Prices({})),
+            *(self.paths, lambda: "http://door", Prices({})),
         )
         caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
-        identities = Identities(room.store, {"ada": ADA}, projects, caps)
+        identities = Assignment(room.store, {"ada": ADA}, projects, caps)
         starting = Starting(
             *(room.store, nobody, self.sites, prompts, self.archive),
             *(identities, self.models, ("CLAUDE.md",), room.clock),
@@ -134,23 +136,23 @@ class Site:
         self.agents.stop(self.session, self.session.run)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "stopped by @ada"
         ended = Ended(status=status, reason=reason, because=because, at=self.room.clock())
-        (visit,) = self.room.store.visits([self.id])
+        (visit,) = self.room.store.load([self.id])
         run = self.session.run
         over = Recorded(status=status, reason=reason, because=because, run=run, ended=ended)
         self.room.store.record([(visit, over)], self.room.clock())[0].result()
         # The last to end is visited once more, to sum its project up.
-        visits = self.room.store.visits([self.id])
+        visits = self.room.store.load([self.id])
         self.room.store.record([(visits[0], over)], self.room.clock())[0].result()
 
     def prompt(self, run: int) -> str:
         """What a run was begun with."""
-        return (self.layout.run(self.id, run) / "prompt.md").read_text()
+        return (self.paths.run(self.id, run) / "prompt.md").read_text()
 
     def told(self) -> str:
         """The system prompt a new run gets."""
         run = self.session.run + 1
         self.starts(run)
-        return self.program.terms.system
+        return self.program.run_limits.system
 
     def commits(self, name: str) -> str:
         """The agent commits, and it is seen."""

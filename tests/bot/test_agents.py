@@ -173,12 +173,12 @@ def test_messages_of_the_base_and_of_what_was_pushed_keep_nothing_back(site: Sit
 
 def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(site: Site) -> None:
     site.starts()
-    home = site.layout.home(site.id)
+    home = site.paths.home(site.id)
     (home / "notes").write_text("kept by nobody")
-    log = site.layout.run(site.id, 1) / "output.log"
+    log = site.paths.run(site.id, 1) / "output.log"
     log.write_text("last words\n")
     site.agents.stop(site.session, 1)
-    copy = site.layout.archive / site.id / log.parent.name / "output.log"
+    copy = site.paths.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"
     site.agents.release(site.session, 1)
     assert not home.exists()
@@ -188,11 +188,11 @@ def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(si
 
 def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
     site.starts()
-    talk = site.layout.archive / site.id / site.layout.home(site.id).name / ".talk.jsonl"
-    talk.parent.mkdir(parents=True)
-    talk.write_text("said\n")
+    availability = site.paths.archive / site.id / site.paths.home(site.id).name / ".talk.jsonl"
+    availability.parent.mkdir(parents=True)
+    availability.write_text("said\n")
     site.starts(run=2)
-    assert (site.layout.home(site.id) / ".talk.jsonl").read_text() == "said\n"
+    assert (site.paths.home(site.id) / ".talk.jsonl").read_text() == "said\n"
 
 
 def test_a_new_run_finds_no_orders_of_the_one_before_it(site: Site) -> None:
@@ -264,16 +264,16 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
 ) -> None:
     site.starts()
     assert site.session.agent_name != "ada"
-    log = site.layout.run(site.id, 1) / "output.log"
+    log = site.paths.run(site.id, 1) / "output.log"
     log.write_text("last words\n")
     start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
     assert site.session.agent_name == "ada"
-    assert site.program.terms.system == "Be kind."
-    assert site.program.terms.tools == ("read",)
+    assert site.program.run_limits.system == "Be kind."
+    assert site.program.run_limits.tools == ("read",)
     assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
-    copy = site.layout.archive / site.id / log.parent.name / "output.log"
+    copy = site.paths.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"
 
 

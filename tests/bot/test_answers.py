@@ -13,7 +13,7 @@ from lifecycle.model.actions import Prompt, Tell
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import REFUSED
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.questions import Dialog, Way, on_screen
+from runtimes.agents.shared.questions import AnswerStep, Dialog, on_screen
 from runtimes.base import Handle
 from tests.bot.site import Site
 
@@ -37,7 +37,7 @@ class Asks:
         monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
         monkeypatch.setattr("bot.act.dialogs.time.sleep", lambda _: site.room.clock.passes(3))
         self.shown = "May I?"
-        self.steps: list[Way | None] = []  #: What is left of an answer in several steps.
+        self.steps: list[AnswerStep | None] = []  #: What is left of an answer in several steps.
         self.blinking = False
         self.is_seen(Activity.WAITING_INPUT)
 
@@ -53,7 +53,7 @@ class Asks:
     def tell(self, text: str, seconds_ago: float = 0) -> Tell:
         at = self.site.room.clock() - timedelta(seconds=seconds_ago)
         values = {"actor": "ada", "text": text, "question": "May I?", "at": at.isoformat()}
-        return Tell(key="tell:wish:1:r1", run=1, prompt=Prompt(name="answer", values=values))
+        return Tell(key="tell:command:1:r1", run=1, prompt=Prompt(name="answer", values=values))
 
     @property
     def heard(self) -> list[str]:
@@ -68,7 +68,7 @@ class Asks:
                 asks=self.shown, shows=str(len(self.steps)), words=lambda _: self.steps[0]
             )
         return replace(
-            on_screen(self.shown, CHOICES), words=lambda text: Way(keys=("3",), text=text)
+            on_screen(self.shown, CHOICES), words=lambda text: AnswerStep(keys=("3",), text=text)
         )
 
     def _pressed(self, press: Any) -> Any:
@@ -93,7 +93,7 @@ def test_a_choice_is_pressed_and_words_of_ones_own_are_typed(asks: Asks) -> None
     assert asks.heard == ["2"]
     asks.shown = "Which?"
     asks.site.room.clock.passes(1)
-    tell = replace(asks.tell("The blue one"), key="tell:wish:2:r1")
+    tell = replace(asks.tell("The blue one"), key="tell:command:2:r1")
     asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
     assert asks.heard == ["2", "3", "The blue one"]
 
@@ -108,7 +108,7 @@ def test_nothing_is_given_where_that_may_not_be_any_more(asks: Asks) -> None:
 
 
 def test_an_answer_at_a_port_is_asked_there_and_typed_nowhere(asks: Asks) -> None:
-    asks.steps = [Way(request=asks.takes_a_step)]
+    asks.steps = [AnswerStep(request=asks.takes_a_step)]
     assert asks.is_answered("The blue one") == "it was given"
     assert (asks.steps, asks.heard) == ([], [])
 
@@ -183,7 +183,7 @@ def test_a_message_is_not_pasted_into_a_dialog(asks: Asks) -> None:
 
 def test_an_answer_in_several_steps_goes_on_where_a_crash_left_it(asks: Asks) -> None:
     site, tell = asks.site, asks.tell("1\n2")
-    asks.steps = [Way(keys=("Down",)), Way(keys=("Enter",))]
+    asks.steps = [AnswerStep(keys=("Down",)), AnswerStep(keys=("Enter",))]
 
     def crashes() -> None:
         asks.steps.pop(0)
@@ -199,7 +199,7 @@ def test_an_answer_in_several_steps_goes_on_where_a_crash_left_it(asks: Asks) ->
 
 
 def test_an_answer_of_which_a_step_is_not_taken_is_left_to_people(asks: Asks) -> None:
-    asks.steps = [Way(keys=("1",)), None]
+    asks.steps = [AnswerStep(keys=("1",)), None]
     asks.meanwhile = asks.takes_a_step
     with pytest.raises(Impossible, match="the rest of that answer only at its terminal"):
         asks.is_answered("1\n2")
@@ -209,7 +209,7 @@ def test_an_answer_of_which_a_step_is_not_taken_is_left_to_people(asks: Asks) ->
 
 
 def test_a_screen_that_is_being_drawn_is_not_taken_for_the_end_of_a_dialog(asks: Asks) -> None:
-    asks.steps = [Way(keys=("1",)), Way(keys=("2",))]
+    asks.steps = [AnswerStep(keys=("1",)), AnswerStep(keys=("2",))]
 
     def blinks() -> None:
         asks.takes_a_step()

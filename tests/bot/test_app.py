@@ -72,7 +72,7 @@ def test_github_is_looked_over_and_asked_for_lost_deliveries_in_time(
     monkeypatch.setattr(app_module, "Ticker", ticker)
     app = App(replace(settings, github=replace(settings.github, events=events)), SECRETS)
     app.stop()
-    assert (often["reconcile"], often["redeliver"]) == (seconds, 900.0)
+    assert (often["resync"], often["redeliver"]) == (seconds, 900.0)
 
 
 def test_models_cost_what_the_configuration_says(
@@ -104,7 +104,7 @@ def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
             lambda: (app.parts.store.leader() or first)[1] > first[1], "the lease is renewed"
         )
         assert acts(app)
-        assert not app.parts.leading.lost
+        assert not app.parts.leader_lease.lost
         assert app.stop() is False
 
 
@@ -115,18 +115,18 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app.parts.leading.may_act, "the bot acts")
+    eventually(app.parts.leader_lease.may_act, "the bot acts")
 
     def full(*_: Any) -> None:
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
         patch.setattr(app.parts.store, "lead", full)
-        eventually(lambda: not app.parts.leading.may_act(), "the lease has run out")
-    eventually(app.parts.leading.may_act, "the bot acts again")
-    assert not app.parts.leading.lost
+        eventually(lambda: not app.parts.leader_lease.may_act(), "the lease has run out")
+    eventually(app.parts.leader_lease.may_act, "the bot acts again")
+    assert not app.parts.leader_lease.lost
     app.stop()
-    assert not app.parts.leading.may_act()
+    assert not app.parts.leader_lease.may_act()
 
 
 def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
@@ -157,20 +157,20 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     keyed = replace(settings, agent_types={"a": AgentTypeSettings(program="shell", key="KEY")})
     first, second = App(keyed, SECRETS), App(keyed, SECRETS)
     looked: list[str] = []
-    for lane in second._lanes:
-        monkeypatch.setattr(lane, "_work", lambda name=lane.name: looked.append(name))
+    for worker in second._workers:
+        monkeypatch.setattr(worker, "_work", lambda name=worker.name: looked.append(name))
     first.start()
-    eventually(first.parts.leading.may_act, "the first acts")
+    eventually(first.parts.leader_lease.may_act, "the first acts")
     second.start()
     eventually(lambda: "another bot" in second.health().standing_by, "the second stands by")
     second._delivered()
     second._beat()
     assert looked == []
-    eventually(lambda: first.parts.model_door.url, "its door is open")
-    assert not second.parts.model_door.url
+    eventually(lambda: first.parts.model_proxy.url, "its door is open")
+    assert not second.parts.model_proxy.url
     first.stop()
-    eventually(lambda: len(set(looked)) == len(second._lanes), "the second looks at everything")
-    assert second.parts.model_door.url == first.parts.model_door.url
+    eventually(lambda: len(set(looked)) == len(second._workers), "the second looks at everything")
+    assert second.parts.model_proxy.url == first.parts.model_proxy.url
     second.stop()
 
 
@@ -180,11 +180,11 @@ def test_a_bot_whose_place_was_taken_ends(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app.parts.leading.may_act, "the bot acts")
+    eventually(app.parts.leader_lease.may_act, "the bot acts")
     monkeypatch.setattr(app.parts.store, "lead", lambda *_: None)
     app.wait()
-    assert app.parts.leading.lost
-    assert not app.parts.leading.may_act()
+    assert app.parts.leader_lease.lost
+    assert not app.parts.leader_lease.may_act()
     app.stop()
 
 

@@ -26,14 +26,14 @@ class Kept:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.log = site.layout.run(site.id, 1) / "output.log"
-        self.copy = site.layout.archive / site.id / f"{site.id}_r1" / "output.log"
+        self.log = site.paths.run(site.id, 1) / "output.log"
+        self.copy = site.paths.archive / site.id / f"{site.id}_r1" / "output.log"
 
     def prints(self, text: str) -> None:
         with self.log.open("a") as file:
             file.write(text)
 
-    def looks(self) -> None:
+    def refresh_budget(self) -> None:
         Archive(self.site.sites, REDACT).keep(self.site.session)
 
     def packs(self) -> None:
@@ -51,34 +51,34 @@ def kept(site: Site) -> Kept:
 
 
 def test_what_was_appended_is_copied_and_no_more(kept: Kept) -> None:
-    kept.looks()
+    kept.refresh_budget()
     assert not kept.copy.exists()
     kept.prints("one\n")
-    kept.looks()
+    kept.refresh_budget()
     before = kept.copy.stat()
-    kept.looks()
+    kept.refresh_budget()
     kept.prints("two\n" * 5000)
-    kept.looks()
+    kept.refresh_budget()
     assert kept.copy.read_text() == "one\n" + "two\n" * 5000
     assert kept.copy.stat().st_ino == before.st_ino
 
 
 def test_a_secret_is_archived_as_stars_however_it_came(kept: Kept) -> None:
     kept.prints(f"key {SECRET}, {SECRET[:9]}")
-    kept.looks()
+    kept.refresh_budget()
     stars = "*" * len(SECRET)
     assert kept.copy.read_text() == f"key {stars}, {SECRET[:9]}"
     kept.prints(SECRET[9:])
-    kept.looks()
+    kept.refresh_budget()
     kept.prints(f" {'x' * 5000} ghs_{'a1B2' * 9}")
-    kept.looks()
+    kept.refresh_budget()
     assert kept.holds() == {"output.log": f"key {stars}, {stars} {'x' * 5000} {'*' * 40}"}
 
 
 def test_a_secret_at_the_edge_of_what_is_copied_at_once_is_found(kept: Kept) -> None:
     before = "x" * (1024 * 1024 - 7)
     kept.prints(f"{before}{SECRET} and more")
-    kept.looks()
+    kept.refresh_budget()
     assert kept.copy.read_text() == f"{before}{'*' * len(SECRET)} and more"
 
 
@@ -96,9 +96,9 @@ def test_a_file_that_did_not_change_is_not_opened(kept: Kept) -> None:
 
 def test_a_copy_that_was_killed_half_way_is_gone_on_with(kept: Kept) -> None:
     kept.prints("one\ntwo\n")
-    kept.looks()
+    kept.refresh_budget()
     os.truncate(kept.copy, 5)
-    kept.looks()
+    kept.refresh_budget()
     assert kept.holds() == {"output.log": "one\ntwo\n"}
 
 
@@ -106,9 +106,9 @@ def test_a_copy_that_was_killed_half_way_is_gone_on_with(kept: Kept) -> None:
 def test_what_a_file_held_before_it_was_cut_or_replaced_stays(kept: Kept, longer: bool) -> None:
     for text in ("first\n", "second\n" * (9 if longer else 1)):
         kept.prints(text)
-        kept.looks()
+        kept.refresh_budget()
         kept.log.write_text("third\n" * (99 if longer else 1))
-        kept.looks()
+        kept.refresh_budget()
         kept.log.unlink()
     texts = [kept.holds()[f"output.log{end}"] for end in ("", ".1", ".3")]
     assert [text.split("\n")[0] for text in texts] == ["third", "first", "second"]
@@ -116,22 +116,22 @@ def test_what_a_file_held_before_it_was_cut_or_replaced_stays(kept: Kept, longer
 
 def test_a_lost_file_takes_no_copy_with_it(kept: Kept) -> None:
     kept.prints("one\n")
-    kept.looks()
+    kept.refresh_budget()
     shutil.rmtree(kept.log.parent)
-    kept.looks()
+    kept.refresh_budget()
     assert kept.copy.read_text() == "one\n"
 
 
 def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None:
     kept.prints("one\n")
-    kept.looks()
+    kept.refresh_budget()
     kept.packs()
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]
     kept.packs()
     packed = kept.copy.with_name("output.log.gz").read_bytes()
     assert gzip.decompress(packed) == b"one\n"
     kept.prints("two\n")
-    kept.looks()
+    kept.refresh_budget()
     assert kept.holds() == {"output.log": "one\ntwo\n"}
 
 
@@ -146,13 +146,13 @@ def test_of_what_is_packed_nothing_is_remembered(kept: Kept) -> None:
 
 def test_a_packing_that_was_killed_is_done_again(kept: Kept) -> None:
     kept.prints("one\n")
-    kept.looks()
+    kept.refresh_budget()
     kept.copy.with_name("another.log.new").write_text("half")
     kept.copy.with_name("output.log.gz").write_bytes(gzip.compress(b"one\n"))
     kept.packs()
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]
     kept.copy.write_text("one\n")
-    kept.looks()
+    kept.refresh_budget()
     assert kept.holds() == {"output.log": "one\n"}
 
 
@@ -168,7 +168,7 @@ def test_a_link_in_a_files_place_leads_the_archive_nowhere(
         shutil.rmtree(kept.log.parent)
         kept.log.parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match=r"symbolic link|leads out"):
-        kept.looks()
+        kept.refresh_budget()
     assert not kept.copy.exists() or not kept.copy.read_text()
 
 
@@ -176,18 +176,18 @@ def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> Non
     site = kept.site
     other = site.room.session(13)
     site.room.orders(other)
-    log = site.layout.run(other, 1) / "output.log"
+    log = site.paths.run(other, 1) / "output.log"
     log.parent.mkdir(parents=True)
     log.write_text("mine\n")
     kept.log.mkdir()
     Archive(site.sites, REDACT).keep_all(site.room.store.live())
-    assert (site.layout.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
+    assert (site.paths.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
 
 
 def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: Site) -> None:
     site.starts()
     site.sites.programs = {"shell": Claude(AgentType(program="claude"))}
-    home = site.layout.home(site.id)
+    home = site.paths.home(site.id)
     talks = home / ".claude" / "projects" / "-work"
     talks.mkdir(parents=True)
     for name in ("lost", "newer"):
@@ -213,35 +213,35 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
 def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, where: str) -> None:
     site.starts()
     site.sites.programs = {"shell": Claude(AgentType(program="claude"))}
-    talk = site.layout.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
-    talk.parent.mkdir(parents=True)
-    talk.write_text("said\n")
+    availability = site.paths.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
+    availability.parent.mkdir(parents=True)
+    availability.write_text("said\n")
     Archive(site.sites, REDACT).keep(site.session)
-    talk.unlink()
+    availability.unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "precious").write_text("of somebody else\n")
     if where == "file":
-        talk.with_name("talk.jsonl.new").symlink_to(elsewhere / "precious")
+        availability.with_name("talk.jsonl.new").symlink_to(elsewhere / "precious")
     else:
-        talk.parent.rmdir()
-        talk.parent.symlink_to(elsewhere)
+        availability.parent.rmdir()
+        availability.parent.symlink_to(elsewhere)
     Archive(site.sites, REDACT).put_back(site.id)
     assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [
         ("precious", "of somebody else\n")
     ]
-    assert talk.exists() == (where == "file")
+    assert availability.exists() == (where == "file")
 
 
 def test_each_program_says_which_files_tell_its_story(tmp_path: Path) -> None:
     files = RunFiles(
         session="s", run=1, dir=tmp_path / "s_r1", workspace=tmp_path / "w", branch="b"
     )
-    talk = files.home / ".claude" / "projects" / "-w" / "talk.jsonl"
-    talk.parent.mkdir(parents=True)
-    talk.touch()
+    availability = files.home / ".claude" / "projects" / "-w" / "talk.jsonl"
+    availability.parent.mkdir(parents=True)
+    availability.touch()
     assert list(Shell(AgentType(program="shell")).records(files)) == [files.output]
-    assert list(Claude(AgentType(program="claude")).records(files)) == [talk]
+    assert list(Claude(AgentType(program="claude")).records(files)) == [availability]
 
 
 class Database:
@@ -275,7 +275,7 @@ def test_of_a_database_the_last_state_is_kept_while_it_is_written(
 ) -> None:
     for texts in (["one"], ["one", "two" * 5000]):
         database.says(texts[-1])
-        kept.looks()
+        kept.refresh_budget()
         assert database.archived() == texts
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log"]
     assert kept.copy.stat().st_mode & 0o777 == 0o600
@@ -288,9 +288,9 @@ def test_a_pipe_beside_a_database_does_not_hold_the_archive_up(
     database.connection.execute("PRAGMA journal_mode = DELETE")
     os.mkfifo(kept.log.with_name("output.log-journal"))
     with pytest.raises(OSError, match=r"output\.log-journal is no regular file"):
-        kept.looks()
+        kept.refresh_budget()
     kept.log.with_name("output.log-journal").unlink()
-    kept.looks()
+    kept.refresh_budget()
     assert database.archived() == ["one"]
 
 
@@ -310,7 +310,7 @@ def test_what_a_database_has_not_merged_yet_is_news_of_it(kept: Kept, database: 
 
 def test_a_secret_in_a_database_is_archived_as_stars(kept: Kept, database: Database) -> None:
     database.says(f"key {SECRET}")
-    kept.looks()
+    kept.refresh_budget()
     assert database.archived() == [f"key {'*' * len(SECRET)}"]
 
 
@@ -332,10 +332,10 @@ def test_a_secret_that_lies_in_pieces_in_a_database_is_archived_as_stars(
 
 
 def test_a_database_that_was_lost_is_put_back(kept: Kept, database: Database) -> None:
-    home = kept.site.layout.home(kept.site.id)
+    home = kept.site.paths.home(kept.site.id)
     database.says("one")
-    kept.looks()
-    moved = kept.site.layout.archive / kept.site.id / home.name / "its.db"
+    kept.refresh_budget()
+    moved = kept.site.paths.archive / kept.site.id / home.name / "its.db"
     moved.parent.mkdir()
     kept.copy.rename(moved)
     kept.packs()

@@ -5,28 +5,28 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.decide.reconciler import Engine
-from bot.system.crash_points import log_step
+from bot.decide.reconciler import Reconciler
+from bot.system.crash_points import log_crash_point
 from lifecycle.model.actions import Action, Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent, Facts
 from lifecycle.model.policy import Policy
-from tests.lifecycle.universe import NOW, facts, wish
+from tests.lifecycle.universe import NOW, command, facts
 
 START = Start(key="start:resume:r2", run=2, prompt=Prompt(name="resume"))
-ANSWER = Comment(key="comment:heeded:comment:pause", number=12, topic="answer")
+ANSWER = Comment(key="comment:applied:comment:pause", number=12, topic="answer")
 STARTING = facts(run=2, pending=frozenset({START.key}))
 
 
 def wanted(given: Facts, action: Action) -> bool:
     nothing: Any = None
-    engine = Engine(nothing, lambda _: Policy(), lambda: NOW, log_step, lambda: None)
+    engine = Reconciler(nothing, lambda _: Policy(), lambda: NOW, log_crash_point, lambda: None)
     return engine.still_wanted(given, action)
 
 
 @pytest.mark.parametrize("kind", ["pause", "stop"])
 def test_a_start_is_wanted_until_a_person_holds_or_ends_the_session(kind: str) -> None:
     assert wanted(STARTING, START)
-    assert not wanted(replace(STARTING, wishes=(wish(kind),)), START)
+    assert not wanted(replace(STARTING, commands=(command(kind),)), START)
 
 
 def test_a_start_is_not_wanted_where_its_budget_is_used_up() -> None:
@@ -44,6 +44,6 @@ def test_an_answer_was_judged_when_it_was_written_down() -> None:
 
 def test_the_end_of_a_paused_program_is_wanted_as_long_as_it_is_paused() -> None:
     stop = Stop(key="park:rest:r1", run=1)
-    paused = facts(wishes=(wish("pause"),), pending=frozenset({stop.key}))
+    paused = facts(commands=(command("pause"),), pending=frozenset({stop.key}))
     assert wanted(paused, stop)
-    assert not wanted(replace(paused, wishes=()), stop)
+    assert not wanted(replace(paused, commands=()), stop)

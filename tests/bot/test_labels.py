@@ -26,8 +26,8 @@ def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
     again = Labeling(label="MergeWright", actor=last, at=at, added=True)
     other = Labeling(label="bug", actor="ada", at=at, added=True)
     bench.labelled(labelings=(put, off, again, other))
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     made = bench.store.session("widgets-12")
     assert (made.requester if made else None) == (last if last == "rob" else None)
 
@@ -36,22 +36,22 @@ def test_a_label_of_an_account_that_is_gone_starts_nothing_and_nobody_is_told(
     bench: Bench,
 ) -> None:
     bench.labelled(by="")
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert (bench.store.sessions(), bench.store.untold()) == ([], [])
 
 
 def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
     bench.labelled()
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     bench.room.clock.passes(60)
     put, at = bench.github.issues[12].labelings[0], bench.room.clock()
     off = Labeling(label="mergewright", actor="rob", at=at, added=False)
     bench.labelled(labels=(), labelings=(put, off))
-    bench.touches("issue:12")
-    bench.issues.read_touched()
-    assert bench.store.new_wishes() == []
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
+    assert bench.store.new_commands() == []
     assert not bench.store.facts("widgets-12").issue.labelled
 
 
@@ -62,8 +62,8 @@ def test_a_label_on_a_pull_request_or_a_closed_issue_starts_nothing(
     bench: Bench, changes: dict[str, Any]
 ) -> None:
     bench.labelled(**changes)
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.store.sessions() == []
 
 
@@ -76,8 +76,8 @@ def test_a_closed_issue_ends_its_session_and_the_text_stays_as_it_was(
     bench.room.session()
     closed = Issue(number=12, title="Something else", open=False, state_reason=reason)
     bench.labelled(issue=closed)
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     facts = bench.store.facts("widgets-12")
     assert decide(facts, Policy(), bench.room.clock()).status is status
     assert facts.issue.title == "It breaks"
@@ -90,45 +90,45 @@ def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) ->
     bench.pull(state=PullState.MERGED)
     closed = Issue(number=12, title="It breaks", open=False, state_reason="completed")
     bench.labelled(issue=closed)
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
     assert decision.status is Status.MERGED
 
 
-@pytest.mark.parametrize(("by", "wished"), [("rob", [("start", "rob")]), ("mallory", [])])
+@pytest.mark.parametrize(("by", "commanded"), [("rob", [("start", "rob")]), ("mallory", [])])
 def test_a_second_label_is_answered_with_the_session_that_runs(
-    bench: Bench, by: str, wished: list[tuple[str, str]]
+    bench: Bench, by: str, commanded: list[tuple[str, str]]
 ) -> None:
     bench.labelled()
     for _ in range(2):
-        bench.touches("issue:12")
-        bench.issues.read_touched()
-    assert bench.store.new_wishes() == []
+        bench.refreshes("issue:12")
+        bench.issues.read_requested()
+    assert bench.store.new_commands() == []
     bench.room.clock.passes(60)
     bench.labelled(by=by)
     for _ in range(2):
-        bench.touches("issue:12")
-        bench.issues.read_touched()
-    assert [(wish.kind, wish.actor) for wish in bench.store.new_wishes()] == wished
+        bench.refreshes("issue:12")
+        bench.issues.read_requested()
+    assert [(command.kind, command.actor) for command in bench.store.new_commands()] == commanded
     assert len(bench.store.sessions()) == 1
-    bench.wishes.settle()
+    bench.commands.settle()
     decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
     told = "A session works on this already, `queued`: waits for a free slot."
-    assert answers == [told] * len(wished)
+    assert answers == [told] * len(commanded)
 
 
 def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
     bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:high"))
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     made = bench.store.session("widgets-12")
     assert made is not None
     assert (made.priority, made.agent_name, made.agent_type) == (1, "ada", "claude")
     bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:low"))
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     later = bench.store.session("widgets-12")
     assert later is not None
     assert later.priority == -1
@@ -136,12 +136,12 @@ def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
 
 def test_a_label_freezes_its_session_until_it_is_taken_off(bench: Bench) -> None:
     bench.github.issues[12] = bench.labelled(labels=("mergewright",))
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     for labels, frozen in ((("mergewright", FREEZES), True), (("mergewright",), False)):
         bench.github.issues[12] = bench.labelled(labels=labels)
-        bench.touches("issue:12")
-        bench.issues.read_touched()
+        bench.refreshes("issue:12")
+        bench.issues.read_requested()
         facts = bench.store.facts("widgets-12")
         assert (frozen_by(facts) is not None) is frozen
         decision = decide(facts, Policy(), bench.room.clock())
@@ -169,7 +169,7 @@ def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> No
     worn(bench, "mergewright")
     bench.room.clock.passes(60)
     worn(bench, "mergewright:rob")
-    (asked,) = bench.store.new_wishes()
+    (asked,) = bench.store.new_commands()
     assert (asked.kind, asked.text) == ("start", "rob")
 
 

@@ -8,7 +8,7 @@ import pytest
 from bot.act.dispatch import Act
 from bot.act.outbox import Impossible, Later
 from bot.github.snapshots import Repository
-from bot.github.write_access import People
+from bot.github.write_access import WriteAccess
 from bot.store import Observed
 from bot.system.redaction import Redaction
 from lifecycle.model.actions import Enqueue, MergePull
@@ -71,7 +71,7 @@ class Landing:
             merges=SimpleNamespace(merge=merge, enqueue=merge),
         )
         gone, self.gone = self.gone, ""
-        people = People(github, room.clock)
+        people = WriteAccess(github, room.clock)
         people.may_write("acme/widgets", gone)
         self.gone = gone
         act = Act(
@@ -110,8 +110,8 @@ def test_on_the_word_of_somebody_who_may_not_write_any_more_nothing_lands(
     landing.gone = gone
     with pytest.raises(Later, match=f"@{gone}, on whose word it lands, may not write"):
         landing.lands(SQUASH, by="ada", queue=queue)
-    (touch,) = landing.site.room.store.due_touches(landing.site.room.clock(), ("pull:",))
-    assert touch.subject == "pull:34"
+    (refresh,) = landing.site.room.store.due_refreshes(landing.site.room.clock(), ("pull:",))
+    assert refresh.subject == "pull:34"
 
 
 @pytest.mark.parametrize("message", ["Mend\n\nFixes #9", "Mend, closes acme/other#12"])

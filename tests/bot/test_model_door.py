@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.decide.reconciler import Engine
-from bot.model_proxy.proxy import ModelDoor, Trouble
+from bot.decide.reconciler import Reconciler
+from bot.model_proxy.proxy import ModelProxy, Trouble
 from bot.store import StoreFailure
-from bot.system.crash_points import log_step
+from bot.system.crash_points import log_crash_point
 from lifecycle.model.policy import Policy
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
@@ -73,12 +73,12 @@ def test_what_the_door_counts_uses_a_budget_up_and_then_nothing_more_is_answered
     used = b'{"model": "m", "usage": {"input_tokens": 90, "output_tokens": 10}}'
     provider.answers = partial(whole, body=used)
     policy = Policy(session_tokens=150)
-    engine = Engine(room.store, lambda _: policy, room.clock, log_step, lambda: None)
+    engine = Reconciler(room.store, lambda _: policy, room.clock, log_crash_point, lambda: None)
     with closing(Agent(room, tmp_path, provider)) as agent:
         for counted in (100, 200):
             assert agent.asks(content=b"{}").status_code == 200
             eventually(partial(counts, agent, counted), "what it used")
-            engine.visit_due()
+            engine.reconcile_due()
         refusal = agent.asks(content=b"{}")
     said = refusal.json()["error"]["message"]
     assert (refusal.status_code, provider.asked.qsize()) == (402, 2)
@@ -266,6 +266,6 @@ def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")
-    agent.door = ModelDoor(agent.models.behind, agent.models.count, agent.kept)
+    agent.door = ModelProxy(agent.models.behind, agent.models.count, agent.kept)
     agent.door.start()
     assert agent.asks(content=b"{}").status_code == 200

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from bot.model_proxy import forwarding, proxy
-from bot.model_proxy.proxy import ModelDoor, Trouble
+from bot.model_proxy.proxy import ModelProxy, Trouble
 from bot.system import http_server
 from config.settings import AgentTypeSettings, Settings
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
@@ -132,7 +132,7 @@ def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
-    other = ModelDoor(agent.models.behind, agent.models.count, agent.kept)
+    other = ModelProxy(agent.models.behind, agent.models.count, agent.kept)
     other.start()
     assert other.url not in ("", agent.door.url)
     other.stop()
@@ -144,7 +144,7 @@ def test_a_door_whose_place_cannot_be_read_stands_anywhere(
 ) -> None:
     kept = tmp_path / "model-port"
     kept.write_text(place)
-    other = ModelDoor(agent.models.behind, agent.models.count, kept)
+    other = ModelProxy(agent.models.behind, agent.models.count, kept)
     other.start()
     assert kept.read_text() == other.url.rpartition(":")[2]
     other.stop()

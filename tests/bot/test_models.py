@@ -47,21 +47,21 @@ def test_the_key_is_the_agents_the_projects_or_the_servers(
 
 def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
     site.starts()
-    told = site.program.terms.endpoint
+    told = site.program.run_limits.endpoint
     assert told.url == "http://door"
     assert "the key" not in told.key
     assert site.models.behind(told.key) == Endpoint(url="http://models", key="the key")
     assert site.models.endpoint(site.session, 1) == told
-    assert site.layout.model_pass(site.id, 1).stat().st_mode & 0o777 == 0o600
+    assert site.paths.run_token(site.id, 1).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
     site.starts()
-    first = site.program.terms.endpoint.key
+    first = site.program.run_limits.endpoint.key
     site.starts(2)
-    assert site.program.terms.endpoint.key != first
+    assert site.program.run_limits.endpoint.key != first
     refused(site, first, "run 1 of widgets-12 is over")
-    second = site.program.terms.endpoint.key
+    second = site.program.run_limits.endpoint.key
     site.agents.stop(site.session, 2)
     for shown in (first, second):
         refused(site, shown, "this is no session's pass")
@@ -71,7 +71,7 @@ def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) 
     site.starts()
     agent = replace(site.session.agent, activity=Activity.EXITED)
     site.room.store.observe([Observed(session=site.id, run=1, agent=agent)], site.room.clock())
-    refused(site, site.program.terms.endpoint.key, "run 1 of widgets-12 is over")
+    refused(site, site.program.run_limits.endpoint.key, "run 1 of widgets-12 is over")
 
 
 def test_nothing_but_the_very_pass_opens(site: Site) -> None:
@@ -82,11 +82,11 @@ def test_nothing_but_the_very_pass_opens(site: Site) -> None:
 
 def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None:
     site.starts()
-    (visit,) = site.room.store.visits([site.id])
+    (visit,) = site.room.store.load([site.id])
     because = "the dollars of this session are used up"
     over = Recorded(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
     site.room.store.record([(visit, over)], site.room.clock())[0].result()
-    refusal = refused(site, site.program.terms.endpoint.key, because)
+    refusal = refused(site, site.program.run_limits.endpoint.key, because)
     assert refusal.status == 402
 
 
@@ -101,8 +101,8 @@ def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> N
     kinds = {"shell": AgentTypeSettings(program="shell", endpoint="http://models")}
     site.models._settings = replace(site.models._settings, agent_types=kinds)
     site.starts()
-    assert site.program.terms.endpoint == Endpoint(url="http://models")
-    assert not site.layout.model_pass(site.id, 1).exists()
+    assert site.program.run_limits.endpoint == Endpoint(url="http://models")
+    assert not site.paths.run_token(site.id, 1).exists()
 
 
 def refused(site: Site, shown: str, why: str) -> NoModel:

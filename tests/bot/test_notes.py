@@ -23,7 +23,7 @@ def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it
     told = site.prompt(3)
     assert "It breaks" in told
     assert "`git log`" in told
-    assert str(site.layout.home(site.id) / "for-people") in told
+    assert str(site.paths.home(site.id) / "for-people") in told
     assert "Your turn ended" in told
     site.starts(run=4, resume="a conversation that is gone")
     assert site.prompt(4).count("It breaks") == 1
@@ -36,7 +36,7 @@ def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) ->
     site.commits("a")
     site.commits("b")
     (site.workspace.path / "half.txt").write_text("half")
-    progress = site.layout.home(site.id) / "for-people" / "progress.md"
+    progress = site.paths.home(site.id) / "for-people" / "progress.md"
     progress.write_text(f"{'old ' * 5000}\n- decided on tabs\n```\nobey\n")
     waiting = (
         {"what": "a check fails: unit", "text": "", "log": "boom"},
@@ -61,7 +61,7 @@ def test_who_takes_over_is_shown_it_too_and_notes_that_lead_elsewhere_are_not_re
 ) -> None:
     site.starts()
     (tmp_path / "progress.md").write_text("a secret")
-    notes = site.layout.home(site.id) / "for-people"
+    notes = site.paths.home(site.id) / "for-people"
     notes.rename(notes.with_name("moved"))
     notes.symlink_to(tmp_path)
     start = Start(

@@ -10,7 +10,7 @@ import pytest
 
 from bot.act.outbox import Check, Impossible, Later, Outbox, Outcome, Tries
 from bot.store import Due, StoreFull
-from bot.system.crash_points import log_step
+from bot.system.crash_points import log_crash_point
 from lifecycle.model.actions import Action, CloseIssue, Prompt, Start
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
@@ -27,15 +27,15 @@ class Bench:
         self.room = room
         self.wanted = self.may_act = True
         self.did: list[str] = []
-        self.kicks = 0
+        self.wakes = 0
         self.doing: Any = lambda due, check: Outcome()
         self.workers = ThreadPoolExecutor(4)
         engine: Any = self
         tries = Tries(most=3, first_seconds=2, starts=Policy().start_tries)
         self.outbox = Outbox(
-            *(room.store, engine, self, self.workers, tries, room.clock, log_step),
+            *(room.store, engine, self, self.workers, tries, room.clock, log_crash_point),
             lambda: self.may_act,
-            self.kicked,
+            self.woken,
         )
 
     def still_wanted(self, facts: Facts, action: Action) -> bool:
@@ -49,8 +49,8 @@ class Bench:
         outcome: Outcome = self.doing(due, check)
         return outcome
 
-    def kicked(self) -> None:
-        self.kicks += 1
+    def woken(self) -> None:
+        self.wakes += 1
 
     def drains(self) -> int:
         handed = self.outbox.drain()
@@ -74,7 +74,7 @@ def facts(bench: Bench) -> Facts:
 def test_an_action_is_done_marked_and_word_is_given(bench: Bench) -> None:
     assert bench.drains() == 1
     assert CLOSE.key in facts(bench).done
-    eventually(lambda: bench.kicks == 1, "word is given")
+    eventually(lambda: bench.wakes == 1, "word is given")
     assert bench.drains() == 0
 
 
@@ -112,7 +112,7 @@ def test_a_bot_that_may_not_act_does_nothing_and_does_not_spin(bench: Bench) -> 
     bench.may_act = False
     bench.drains()
     assert bench.did == []
-    assert bench.kicks == 0
+    assert bench.wakes == 0
     assert CLOSE.key in facts(bench).pending
 
 
@@ -127,7 +127,7 @@ def test_what_could_not_be_marked_is_not_done(
         patch.setattr("bot.store.base._JUST_NOW_SECONDS", -1.0)
         bench.drains()
     assert bench.did == []
-    assert bench.kicks == 0
+    assert bench.wakes == 0
     bench.drains()
     assert bench.did == [CLOSE.key]
 
@@ -305,7 +305,7 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
     bench.outbox = Outbox(
         *(bench.room.store, engine, bench, bench.workers),
         Tries(most=8, first_seconds=1, starts=Policy().start_tries),
-        *(bench.room.clock, log_step, lambda: True, bench.kicked),
+        *(bench.room.clock, log_crash_point, lambda: True, bench.woken),
     )
     start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
     bench.room.orders(bench.room.session(13), start)

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.snapshots import Reopening
-from bot.observe.reopened import wish_to_restore
-from bot.store import NewWish
+from bot.observe.reopened import command_to_restore
+from bot.store import NewCommand
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
 from tests.bot.reading import REPOSITORY, Bench
@@ -21,14 +21,16 @@ def rightless(bench: Bench) -> Bench:
     return bench
 
 
-def wished(bench: Bench, kind: str, **given: Any) -> list[str]:
-    """What was granted to the session after a wish of this kind."""
+def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
+    """What was granted to the session after a command of this kind."""
     at = bench.room.clock()
-    bench.store.add_wish(
-        NewWish(key="k", repository=REPOSITORY, number=12, kind=kind, actor="ada", at=at, **given)
+    bench.store.add_command(
+        NewCommand(
+            key="k", repository=REPOSITORY, number=12, kind=kind, actor="ada", at=at, **given
+        )
     )
-    bench.wishes.settle()
-    return [wish.kind for wish in bench.store.session("widgets-12").wishes]
+    bench.commands.settle()
+    return [command.kind for command in bench.store.session("widgets-12").commands]
 
 
 def test_an_answer_is_kept_for_a_minute_whatever_the_case_of_the_name(rightless: Bench) -> None:
@@ -45,18 +47,18 @@ def test_nobody_may_nothing_without_being_asked_about(bench: Bench) -> None:
 
 def test_permission_is_read_uncached_when_a_label_starts_a_session(rightless: Bench) -> None:
     rightless.labelled(by="ada")
-    rightless.touches("issue:12")
-    rightless.issues.read_touched()
+    rightless.refreshes("issue:12")
+    rightless.issues.read_requested()
     assert rightless.store.session("widgets-12") is None
 
 
 def test_permission_is_read_uncached_when_a_word_starts_a_session(rightless: Bench) -> None:
     rightless.labelled(labels=(), labelings=())
     at = rightless.room.clock()
-    rightless.store.add_wish(
-        NewWish(key="k", repository=REPOSITORY, number=12, kind="start", actor="ada", at=at)
+    rightless.store.add_command(
+        NewCommand(key="k", repository=REPOSITORY, number=12, kind="start", actor="ada", at=at)
     )
-    rightless.wishes.settle()
+    rightless.commands.settle()
     assert rightless.store.session("widgets-12") is None
 
 
@@ -65,11 +67,11 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
     rightless: Bench, kind: str, granted: list[str]
 ) -> None:
     rightless.room.session()
-    assert wished(rightless, kind) == granted
+    assert commanded(rightless, kind) == granted
 
 
 @pytest.mark.parametrize(
-    ("ended", "opened_by", "wishes"),
+    ("ended", "opened_by", "commands"),
     [
         (True, "ada", [("restore", "ada")]),
         (True, "mallory", []),
@@ -78,17 +80,17 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
         (False, "ada", []),
     ],
 )
-def test_opening_it_again_is_a_restore_wish_of_who_may(
-    bench: Bench, ended: bool, opened_by: str | None, wishes: list[tuple[str, str]]
+def test_opening_it_again_is_a_restore_command_of_who_may(
+    bench: Bench, ended: bool, opened_by: str | None, commands: list[tuple[str, str]]
 ) -> None:
     session = bench.store.session(bench.room.session())
     at = bench.room.clock()
     over = Ended(status=Status.TERMINATED, reason=Reason.ISSUE_CLOSED, because="x", at=at)
     opened = Reopening(actor=opened_by, at=at) if opened_by is not None else None
-    wish = wish_to_restore(
+    command = command_to_restore(
         replace(session, ended=over if ended else None),
         bench.labelled(reopened=opened),
         bench.people,
         at,
     )
-    assert ([(wish.kind, wish.actor)] if wish else []) == wishes
+    assert ([(command.kind, command.actor)] if command else []) == commands

@@ -11,8 +11,8 @@ from bot.app.replay import Effect, Recording, effects
 from bot.decide.policies import Policies
 from bot.github.errors import Refused, TryLater
 from bot.github.snapshots import Edit
-from bot.github.write_access import People
-from bot.store import NewSession, NewWish, StoreFull
+from bot.github.write_access import WriteAccess
+from bot.store import NewCommand, NewSession, StoreFull
 from config.settings import Project
 from lifecycle.decide import decide
 from lifecycle.model.facts import Issue
@@ -27,49 +27,49 @@ def test_an_issue_that_cannot_be_read_keeps_no_other_waiting(
 ) -> None:
     bench.github.issues[1] = broken
     bench.labelled(12)
-    bench.touches("issue:1", "issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:1", "issue:12")
+    bench.issues.read_requested()
     assert bench.store.session("widgets-12") is not None
     assert bench.waiting() == ["issue:1"]
-    assert bench.store.due_touches(bench.room.clock(), ("",)) == []
+    assert bench.store.due_refreshes(bench.room.clock(), ("",)) == []
 
 
 def test_a_pull_request_that_cannot_be_read_keeps_no_other_waiting(bench: Bench) -> None:
     bench.pushed("a1")
     bench.github.pulls[33] = ValueError("odd")
     bench.pull()
-    bench.touches("pull:33", "pull:34")
-    bench.pulls.read_touched()
+    bench.refreshes("pull:33", "pull:34")
+    bench.pulls.read_requested()
     assert bench.store.session("widgets-12").pulls
     assert "pull:33" in bench.waiting()
 
 
-def test_a_touch_that_comes_during_a_read_is_looked_at_too(bench: Bench) -> None:
+def test_a_refresh_that_comes_during_a_read_is_looked_at_too(bench: Bench) -> None:
     bench.labelled(12)
     read = bench.github.issue
 
-    def touched(repository: str, number: int) -> Any:
-        bench.touches("issue:12")
+    def refreshed(repository: str, number: int) -> Any:
+        bench.refreshes("issue:12")
         return read(repository, number)
 
-    bench.github.issue = touched  # type: ignore[method-assign]
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.github.issue = refreshed  # type: ignore[method-assign]
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.waiting() == ["issue:12"]
 
 
 @pytest.mark.parametrize("actor", ["mallory", ""])
 def test_a_label_by_a_stranger_or_by_nobody_starts_nothing(bench: Bench, actor: str) -> None:
     bench.labelled(by=actor)
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.store.session("widgets-12") is None
 
 
 def test_a_label_nobody_is_known_to_have_put_on_starts_nothing(bench: Bench) -> None:
     bench.labelled(labelings=())
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.store.session("widgets-12") is None
 
 
@@ -78,16 +78,16 @@ def test_an_edit_by_a_stranger_in_the_second_of_the_label_starts_nothing(
     bench: Bench, editor: str
 ) -> None:
     bench.labelled(edits=(Edit(actor=editor, at=bench.room.clock()),))
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.store.session("widgets-12") is None
 
 
 def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
     bench.room.session()
     for _ in range(2):
-        bench.touches("issue:12", "issue:99")
-        bench.issues.read_touched()
+        bench.refreshes("issue:12", "issue:99")
+        bench.issues.read_requested()
         assert bench.waiting() == []
     facts = bench.store.facts("widgets-12")
     assert (facts.issue.open, facts.issue.state_reason) == (False, "deleted")
@@ -100,8 +100,8 @@ def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
 def test_an_issue_that_cannot_be_read_is_no_deleted_one(bench: Bench) -> None:
     before = bench.store.session(bench.room.session())
     bench.github.issues[12] = Refused("no access", 403)
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.store.session("widgets-12") == before
 
 
@@ -109,43 +109,43 @@ def test_a_project_that_is_not_configured_any_more_has_lost_no_label(bench: Benc
     bench.room.session()
     bench.labelled()
     bench.issues._projects = {}
-    bench.touches("issue:12")
-    bench.issues.read_touched()
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
     assert bench.store.session("widgets-12").issue.labelled
 
 
-def wish(key: str, actor: str, at: Any) -> NewWish:
-    return NewWish(
+def command(key: str, actor: str, at: Any) -> NewCommand:
+    return NewCommand(
         key=key, repository=REPOSITORY, number=12, kind="stop", actor=actor, at=at, comment=7
     )
 
 
-def test_a_permission_that_cannot_be_read_leaves_the_wish_and_asks_later(bench: Bench) -> None:
+def test_a_permission_that_cannot_be_read_leaves_the_command_and_asks_later(bench: Bench) -> None:
     bench.room.session()
     bench.github.refuses.add(REPOSITORY)
-    bench.store.add_wish(wish("comment:7", "ada", bench.room.clock()))
-    assert bench.wishes.settle() == 0
-    assert bench.wishes.settle() == 0
+    bench.store.add_command(command("comment:7", "ada", bench.room.clock()))
+    assert bench.commands.settle() == 0
+    assert bench.commands.settle() == 0
     assert bench.github.asked == 1
     bench.github.refuses.clear()
     bench.room.clock.passes(60)
-    assert bench.wishes.settle() == 1
-    assert [wish.actor for wish in bench.store.session("widgets-12").wishes] == ["ada"]
+    assert bench.commands.settle() == 1
+    assert [command.actor for command in bench.store.session("widgets-12").commands] == ["ada"]
 
 
-def test_a_repository_that_refuses_keeps_only_its_own_wishes_waiting(bench: Bench) -> None:
+def test_a_repository_that_refuses_keeps_only_its_own_commands_waiting(bench: Bench) -> None:
     bench.room.session()
     at = bench.room.clock()
-    elsewhere = replace(wish("comment:1", "ada", at), repository="acme/gears")
+    elsewhere = replace(command("comment:1", "ada", at), repository="acme/gears")
     bench.store.create_session(
         replace(new_session(bench), id="gears-12", repository="acme/gears", branch="g")
     )
     bench.github.refuses.add("acme/gears")
-    bench.store.add_wish(elsewhere)
-    bench.store.add_wish(wish("comment:7", "ada", at))
-    assert bench.wishes.settle() == 1
-    assert bench.store.session("widgets-12").wishes
-    assert [wish.key for wish in bench.store.new_wishes()] == ["comment:1"]
+    bench.store.add_command(elsewhere)
+    bench.store.add_command(command("comment:7", "ada", at))
+    assert bench.commands.settle() == 1
+    assert bench.store.session("widgets-12").commands
+    assert [command.key for command in bench.store.new_commands()] == ["comment:1"]
 
 
 def new_session(bench: Bench) -> NewSession:
@@ -159,12 +159,12 @@ def new_session(bench: Bench) -> NewSession:
     )
 
 
-def test_a_wish_of_a_stranger_is_refused(bench: Bench) -> None:
+def test_a_command_of_a_stranger_is_refused(bench: Bench) -> None:
     bench.room.session()
-    bench.store.add_wish(wish("comment:7", "mallory", bench.room.clock()))
-    bench.wishes.settle()
-    assert bench.store.session("widgets-12").wishes == ()
-    assert bench.store.new_wishes() == []
+    bench.store.add_command(command("comment:7", "mallory", bench.room.clock()))
+    bench.commands.settle()
+    assert bench.store.session("widgets-12").commands == ()
+    assert bench.store.new_commands() == []
     assert [one.login for one in bench.store.untold()] == ["mallory"]
 
 
@@ -172,33 +172,33 @@ def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) 
     github: Any = bench.github
     projects = {"widgets": Project(repository="Acme/Widgets", people=("Mallory",))}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
-    listed = People(github, bench.room.clock, policies.lists)
+    listed = WriteAccess(github, bench.room.clock, policies.lists)
     assert listed.may_steer(REPOSITORY, "ci-bot[bot]")
     assert not listed.may_steer(REPOSITORY, "ci-bot")
     assert listed.may_steer(REPOSITORY, "mallory")
     assert not listed.may_steer("acme/gears", "mallory")
     assert not listed.may_write(REPOSITORY, "mallory")
-    bench.wishes._people = listed
+    bench.commands._people = listed
     bench.room.session()
     for kind in ("pause", "merge"):
-        asked = replace(wish(f"comment:{kind}", "mallory", bench.room.clock()), kind=kind)
-        bench.store.add_wish(asked)
-    bench.wishes.settle()
-    assert [one.kind for one in bench.store.session("widgets-12").wishes] == ["pause"]
+        asked = replace(command(f"comment:{kind}", "mallory", bench.room.clock()), kind=kind)
+        bench.store.add_command(asked)
+    bench.commands.settle()
+    assert [one.kind for one in bench.store.session("widgets-12").commands] == ["pause"]
 
 
 def test_what_happens_to_a_repository_has_all_of_it_looked_at(bench: Bench) -> None:
     bench.room.session()
     bench.github.issues = {7: None}
-    bench.touches("repository:")
-    bench.issues.read_touched()
+    bench.refreshes("repository:")
+    bench.issues.read_requested()
     assert sorted(bench.waiting()) == ["branch:mergewright/12-it-breaks", "issue:12", "issue:7"]
 
 
 def test_a_repository_whose_issues_cannot_be_listed_is_looked_over_again(bench: Bench) -> None:
     bench.github.refuses.add(REPOSITORY)
-    bench.touches("repository:")
-    bench.issues.read_touched()
+    bench.refreshes("repository:")
+    bench.issues.read_requested()
     assert bench.waiting() == ["repository:"]
 
 
@@ -261,7 +261,7 @@ def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Ben
     assert bench.store.facts("widgets-12").issue.blocked_by == ()
 
 
-def test_reconciliation_lists_all_that_asks_for_an_agent(
+def test_resync_lists_all_that_asks_for_an_agent(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = replace(PROJECTS["widgets"], assignee="robot")
@@ -290,5 +290,5 @@ def test_what_was_read_is_remembered_once_it_is_written_down(
         seen(bench, 12)
     assert bench.github.remembered == 1
     bench.room.clock.passes(60)
-    bench.issues.read_touched()
+    bench.issues.read_requested()
     assert bench.github.remembered == 2

@@ -46,29 +46,29 @@ def test_a_pull_request_at_a_pushed_head_by_someone_who_may_is_the_sessions(
 
 def test_a_pull_request_on_the_branch_of_no_session_is_read_once(bench: Bench) -> None:
     bench.pull()
-    bench.touches("pull:34")
-    bench.pulls.read_touched()
+    bench.refreshes("pull:34")
+    bench.pulls.read_requested()
     known = bench.github.pulls[34]
     bench.github.pulls[34] = TryLater("it was asked for again")
-    bench.touches("pull:34")
-    bench.pulls.read_touched()
+    bench.refreshes("pull:34")
+    bench.pulls.read_requested()
     assert bench.waiting() == []
     bench.github.pulls[34] = known
     bench.pushed("a1")
     assert [found.number for found in bench.reads()] == [34]
 
 
-def test_what_is_touched_again_within_a_second_is_read_once_for_all_of_it(bench: Bench) -> None:
+def test_what_is_refreshed_again_within_a_second_is_read_once_for_all_of_it(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
-    bench.touches("pull:34")
-    assert bench.pulls.read_touched() == 1
-    bench.touches("pull:34", "sha:a1")
+    bench.refreshes("pull:34")
+    assert bench.pulls.read_requested() == 1
+    bench.refreshes("pull:34", "sha:a1")
     for _ in range(2):
         bench.room.clock.passes(0.4)
-        assert bench.pulls.read_touched() == 0
+        assert bench.pulls.read_requested() == 0
     bench.room.clock.passes(0.3)
-    assert bench.pulls.read_touched() == 1
+    assert bench.pulls.read_requested() == 1
     assert bench.waiting() == []
 
 
@@ -133,7 +133,7 @@ def test_what_was_read_is_not_remembered_for_ever(bench: Bench) -> None:
     bench.pull(merge=Merge.CLEAN)
     bench.reads()
     bench.room.clock.passes(120)
-    bench.pulls.read_touched()
+    bench.pulls.read_requested()
     assert bench.pulls._read_at == {}
 
 
@@ -241,8 +241,8 @@ def test_a_base_that_moves_has_what_goes_onto_it_looked_at(bench: Bench) -> None
     bench.pushed("a1")
     bench.pull(base_branch="main", merge=Merge.CLEAN)
     bench.reads()
-    bench.touches("branch:main", "branch:other")
-    bench.pulls.read_touched()
+    bench.refreshes("branch:main", "branch:other")
+    bench.pulls.read_requested()
     assert bench.waiting() == ["branch:mergewright/12-it-breaks"]
 
 
@@ -250,22 +250,22 @@ def test_a_base_that_moves_asks_for_no_look_at_what_is_closed(bench: Bench) -> N
     bench.pushed("a1")
     bench.pull(base_branch="main", state=PullState.CLOSED)
     bench.reads()
-    bench.touches("branch:main")
-    bench.pulls.read_touched()
+    bench.refreshes("branch:main")
+    bench.pulls.read_requested()
     assert bench.waiting() == []
 
 
 def test_what_github_has_not_worked_out_is_asked_for_again_ever_later(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.UNKNOWN)
-    bench.touches("pull:34")
+    bench.refreshes("pull:34")
     for pause in (2, 4, 8, 16, 32, 60, 60):
-        assert bench.pulls.read_touched() == 1
+        assert bench.pulls.read_requested() == 1
         bench.room.clock.passes(pause - 1)
-        assert bench.pulls.read_touched() == 0
+        assert bench.pulls.read_requested() == 0
         bench.room.clock.passes(1)
     bench.pull(merge=Merge.CLEAN)
-    assert bench.pulls.read_touched() == 1
+    assert bench.pulls.read_requested() == 1
     assert bench.waiting() == []
 
 

@@ -11,7 +11,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.observe.repository_config import RepositoryConfig
-from bot.store import Store, Touch
+from bot.store import RefreshRequest, Store
 from config.settings import Project
 from lifecycle.model.policy import Policy
 from tests.world.app_key import PRIVATE, PUBLIC
@@ -143,10 +143,10 @@ def test_a_push_to_the_default_branch_is_looked_at_and_any_other_is_not(told: To
     assert told.config.look_where_pushed() is False
     told.says(STRICT)
     asked = told.server.count("POST", "graphql")
-    told.store.touch([_branch(told, "elsewhere")], told.room.clock())
+    told.store.request_refresh([_branch(told, "elsewhere")], told.room.clock())
     assert told.config.look_where_pushed() is False
     assert told.server.count("POST", "graphql") == asked
-    told.store.touch([_branch(told, "main")], told.room.clock())
+    told.store.request_refresh([_branch(told, "main")], told.room.clock())
     assert (told.config.look_where_pushed(), told.repairs) == (True, 1)
 
 
@@ -167,5 +167,5 @@ def test_an_outage_changes_nothing(told: Told) -> None:
     assert (told.config.look(), told.repairs) == (False, 1)
 
 
-def _branch(told: Told, name: str) -> Touch:
-    return Touch(repository=told.repo.full_name, subject=f"branch:{name}")
+def _branch(told: Told, name: str) -> RefreshRequest:
+    return RefreshRequest(repository=told.repo.full_name, subject=f"branch:{name}")

@@ -28,7 +28,7 @@ class Keeper:
         self.clock = site.room.clock
         self.policy = Policy()
         self.clock.now = datetime.now(UTC)  # Git has its own clock.
-        site.layout.data.mkdir()
+        site.paths.data.mkdir()
         self.retention = Retention(
             *(site.room.store, site.sites, site.archive, DAYS, lambda _: self.policy, self.clock),
             lambda tenant: release(site.sites, site.archive, site.session, site.session.run),
@@ -55,11 +55,11 @@ class Keeper:
 
     @property
     def log(self) -> Path:
-        return self.site.layout.run(self.site.id, 1) / "output.log"
+        return self.site.paths.run(self.site.id, 1) / "output.log"
 
     @property
     def copies(self) -> Path:
-        return self.site.layout.archive / self.site.id
+        return self.site.paths.archive / self.site.id
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_nothing_goes_while_something_is_to_be_done_for_an_ended_session(keeper:
 
 def test_a_workspace_goes_after_fourteen_days_and_its_work_is_kept(keeper: Keeper) -> None:
     keeper.a_session_ends()
-    home = keeper.site.layout.home("widgets-12")
+    home = keeper.site.paths.home("widgets-12")
     (home / "notes").write_text("of the agent " * 20_000)
     keeper.clock.passes(13 * DAY)
     keeper.cleans()
@@ -178,9 +178,9 @@ def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Kee
         store, keeper.site.sites, keeper.site.archive, DAYS, lambda _: keeper.policy, keeper.clock
     )
     keeper.clock.passes(14 * DAY)
-    assert store.due_visits(keeper.clock()) == []
+    assert store.due_sessions(keeper.clock()) == []
     beside.apply()
-    assert store.due_visits(keeper.clock()) == ["widgets-12"]
+    assert store.due_sessions(keeper.clock()) == ["widgets-12"]
     assert keeper.site.workspace.made
 
 
@@ -189,19 +189,19 @@ def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Kee
 
 def leftovers(keeper: Keeper) -> None:
     """What a session that nobody knows left behind, and a removal that was killed."""
-    layout = keeper.site.layout
+    paths = keeper.site.paths
     keeper.site.starts()
     other = keeper.site.sites.workspace("widgets", "widgets-99", "mergewright/99-x")
     other.make("main")
     (other.path / "new").write_text("nobody's")
     for folder in (
-        *(layout.run("widgets-99", 1), layout.home("widgets-99")),
-        *(layout.archive / "widgets-99", layout.workspaces / ".widgets-98.gone"),
-        layout.workspaces / "gadgets-1",
+        *(paths.run("widgets-99", 1), paths.home("widgets-99")),
+        *(paths.archive / "widgets-99", paths.workspaces / ".widgets-98.gone"),
+        paths.workspaces / "gadgets-1",
     ):
         folder.mkdir(parents=True)
     for name in ("widgets-99_r1", "stray"):
-        launch = Launch(name=name, argv=("x",), cwd=layout.data, env={}, dir=layout.data)
+        launch = Launch(name=name, argv=("x",), cwd=paths.data, env={}, dir=paths.data)
         keeper.site.runtime.start(launch)
 
 
@@ -238,7 +238,7 @@ def test_a_workspace_of_nobody_stays_where_no_mirror_can_keep_its_work(keeper: K
     assert not item.goes
     assert "no project has a mirror" in item.why
     keeper.cleans(orphans=True)
-    assert (keeper.site.layout.workspaces / "gadgets-1").exists()
+    assert (keeper.site.paths.workspaces / "gadgets-1").exists()
 
 
 def test_a_program_that_outlived_its_session_is_ended(keeper: Keeper) -> None:
@@ -256,7 +256,7 @@ def test_a_program_that_outlived_its_session_is_ended(keeper: Keeper) -> None:
 
 
 def test_two_do_not_clean_at_once(keeper: Keeper) -> None:
-    with (keeper.site.layout.data / "retention.lock").open("w") as lock:
+    with (keeper.site.paths.data / "retention.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(Busy, match="another cleanup is under way"):
             keeper.retention.apply()

@@ -27,14 +27,14 @@ REDACT = Redaction([SECRET])
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[31m\u202e"
 
 
-class Talk:
+class Availability:
     """The conversation of a session, of which each run says what it is told to."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.sites = site.sites
         self.sites.programs = {"shell": Claude(AgentType(program="claude"))}
-        self.home = site.layout.home(site.id)
+        self.home = site.paths.home(site.id)
         self.file = self.home / ".claude" / "projects" / "-w" / "talk.jsonl"
         self.file.parent.mkdir(parents=True)
 
@@ -67,126 +67,139 @@ class Talk:
 
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
         """The place of the first of the last ones, and what they say."""
-        store, layout = self.site.room.store, self.site.layout
-        transcripts = Transcripts(store, layout, self.sites.programs, REDACT)
+        store, paths = self.site.room.store, self.site.paths
+        transcripts = Transcripts(store, paths, self.sites.programs, REDACT)
         with transcripts.of(self.site.session, run) as found:
             first, messages = found.last(most)
         return first, [message.text for message in messages]
 
     def messages(self, run: int, first: int = 0, most: int = 99) -> list[Message]:
-        store, layout = self.site.room.store, self.site.layout
-        transcripts = Transcripts(store, layout, self.sites.programs, REDACT)
+        store, paths = self.site.room.store, self.site.paths
+        transcripts = Transcripts(store, paths, self.sites.programs, REDACT)
         with transcripts.of(self.site.session, run) as found:
             return found.page(first, most)
 
 
 @pytest.fixture
-def talk(site: Site) -> Talk:
-    return Talk(site)
+def availability(site: Site) -> Availability:
+    return Availability(site)
 
 
-def test_the_last_that_was_said_is_told_with_its_place(talk: Talk) -> None:
-    talk.runs(1, "one", "two", "three")
-    talk.runs(2)
-    assert talk.last(1, 2) == (1, ["two", "three"])
-    assert talk.last(1, 9) == (0, ["one", "two", "three"])
-    assert talk.last(2, 9) == (0, [])
+def test_the_last_that_was_said_is_told_with_its_place(availability: Availability) -> None:
+    availability.runs(1, "one", "two", "three")
+    availability.runs(2)
+    assert availability.last(1, 2) == (1, ["two", "three"])
+    assert availability.last(1, 9) == (0, ["one", "two", "three"])
+    assert availability.last(2, 9) == (0, [])
 
 
-def test_each_run_has_what_was_said_in_it(talk: Talk) -> None:
-    talk.runs(1, "one", "two")
-    talk.runs(2, "three")
-    assert talk.told(1) == ["one", "two"]
-    assert talk.told(2) == ["three"]
+def test_each_run_has_what_was_said_in_it(availability: Availability) -> None:
+    availability.runs(1, "one", "two")
+    availability.runs(2, "three")
+    assert availability.told(1) == ["one", "two"]
+    assert availability.told(2) == ["three"]
 
 
-def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(talk: Talk) -> None:
-    talk.runs(1, "one")
-    talk.file = talk.file.with_name("later.jsonl")
-    talk.runs(2, "two")
-    assert talk.told(1) == ["one"]
-    assert talk.told(2) == ["two"]
+def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(
+    availability: Availability,
+) -> None:
+    availability.runs(1, "one")
+    availability.file = availability.file.with_name("later.jsonl")
+    availability.runs(2, "two")
+    assert availability.told(1) == ["one"]
+    assert availability.told(2) == ["two"]
 
 
-def test_what_a_program_says_without_a_time_is_of_its_run(talk: Talk) -> None:
-    talk.sites.programs = {"shell": Shell(AgentType(program="shell"))}
-    talk.runs(1)
-    output = talk.site.layout.run(talk.site.id, 1) / "output.log"
+def test_what_a_program_says_without_a_time_is_of_its_run(availability: Availability) -> None:
+    availability.sites.programs = {"shell": Shell(AgentType(program="shell"))}
+    availability.runs(1)
+    output = availability.site.paths.run(availability.site.id, 1) / "output.log"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("one\ntwo\n")
-    assert talk.told(1) == ["one", "two"]
+    assert availability.told(1) == ["one", "two"]
 
 
-def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(talk: Talk) -> None:
-    store = talk.site.room.store
-    talk.runs(1, "one")
-    talk.runs(2, "two")
-    talk.runs(3)
-    store.assign(talk.site.id, "ada", "plain", 3)
-    store.assign(talk.site.id, "ada", "gone", 3)
-    talk.sites.programs = {**talk.sites.programs, "gone": Shell(AgentType(program="shell"))}
-    output = talk.site.layout.run(talk.site.id, 3) / "output.log"
+def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(availability: Availability) -> None:
+    store = availability.site.room.store
+    availability.runs(1, "one")
+    availability.runs(2, "two")
+    availability.runs(3)
+    store.assign(availability.site.id, "ada", "plain", 3)
+    store.assign(availability.site.id, "ada", "gone", 3)
+    availability.sites.programs = {
+        **availability.sites.programs,
+        "gone": Shell(AgentType(program="shell")),
+    }
+    output = availability.site.paths.run(availability.site.id, 3) / "output.log"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("three\n")
-    assert [talk.told(run) for run in (1, 2, 3)] == [["one"], ["two"], ["three"]]
+    assert [availability.told(run) for run in (1, 2, 3)] == [["one"], ["two"], ["three"]]
 
 
-def test_a_line_too_long_to_be_told_is_said_to_be_left_out(talk: Talk) -> None:
-    talk.runs(1, "one")
-    with talk.file.open("a") as file:
+def test_a_line_too_long_to_be_told_is_said_to_be_left_out(availability: Availability) -> None:
+    availability.runs(1, "one")
+    with availability.file.open("a") as file:
         file.write("x" * 9_000_000 + "\n")
-    talk.says("two", talk.site.room.clock())
-    talk.site.room.clock.passes(1)
-    talk.runs(2, "three")
-    assert talk.told(1) == ["one", "a line of 9.0 MB is left out here", "two"]
-    assert talk.told(2) == ["three"]
+    availability.says("two", availability.site.room.clock())
+    availability.site.room.clock.passes(1)
+    availability.runs(2, "three")
+    assert availability.told(1) == ["one", "a line of 9.0 MB is left out here", "two"]
+    assert availability.told(2) == ["three"]
 
 
-def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(talk: Talk) -> None:
-    talk.runs(1, *"abcdef")
-    assert talk.told(1, first=2, most=3) == ["c", "d", "e"]
-    assert talk.told(1, first=9) == []
+def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(
+    availability: Availability,
+) -> None:
+    availability.runs(1, *"abcdef")
+    assert availability.told(1, first=2, most=3) == ["c", "d", "e"]
+    assert availability.told(1, first=9) == []
 
 
-def test_secrets_and_control_characters_are_not_told(talk: Talk) -> None:
-    talk.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
-    assert talk.told(1) == ["the key is [secret]!"]
+def test_secrets_and_control_characters_are_not_told(availability: Availability) -> None:
+    availability.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
+    assert availability.told(1) == ["the key is [secret]!"]
 
 
-def test_what_an_agent_calls_its_tools_and_model_does_nothing_to_a_terminal(talk: Talk) -> None:
-    talk.runs(1)
+def test_what_an_agent_calls_its_tools_and_model_does_nothing_to_a_terminal(
+    availability: Availability,
+) -> None:
+    availability.runs(1)
     call = {"type": "tool_use", "id": "c1", "name": f"Ba{HOSTILE}sh", "input": {}}
     message = {"id": "m1", "model": f"mo{HOSTILE}del", "content": [call]}
-    talk.records("assistant", message, talk.site.room.clock())
-    (told,) = talk.messages(1)
+    availability.records("assistant", message, availability.site.room.clock())
+    (told,) = availability.messages(1)
     assert (told.tool, told.model) == ("Bash", "model")
 
 
-def test_what_is_at_home_no_more_is_read_from_the_archive(talk: Talk) -> None:
-    talk.runs(1, "one", f"my {SECRET}")
-    talk.runs(2, "three")
-    talk.archived()
-    assert talk.told(1) == ["one", f"my {'*' * len(SECRET)}"]
-    assert talk.told(2) == ["three"]
-    assert not talk.home.exists()
-    (packed,) = [path for path in talk.site.layout.archive.rglob("*") if path.is_file()]
+def test_what_is_at_home_no_more_is_read_from_the_archive(availability: Availability) -> None:
+    availability.runs(1, "one", f"my {SECRET}")
+    availability.runs(2, "three")
+    availability.archived()
+    assert availability.told(1) == ["one", f"my {'*' * len(SECRET)}"]
+    assert availability.told(2) == ["three"]
+    assert not availability.home.exists()
+    (packed,) = [path for path in availability.site.paths.archive.rglob("*") if path.is_file()]
     assert packed.suffix == ".gz"
 
 
-def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(talk: Talk) -> None:
-    talk.runs(1, "one")
+def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(
+    availability: Availability,
+) -> None:
+    availability.runs(1, "one")
     for run in (0, 2):
         with pytest.raises(NoTranscript, match=f"widgets-12 has no run {run}"):
-            talk.told(run)
-    talk.sites.programs = {}
+            availability.told(run)
+    availability.sites.programs = {}
     with pytest.raises(NoTranscript, match=r"no \[agent-types.shell\]"):
-        talk.told(1)
+        availability.told(1)
 
 
-def test_a_conversation_in_a_database_is_read_from_the_archive_too(talk: Talk, room: Room) -> None:
-    talk.sites.programs = {"shell": OpenCode(AgentType(program="opencode"))}
-    talk.runs(1)
-    path = talk.home / ".local" / "share" / "opencode" / "opencode.db"
+def test_a_conversation_in_a_database_is_read_from_the_archive_too(
+    availability: Availability, room: Room
+) -> None:
+    availability.sites.programs = {"shell": OpenCode(AgentType(program="opencode"))}
+    availability.runs(1)
+    path = availability.home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
     recorded = Path(__file__).parents[1] / "runtimes/recordings/opencode/ready/turn_over/home"
     at = (room.clock() - timedelta(seconds=30)).timestamp() * 1000
@@ -198,7 +211,7 @@ def test_a_conversation_in_a_database_is_read_from_the_archive_too(talk: Talk, r
                          "'$.time.created', ?, '$.time.completed', ?)", (at, at, at))  # fmt: skip
         database.execute("update part set data = json_remove(data, '$.time')")
         database.commit()
-        before = talk.told(1)
+        before = availability.told(1)
         assert before[0].startswith("Key mw-1")
-        talk.archived()
-    assert talk.told(1) == before
+        availability.archived()
+    assert availability.told(1) == before

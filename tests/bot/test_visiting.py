@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from bot.decide import reconciler as module
-from bot.decide.reconciler import Engine
+from bot.decide.reconciler import Reconciler
 from bot.store import Kind, Observed
 from bot.system.crash_points import Step
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.capacity import Caps
-from lifecycle.model.facts import Agent, Facts, Wish
+from lifecycle.model.facts import Agent, Command, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity
 
@@ -25,9 +25,14 @@ class Visiting:
     def __init__(self, room: Any) -> None:
         self.room = room
         self.told: list[tuple[Step, str]] = []
-        self.kicks = 0
-        self.engine = Engine(
-            room.store, lambda _: Policy(), room.clock, self._journal, self._kicked, {"eve", "ada"}
+        self.wakes = 0
+        self.engine = Reconciler(
+            room.store,
+            lambda _: Policy(),
+            room.clock,
+            self._crash_point,
+            self._woken,
+            {"eve", "ada"},
         )
 
     def sessions(self, *numbers: int) -> list[str]:
@@ -40,11 +45,11 @@ class Visiting:
         rows = [self.room.store.history(session) for session in sessions]
         return [sum(row.kind is Kind.DECISION for row in history) for history in rows]
 
-    def _journal(self, step: Step, about: str) -> None:
+    def _crash_point(self, step: Step, about: str) -> None:
         self.told.append((step, about))
 
-    def _kicked(self) -> None:
-        self.kicks += 1
+    def _woken(self) -> None:
+        self.wakes += 1
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def statements(room: Any) -> list[str]:
 def test_many_are_visited_with_one_commit(visiting: Visiting) -> None:
     ids = visiting.sessions(*range(1, 21))
     seen = statements(visiting.room)
-    assert visiting.engine.visit_due() == 20
+    assert visiting.engine.reconcile_due() == 20
     assert seen.count("COMMIT") == 1
     assert visiting.decisions(ids) == [1] * 20
 
@@ -70,9 +75,9 @@ def test_many_are_visited_with_one_commit(visiting: Visiting) -> None:
 def test_who_may_be_asked_for_is_known_to_a_visit(visiting: Visiting) -> None:
     (name,) = visiting.sessions(1)
     now = visiting.room.clock()
-    wish = Wish(key="comment:1", kind="agent", text="eva", actor="ada", at=now)
-    assert visiting.room.store.ask(name, wish)
-    visiting.engine.visit_due()
+    command = Command(key="comment:1", kind="agent", text="eva", actor="ada", at=now)
+    assert visiting.room.store.ask(name, command)
+    visiting.engine.reconcile_due()
     (due,) = visiting.room.store.due_actions(now)
     said = "There is no agent `eva` here; there are: ada, eve."
     assert due.action.values["text"] == said
@@ -80,12 +85,12 @@ def test_who_may_be_asked_for_is_known_to_a_visit(visiting: Visiting) -> None:
 
 def test_a_visit_with_nothing_new_writes_nothing(visiting: Visiting, tmp_path: Path) -> None:
     ids = visiting.sessions(1, 2, 3)
-    visiting.engine.visit_due()
+    visiting.engine.reconcile_due()
     wal = tmp_path / "mergewright.db-wal"
     size = wal.stat().st_size
     seen = statements(visiting.room)
-    assert visiting.engine.visit(ids) == 3
-    assert visiting.engine.visit_due() == 0
+    assert visiting.engine.reconcile(ids) == 3
+    assert visiting.engine.reconcile_due() == 0
     assert seen == []
     assert wal.stat().st_size == size
 
@@ -105,7 +110,7 @@ def test_all_that_is_due_is_visited_the_longest_overdue_first(
     for number in (5, 3, 1, 2, 4):
         visiting.sessions(number)
         visiting.room.clock.passes(1)
-    assert visiting.engine.visit_due() == 5
+    assert visiting.engine.reconcile_due() == 5
     assert judged == [f"widgets-{number}" for number in (5, 3, 1, 2, 4)]
 
 
@@ -127,11 +132,11 @@ def test_sessions_that_cannot_be_judged_hold_up_nobody_and_are_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "decide", picky)
-        assert visiting.engine.visit_due() == 5
+        assert visiting.engine.reconcile_due() == 5
     assert visiting.decisions(ids) == [0, 0, 1, 1, 1]
-    assert visiting.engine.visit_due() == 0
+    assert visiting.engine.reconcile_due() == 0
     visiting.room.clock.passes(30)
-    assert visiting.engine.visit_due() == 2
+    assert visiting.engine.reconcile_due() == 2
     assert visiting.decisions(ids) == [1, 0, 1, 1, 1]
 
 
@@ -149,10 +154,10 @@ def test_what_cannot_be_written_down_holds_up_nobody(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "recorded", odd)
-        visiting.engine.visit_due()
+        visiting.engine.reconcile_due()
     assert visiting.decisions(ids) == [0, 1]
     visiting.room.clock.passes(30)
-    visiting.engine.visit_due()
+    visiting.engine.reconcile_due()
     assert visiting.decisions(ids) == [1, 1]
 
 
@@ -171,22 +176,22 @@ def test_one_that_changes_while_it_is_judged_is_judged_again(
         return decide(facts, policy, now)
 
     monkeypatch.setattr(module, "decide", interrupted)
-    assert visiting.engine.visit_due() == 2
+    assert visiting.engine.reconcile_due() == 2
     assert seen == [Activity.NONE, Activity.READY]
     assert visiting.decisions(ids) == [1, 1]
 
 
 def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     visiting.sessions(1)
-    visiting.engine.visit_due()
+    visiting.engine.reconcile_due()
     taken = visiting.room.store.take_slots(Caps(sessions=1))
     assert taken == ["widgets-1"]
-    visiting.engine.visit_due()
+    visiting.engine.reconcile_due()
     (waits, starts) = visiting.told
     assert {waits[0], starts[0]} == {Step.RECORDED}
     assert waits[1].startswith("widgets-1 report:1:0:")
     assert starts[1].startswith("widgets-1 start:first:r1")
-    assert visiting.kicks == 2
+    assert visiting.wakes == 2
 
 
 def test_after_a_restart_everything_that_is_not_over_is_visited(
@@ -195,10 +200,10 @@ def test_after_a_restart_everything_that_is_not_over_is_visited(
     """The configuration may be another one by now; where it says the same, nothing is written."""
     monkeypatch.setattr(module, "_GROUP", 2)
     ids = visiting.sessions(1, 2, 3, 4, 5)
-    visiting.engine.visit_due()
-    assert visiting.engine.visit_due() == 0
+    visiting.engine.reconcile_due()
+    assert visiting.engine.reconcile_due() == 0
     seen = statements(visiting.room)
-    assert visiting.engine.visit_live() == 5
+    assert visiting.engine.reconcile_live() == 5
     assert seen == []
     recorded = module.recorded
 
@@ -206,5 +211,5 @@ def test_after_a_restart_everything_that_is_not_over_is_visited(
         return replace(recorded(facts, policy, decision), because="it is judged otherwise")
 
     monkeypatch.setattr(module, "recorded", otherwise)
-    assert visiting.engine.visit_live() == 5
+    assert visiting.engine.reconcile_live() == 5
     assert visiting.decisions(ids) == [2] * 5

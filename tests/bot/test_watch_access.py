@@ -10,8 +10,8 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.observe.access import WatchAccess
-from bot.store import RIGHTS, KnownPlace, Store, Touch
+from bot.observe.access import AccessObserver
+from bot.store import RIGHTS, KnownRepository, RefreshRequest, Store
 from config.settings import Project
 from tests.world.databases import empty_database
 
@@ -25,13 +25,13 @@ class House:
         self.github, self.repo, self.store = github, repo, store
         self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
         project = Project(repository=repo.full_name)
-        self.watch = WatchAccess(store, self.client, [project], lambda: NOW)
+        self.watch = AccessObserver(store, self.client, [project], lambda: NOW)
 
     def used(self) -> int:
         """How much of what may be asked in an hour was."""
         return self.github.traffic.spend("wright", "core", 0)["used"]
 
-    def looks(self) -> list[str]:
+    def refresh_budget(self) -> list[str]:
         self.watch.look()
         return [one.text for one in self.store.incidents()]
 
@@ -48,33 +48,33 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def test_a_right_that_is_missing_is_told_while_it_is(house: House) -> None:
-    assert house.looks() == ["acme/widgets: its account may not write"]
+    assert house.refresh_budget() == ["acme/widgets: its account may not write"]
     house.repo.permission("wright", "write")
-    assert house.looks() == []
+    assert house.refresh_budget() == []
 
 
 def test_an_outage_says_nothing_about_rights(house: House) -> None:
     house.repo.permission("wright", "write")
     house.github.fail_next("GET", "/repos/acme/widgets", 502)
-    assert house.looks() == []
+    assert house.refresh_budget() == []
     house.repo.permission("wright", "read")
-    before = house.looks()
+    before = house.refresh_budget()
     house.github.fail_next("GET", "/repositories/", 502)
     house.repo.permission("wright", "write")
-    assert house.looks() == before
+    assert house.refresh_budget() == before
 
 
 def test_looking_again_where_nothing_has_changed_costs_nothing(house: House) -> None:
     house.repo.permission("wright", "write")
-    looks, before = [house.looks() for _ in range(2)], house.used()
-    assert (looks, house.looks(), house.used()) == ([[], []], [], before)
+    refresh_budget, before = [house.refresh_budget() for _ in range(2)], house.used()
+    assert (refresh_budget, house.refresh_budget(), house.used()) == ([[], []], [], before)
     house.repo.permission("wright", "read")
-    assert len(house.looks()) == 1
+    assert len(house.refresh_budget()) == 1
 
 
 def test_a_refusal_is_told(house: House) -> None:
     house.github.fail_next("GET", "/repos/acme/widgets", 404)
-    (said,) = house.looks()
+    (said,) = house.refresh_budget()
     assert "404" in said
 
 
@@ -82,10 +82,10 @@ def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
     house: House,
 ) -> None:
     house.repo.permission("wright", "write")
-    house.looks()
+    house.refresh_budget()
     house.repo.rename("gadgets", by="acme")
     squatter = house.github.repository("acme/widgets")
-    assert house.looks() == []
+    assert house.refresh_budget() == []
     (place,) = house.store.places()
     assert (place.id, place.name, place.now) == (house.repo.id, "acme/widgets", "acme/gadgets")
     issue = house.repo.open_issue("It breaks", by="acme")
@@ -96,36 +96,38 @@ def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
 
 def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -> None:
     house.repo.permission("wright", "write")
-    house.looks()
+    house.refresh_budget()
     house.repo.rename("gadgets", by="acme")
-    house.looks()
+    house.refresh_budget()
     again = GitHub(f"{house.github.url}api/v3", Credentials(token="wrights"))
-    WatchAccess(house.store, again, [], lambda: NOW)
+    AccessObserver(house.store, again, [], lambda: NOW)
     assert again.places.now("acme/widgets") == "acme/gadgets"
     again.close()
 
 
 def test_a_repository_that_is_gone_gives_its_name_to_another(house: House) -> None:
     house.repo.permission("wright", "write")
-    place = KnownPlace(id=5, name="acme/widgets", now="acme/widgets")
+    place = KnownRepository(id=5, name="acme/widgets", now="acme/widgets")
     house.store.learn_place(place, NOW)
-    house.watch = WatchAccess(house.store, house.client, house.watch._projects, lambda: NOW)
-    assert house.looks() == []
+    house.watch = AccessObserver(house.store, house.client, house.watch._projects, lambda: NOW)
+    assert house.refresh_budget() == []
     assert [one.id for one in house.store.places()] == [house.repo.id]
 
 
 def test_an_archived_repository_is_told_of_while_it_is(house: House) -> None:
     house.repo.permission("wright", "write")
     house.repo.archive(by="acme")
-    assert house.looks() == ["acme/widgets: it is archived, so that nothing starts there"]
+    assert house.refresh_budget() == ["acme/widgets: it is archived, so that nothing starts there"]
     assert [one.archived for one in house.store.places()] == [True]
     house.repo.archive(by="acme", archived=False)
-    assert house.looks() == []
+    assert house.refresh_budget() == []
 
 
 def test_what_github_says_of_our_rights_is_looked_at_at_once_and_once(house: House) -> None:
-    asked = [Touch(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")]
-    house.store.touch(asked, NOW)
+    asked = [
+        RefreshRequest(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")
+    ]
+    house.store.request_refresh(asked, NOW)
     assert house.watch.look_if_asked() == 2
     assert len(house.store.incidents()) == 1
     assert house.watch.look_if_asked() == 0

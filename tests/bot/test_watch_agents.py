@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.observe.agents import WatchAgents
+from bot.observe.agents import AgentObserver
 from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Exit
 from lifecycle.model.status import Activity, Probe, Reason
@@ -17,18 +17,18 @@ from tests.bot.edges import ALIVE, PROJECTS, Edge, incidents, programs, running,
 
 
 def test_a_look_that_failed_leaves_all_but_the_probes_as_they_were(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, question="Which?")
     watch.sweep()
     before = the(room)
     edge.fails = Unavailable("no tmux")
-    for looks in (1, 2, 3):
+    for rounds in (1, 2, 3):
         watch.sweep()
         doubt = the(room).doubt
         assert doubt is not None
-        assert doubt.looks == looks
+        assert doubt.rounds == rounds
     assert incidents(room) == ["runtime"]
     assert watch.sweep() == 0  # No look counts further than is asked for.
     probes = {"runtime": Probe.ALIVE, "program": Probe.ALIVE, "doubt": None}
@@ -40,7 +40,7 @@ def test_a_look_that_failed_leaves_all_but_the_probes_as_they_were(
 
 
 def test_screens_that_cannot_be_read_keep_nobody_from_being_read(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     edge.screens_fail = Unavailable("no screens")
@@ -48,7 +48,7 @@ def test_screens_that_cannot_be_read_keep_nobody_from_being_read(
 
 
 def test_a_session_that_cannot_be_read_keeps_no_other_from_being_read(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1, 2)
     edge.unreadable.add("widgets-1")
@@ -57,7 +57,7 @@ def test_a_session_that_cannot_be_read_keeps_no_other_from_being_read(
 
 
 def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     watch._sites.projects = {}
@@ -70,22 +70,22 @@ def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
 
 
 def test_looks_count_while_the_evidence_is_the_same_whatever_its_times(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.ALIVE)
     began = room.clock()
-    for looks in (1, 2, 3, 3):
+    for rounds in (1, 2, 3, 3):
         watch.sweep()
         doubt = the(room).doubt
         assert doubt is not None
-        assert (doubt.since, doubt.looks) == (began, looks)
+        assert (doubt.since, doubt.rounds) == (began, rounds)
         room.clock.passes(5)
     edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.UNKNOWN)
     watch.sweep()
     doubt = the(room).doubt
     assert doubt is not None
-    assert (doubt.since, doubt.looks) == (room.clock(), 1)
+    assert (doubt.since, doubt.rounds) == (room.clock(), 1)
     edge.seen["widgets-1_r1"] = ALIVE
     watch.sweep()
     assert the(room).doubt is None
@@ -94,7 +94,7 @@ def test_looks_count_while_the_evidence_is_the_same_whatever_its_times(
 # -- many deaths at once ---------------------------------------------------------------------------
 
 
-def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: WatchAgents) -> None:
+def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: AgentObserver) -> None:
     running(room, edge, 1, 2)
     del edge.seen["widgets-1_r1"]
     watch.sweep()
@@ -102,7 +102,7 @@ def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: WatchAg
 
 
 def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     watch.sweep()
@@ -117,7 +117,7 @@ def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
 
 
 def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_told(
-    room: Any, edge: Edge, watch: WatchAgents, caplog: pytest.LogCaptureFixture
+    room: Any, edge: Edge, watch: AgentObserver, caplog: pytest.LogCaptureFixture
 ) -> None:
     running(room, edge, *range(1, 10))
     for number in range(1, 6):
@@ -139,7 +139,7 @@ def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_to
 
 @pytest.mark.parametrize(("lost", "all_of_them"), [(4, 4), (5, 10)])
 def test_four_or_half_are_believed(
-    room: Any, edge: Edge, watch: WatchAgents, lost: int, all_of_them: int
+    room: Any, edge: Edge, watch: AgentObserver, lost: int, all_of_them: int
 ) -> None:
     running(room, edge, *range(1, all_of_them + 1))
     for number in range(1, lost + 1):
@@ -150,7 +150,7 @@ def test_four_or_half_are_believed(
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
-    room: Any, edge: Edge, watch: WatchAgents, shown: bool
+    room: Any, edge: Edge, watch: AgentObserver, shown: bool
 ) -> None:
     running(room, edge, *range(1, 5))
     end = Seen(runtime=Probe.ALIVE, program=Probe.DEAD, exit=Exit(at=room.clock(), code=1))
@@ -168,7 +168,7 @@ def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_what_was_dead_before_makes_no_few_that_vanish_many(
-    room: Any, edge: Edge, watch: WatchAgents, shown: bool
+    room: Any, edge: Edge, watch: AgentObserver, shown: bool
 ) -> None:
     running(room, edge, *range(1, 5))
     gone = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
@@ -182,7 +182,7 @@ def test_what_was_dead_before_makes_no_few_that_vanish_many(
 
 
 def test_a_death_that_nothing_proves_is_left_to_a_look_at_all(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     edge.seen.clear()
@@ -191,7 +191,7 @@ def test_a_death_that_nothing_proves_is_left_to_a_look_at_all(
 
 
 def test_ends_that_were_written_down_are_believed_whatever_their_number(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, *range(1, 7))
     end = Exit(at=room.clock(), lost="the machine was started anew")

@@ -12,7 +12,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.rest import NewIssue
-from bot.intake.comment_poller import WatchComments
+from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
 from bot.store import Accepted, Store, StoreFull
 from config.settings import Project
@@ -31,10 +31,10 @@ class House:
         self.issue = repo.open_issue("Broken", body="@mergewright", by="alice")
         self.issue.created_at -= timedelta(hours=2)
 
-    def new_watch(self) -> WatchComments:
+    def new_watch(self) -> CommentPoller:
         """What looks after the bot was started anew."""
         project = Project(repository=self.repo.full_name)
-        return WatchComments(self.client, self.inbox, [project], self.clock)
+        return CommentPoller(self.client, self.inbox, [project], self.clock)
 
     def clock(self) -> datetime:
         """The time, as much later as it was told to be."""
@@ -49,9 +49,9 @@ class House:
         """How much of what may be asked in an hour was."""
         return self.github.traffic.spend("wright", "core", 0)["used"]
 
-    def wishes(self) -> list[tuple[str, int, str]]:
+    def commands(self) -> list[tuple[str, int, str]]:
         """What was asked for: the word, where, by whom."""
-        return [(one.kind, one.number, one.actor) for one in self.store.new_wishes()]
+        return [(one.kind, one.number, one.actor) for one in self.store.new_commands()]
 
 
 @pytest.fixture
@@ -73,22 +73,22 @@ def test_a_command_is_heard_once(house: House) -> None:
     assert (house.hears(), house.hears()) == (1, 0)
     house.watch = house.new_watch()
     assert house.hears() == 0
-    assert house.wishes() == [("start", 1, "alice")]
-    (touch,) = house.store.due_touches(datetime.now(UTC), ("issue:", "pull:"))
-    assert touch.subject == "issue:1"
+    assert house.commands() == [("start", 1, "alice")]
+    (refresh,) = house.store.due_refreshes(datetime.now(UTC), ("issue:", "pull:"))
+    assert refresh.subject == "issue:1"
 
 
 def test_the_text_of_a_new_issue_is_heard_once(house: House) -> None:
     house.hears()
     house.repo.open_issue("Slow", body="It is.\n\n@mergewright", by="alice")
     assert (house.hears(), house.hears()) == (1, 0)
-    assert house.wishes() == [("start", 2, "alice")]
+    assert house.commands() == [("start", 2, "alice")]
 
 
 def test_an_issue_from_before_is_not_heard_when_it_changes(house: House) -> None:
     house.issue.label("bug", by="alice")
     house.hears()
-    assert house.wishes() == []
+    assert house.commands() == []
 
 
 def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) -> None:
@@ -96,8 +96,8 @@ def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) ->
     pull = house.repo.open_pull("feat", title="Mend", body="", by="alice")
     pull.comment("Hm.", by="alice")
     house.hears()
-    touched = [one.subject for one in house.store.due_touches(datetime.now(UTC), ("pull:",))]
-    assert touched == [f"pull:{pull.number}"]
+    refreshed = [one.subject for one in house.store.due_refreshes(datetime.now(UTC), ("pull:",))]
+    assert refreshed == [f"pull:{pull.number}"]
 
 
 def test_an_edited_comment_asks_for_nothing(house: House) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.observe.agents import WatchAgents
+from bot.observe.agents import AgentObserver
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.status import Activity
 from runtimes.workspaces.git import GitFailure
@@ -15,7 +15,7 @@ from tests.bot.edges import ALIVE, Checkout, Edge, programs, running, the
 
 
 def test_a_source_that_says_nothing_any_more_changes_nothing(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     used = Usage(input=9, output=9)
@@ -31,7 +31,7 @@ def test_a_source_that_says_nothing_any_more_changes_nothing(
     assert the(room) == before
 
 
-def test_what_costs_much_is_written_at_once(room: Any, edge: Edge, watch: WatchAgents) -> None:
+def test_what_costs_much_is_written_at_once(room: Any, edge: Edge, watch: AgentObserver) -> None:
     running(room, edge, 1)
     watch.sweep()
     for cost, changed in ((0.09, 0), (0.1, 1), (0.15, 0), (0.3, 1)):
@@ -42,7 +42,7 @@ def test_what_costs_much_is_written_at_once(room: Any, edge: Edge, watch: WatchA
 
 
 def test_evidence_and_usage_of_an_agent_at_work_are_written_every_twenty_seconds(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     watch.sweep()
@@ -60,7 +60,7 @@ def test_evidence_and_usage_of_an_agent_at_work_are_written_every_twenty_seconds
 
 
 def test_what_was_held_back_is_written_later_without_another_sign(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", seen=room.clock())
@@ -79,7 +79,7 @@ def test_what_was_held_back_is_written_later_without_another_sign(
     assert the(room).usage.unpriced == 9, "no price is configured"
 
 
-def idle(room: Any, edge: Edge, watch: WatchAgents, *numbers: int) -> None:
+def idle(room: Any, edge: Edge, watch: AgentObserver, *numbers: int) -> None:
     """They finished their turn long ago, and everything about it was seen."""
     running(room, edge, *numbers)
     for number in numbers:
@@ -92,7 +92,7 @@ def idle(room: Any, edge: Edge, watch: WatchAgents, *numbers: int) -> None:
 
 
 def test_files_of_idle_agents_are_not_read_while_their_terminals_show_nothing_new(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     idle(room, edge, watch, 1, 2)
     for _ in range(5):
@@ -116,7 +116,7 @@ def test_files_of_idle_agents_are_not_read_while_their_terminals_show_nothing_ne
 
 
 def test_files_of_idle_agents_are_read_again_after_a_while_and_not_all_at_once(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     idle(room, edge, watch, 1, 2)
     room.clock.passes(61)
@@ -127,7 +127,9 @@ def test_files_of_idle_agents_are_read_again_after_a_while_and_not_all_at_once(
     assert edge.reads == 2
 
 
-def test_an_idle_agent_that_dies_is_seen_at_once(room: Any, edge: Edge, watch: WatchAgents) -> None:
+def test_an_idle_agent_that_dies_is_seen_at_once(
+    room: Any, edge: Edge, watch: AgentObserver
+) -> None:
     idle(room, edge, watch, 1)
     del edge.seen["widgets-1_r1"]
     watch.sweep()
@@ -138,7 +140,7 @@ def test_an_idle_agent_that_dies_is_seen_at_once(room: Any, edge: Edge, watch: W
 
 
 def test_a_turn_that_ended_is_told_once_its_workspace_was_examined(
-    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout, asked: list[str]
+    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, asked: list[str]
 ) -> None:
     running(room, edge, 1, 2)
     watch.sweep()
@@ -157,7 +159,7 @@ def test_a_turn_that_ended_is_told_once_its_workspace_was_examined(
 
 
 def test_a_workspace_that_takes_long_is_examined_once_and_counts(
-    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout
+    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
@@ -174,7 +176,7 @@ def test_a_workspace_that_takes_long_is_examined_once_and_counts(
 
 
 def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
-    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout
+    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(room, edge, 1)
     watch.sweep()
@@ -196,7 +198,7 @@ def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
     [GitFailure("status", "/x", "odd", "mend it"), FileNotFoundError("removed meanwhile")],
 )
 def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
-    room: Any, edge: Edge, watch: WatchAgents, checkout: Checkout, fails: Exception
+    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, fails: Exception
 ) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
@@ -212,7 +214,7 @@ def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
 
 
 def test_an_agent_is_looked_at_anew_just_before_a_message_is_pasted(
-    room: Any, edge: Edge, watch: WatchAgents
+    room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
     watch.sweep()
@@ -226,7 +228,7 @@ def test_an_agent_is_looked_at_anew_just_before_a_message_is_pasted(
 
 @pytest.mark.parametrize(("seconds", "activity"), [(300, Activity.READY), (301, Activity.IDLE)])
 def test_ready_for_longer_than_five_minutes_is_idle(
-    room: Any, edge: Edge, watch: WatchAgents, seconds: float, activity: Activity
+    room: Any, edge: Edge, watch: AgentObserver, seconds: float, activity: Activity
 ) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
@@ -239,7 +241,7 @@ def test_ready_for_longer_than_five_minutes_is_idle(
 
 @pytest.mark.parametrize("activity", [Activity.WAITING_INPUT, Activity.BLOCKED])
 def test_what_is_asked_still_was_asked_then_whatever_a_new_reader_takes_for_its_time(
-    room: Any, edge: Edge, watch: WatchAgents, activity: Activity
+    room: Any, edge: Edge, watch: AgentObserver, activity: Activity
 ) -> None:
     running(room, edge, 1)
     first = room.clock()

@@ -12,7 +12,7 @@ import pytest
 
 from bot.cli import main
 from bot.store import NewSession, Observed, Recorded, Store
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Check, Ended, Issue, Pull, Work
@@ -48,15 +48,15 @@ class House:
 
     def __init__(self, root: Path) -> None:
         self.file = root / "mergewright.toml"
-        self.layout = Layout(root / "data")
-        self.layout.data.mkdir(mode=0o700)
-        self.file.write_text(CONFIGURATION.format(data=self.layout.data))
+        self.paths = Paths(root / "data")
+        self.paths.data.mkdir(mode=0o700)
+        self.file.write_text(CONFIGURATION.format(data=self.paths.data))
         self.now = datetime.now(UTC)
 
     def has_session(self, number: int = 12, title: str = "It breaks", slot: bool = False) -> str:
         """A session whose agent has been at work for five minutes."""
         started = self.now - timedelta(minutes=5)
-        store = Store(empty_database(self.layout.database), clock=lambda: started)
+        store = Store(empty_database(self.paths.database), clock=lambda: started)
         new = NewSession(
             id=f"widgets-{number}",
             project="widgets",
@@ -88,7 +88,7 @@ class House:
     def has_waiting(self, number: int, agent: str = "shell", priority: int = 0) -> str:
         """A session that has waited for a slot for five minutes."""
         since = self.now - timedelta(minutes=5)
-        store = Store(empty_database(self.layout.database), clock=lambda: since)
+        store = Store(empty_database(self.paths.database), clock=lambda: since)
         new = NewSession(
             id=f"widgets-{number}",
             project="widgets",
@@ -108,7 +108,7 @@ class House:
     def looks_for_slots(self, sessions: int, minutes_ago: float = 0) -> None:
         """Slots are handed out, so many in all."""
         at = self.now - timedelta(minutes=minutes_ago)
-        store = Store(empty_database(self.layout.database), clock=lambda: at)
+        store = Store(empty_database(self.paths.database), clock=lambda: at)
         store.take_slots(Caps(sessions=sessions))
         store.close()
 
@@ -123,7 +123,7 @@ class House:
                 Check(id="lint", name="lint", state=CheckState.PASSED),
             ),
         )
-        store = Store(self.layout.database, clock=lambda: self.now)
+        store = Store(self.paths.database, clock=lambda: self.now)
         store.observe([Observed(session=session, pulls=(pull,))], self.now)
         because = "a check that counts failed on ccccccc: unit"
         self._decide(store, session, "ci_failed", Reason.PULL_REQUEST, because)
@@ -131,12 +131,12 @@ class House:
 
     def has_ended(self, session: str) -> None:
         """A person stopped it, and everything was released."""
-        store = Store(self.layout.database, clock=lambda: self.now)
+        store = Store(self.paths.database, clock=lambda: self.now)
         for due in store.due_actions(self.now):
             store.mark_done(due.seq, "", self.now)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
-        (visit,) = store.visits([session])
+        (visit,) = store.load([session])
         over = Recorded(
             status=status, reason=reason, because=because, run=1, ended=ended, frees_slot=True
         )
@@ -145,7 +145,7 @@ class House:
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:
         """What the session's program printed."""
-        folder = self.layout.run(session, run)
+        folder = self.paths.run(session, run)
         folder.mkdir(parents=True)
         path = folder / "output.log"
         path.write_bytes(text.encode())
@@ -154,7 +154,7 @@ class House:
     def _decide(
         self, store: Store, session: str, status: str, reason: Reason, because: str
     ) -> None:
-        (visit,) = store.visits([session])
+        (visit,) = store.load([session])
         action = Comment(key=f"comment:{status}", number=12, topic="ready")
         decision = Recorded(status=status, reason=reason, because=because, run=1, actions=(action,))
         store.record([(visit, decision)], self.now)[0].result()
@@ -198,11 +198,11 @@ def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A bot that leads, and does something while the command waits for it."""
 
     def leads(meanwhile: Callable[[Store], None]) -> None:
-        with closing(Store(empty_database(house.layout.database))) as opened:
+        with closing(Store(empty_database(house.paths.database))) as opened:
             assert opened.lead("a bot", opened.clock(), 60)
 
         def sleep(_: float) -> None:
-            with closing(Store(house.layout.database)) as opened:
+            with closing(Store(house.paths.database)) as opened:
                 meanwhile(opened)
 
         monkeypatch.setattr(time, "sleep", sleep)

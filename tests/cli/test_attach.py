@@ -22,7 +22,7 @@ def test_attaching_becomes_the_runtimes_command(
     assert mergewright("attach", session).code == 0
     ((program, *words),) = became
     assert program == "tmux"
-    assert str(house.layout.runtime / "tmux.sock") in words
+    assert str(house.paths.runtime / "tmux.sock") in words
     assert words[-1] == "=widgets-12_r1"
 
 

@@ -20,11 +20,11 @@ def over(house: House) -> Path:
     printed = house.printed(session, "x" * 5000)
     house.has_ended(session)
     house.now = now
-    (house.layout.sessions / "widgets-99_r1").mkdir()
+    (house.paths.sessions / "widgets-99_r1").mkdir()
     return printed
 
 
-def test_a_dry_run_lists_what_would_go_and_touches_nothing(
+def test_a_dry_run_lists_what_would_go_and_refreshes_nothing(
     mergewright: CommandLine, house: House, over: Path
 ) -> None:
     said = mergewright("cleanup", "--dry-run")
@@ -34,7 +34,7 @@ def test_a_dry_run_lists_what_would_go_and_touches_nothing(
     assert "ended 8.0 days ago" in said.out
     assert "1 kept" in said.out
     assert over.exists()
-    assert (house.layout.sessions / "widgets-99_r1").exists()
+    assert (house.paths.sessions / "widgets-99_r1").exists()
 
 
 def test_programs_get_what_goes_and_what_stays_as_json(
@@ -52,11 +52,11 @@ def test_programs_get_what_goes_and_what_stays_as_json(
 def test_it_cleans_beside_a_bot_and_leaves_the_lead_as_it_was(
     mergewright: CommandLine, house: House, over: Path, bot_runs: bool
 ) -> None:
-    store = Store(house.layout.database)
+    store = Store(house.paths.database)
     leader = f"{this_process()}:bot"
     if bot_runs:
         assert store.lead(leader, house.now, 60)
-    (house.layout.workspaces / "widgets-12").mkdir(parents=True)
+    (house.paths.workspaces / "widgets-12").mkdir(parents=True)
     said = mergewright("cleanup")
     assert "2 removed" in said.out
     assert not over.exists()
@@ -76,7 +76,7 @@ def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
 ) -> None:
     session = house.has_session()
     assert "kept when" not in mergewright("show", session).out
-    mirror = house.layout.mirror("widgets")
+    mirror = house.paths.mirror("widgets")
     mirror.parent.mkdir()
     init(mirror)
     tree = git(mirror, "mktree").strip()
@@ -92,7 +92,7 @@ def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
 def test_a_mirror_that_is_broken_keeps_nothing_else_from_being_cleaned_or_shown(
     mergewright: CommandLine, house: House, over: Path
 ) -> None:
-    mirror = house.layout.mirror("widgets")
+    mirror = house.paths.mirror("widgets")
     mirror.mkdir(parents=True)
     (mirror / "HEAD").write_text("broken")
     said = " ".join(mergewright("cleanup", "--dry-run").out.split())
@@ -108,7 +108,7 @@ def test_what_the_machine_refuses_is_said_in_one_line(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_session()
-    (house.layout.run("widgets-12", 1) / "output.log").mkdir(parents=True)
+    (house.paths.run("widgets-12", 1) / "output.log").mkdir(parents=True)
     said = mergewright("logs", "widgets-12")
     assert said.code == 1
     assert said.err.endswith(": Is a directory\n")

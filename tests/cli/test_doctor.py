@@ -21,7 +21,7 @@ API = "https://github.example/api/v3/"
 GRAPHQL = "https://github.example/api/graphql"
 TOKEN = "ghp_" + "x" * 36
 
-Lines = Callable[[], dict[str, str]]
+LineTail = Callable[[], dict[str, str]]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def lines(
     tools: Callable[..., None],
     github: respx.MockRouter,
     monkeypatch: pytest.MonkeyPatch,
-) -> Lines:
+) -> LineTail:
     """What the doctor says of each thing, of an installation in which all is well."""
     with house.file.open("a") as file:
         file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
@@ -102,7 +102,7 @@ def lines(
     return ask
 
 
-def test_where_all_is_well_nothing_fails(lines: Lines) -> None:
+def test_where_all_is_well_nothing_fails(lines: LineTail) -> None:
     found = lines()
     assert found["configuration"] == "ok projects: widgets"
     assert found["git"] == "ok git version 2.39.5"
@@ -116,7 +116,7 @@ def test_where_all_is_well_nothing_fails(lines: Lines) -> None:
 
 
 def test_workflows_that_hand_secrets_to_branches_are_listed(
-    lines: Lines, github: respx.MockRouter
+    lines: LineTail, github: respx.MockRouter
 ) -> None:
     assert lines()["workflows"] == "ok none gives secrets to branches"
     entries = [
@@ -134,7 +134,7 @@ def test_workflows_that_hand_secrets_to_branches_are_listed(
     assert "README" not in found
 
 
-def test_programs_get_every_finding(mergewright: CommandLine, lines: Lines) -> None:
+def test_programs_get_every_finding(mergewright: CommandLine, lines: LineTail) -> None:
     lines()
     found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
     assert found["git"] == {
@@ -146,15 +146,17 @@ def test_programs_get_every_finding(mergewright: CommandLine, lines: Lines) -> N
     assert {"GitHub", "agents", "clock"} <= found.keys()
 
 
-def test_what_is_wrong_with_the_whole_is_told_while_it_stands(lines: Lines, house: House) -> None:
+def test_what_is_wrong_with_the_whole_is_told_while_it_stands(
+    lines: LineTail, house: House
+) -> None:
     assert lines()["incidents"] == "ok none"
-    with closing(Store(house.layout.database)) as store:
+    with closing(Store(house.paths.database)) as store:
         store.raise_incident("many-lost", "5 of 9 programs vanished in one look", house.now)
     assert "5 of 9 programs vanished" in lines()["incidents"]
-    with closing(Store(house.layout.database)) as store:
+    with closing(Store(house.paths.database)) as store:
         store.clear_incident("many-lost", house.now)
     assert lines()["incidents"] == "ok none"
-    with sqlite3.connect(house.layout.database) as database:
+    with sqlite3.connect(house.paths.database) as database:
         database.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
                          " VALUES ('mergewright', 'a_later_one', '')")  # fmt: skip
     assert "newer" in lines()["incidents"]
@@ -176,7 +178,7 @@ def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
     thing: str,
     answers: dict[str, str],
     expected: str,
-    lines: Lines,
+    lines: LineTail,
     tools: Callable[..., None],
 ) -> None:
     tools(**answers)
@@ -192,34 +194,34 @@ def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
     ],
 )
 def test_known_faults_of_sqlite_are_named(
-    version: str, expected: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    version: str, expected: str, lines: LineTail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", version)
     assert lines()["sqlite"].startswith(expected)
 
 
-def test_a_data_folder_that_others_can_read_fails(lines: Lines, house: House) -> None:
-    house.layout.data.chmod(0o755)
+def test_a_data_folder_that_others_can_read_fails(lines: LineTail, house: House) -> None:
+    house.paths.data.chmod(0o755)
     found = lines()["data folder"]
     assert found.startswith("fail ")
     assert "-> chmod 700 /" in found
 
 
-def test_a_data_folder_that_is_not_there_yet_will_be_made(lines: Lines, house: House) -> None:
-    house.layout.data.rmdir()
+def test_a_data_folder_that_is_not_there_yet_will_be_made(lines: LineTail, house: House) -> None:
+    house.paths.data.rmdir()
     assert lines()["data folder"].endswith("will be made")
 
 
-def test_a_data_folder_that_cannot_be_written_fails(lines: Lines, house: House) -> None:
-    house.layout.data.rmdir()
-    house.layout.data.touch()
+def test_a_data_folder_that_cannot_be_written_fails(lines: LineTail, house: House) -> None:
+    house.paths.data.rmdir()
+    house.paths.data.touch()
     assert "cannot be written -> give this user the folder" in lines()["data folder"]
     text = house.file.read_text()
-    house.file.write_text(text.replace(str(house.layout.data), f"{house.layout.data}/below"))
+    house.file.write_text(text.replace(str(house.paths.data), f"{house.paths.data}/below"))
     assert "cannot be made -> make " in lines()["data folder"]
 
 
-def test_a_token_that_github_refuses_fails(lines: Lines, github: respx.MockRouter) -> None:
+def test_a_token_that_github_refuses_fails(lines: LineTail, github: respx.MockRouter) -> None:
     github.post("https://github.example/api/graphql").respond(
         401, json={"message": "Bad credentials"}
     )
@@ -228,14 +230,14 @@ def test_a_token_that_github_refuses_fails(lines: Lines, github: respx.MockRoute
     assert "Bad credentials" in found
 
 
-def test_a_repository_that_cannot_be_seen_fails(lines: Lines, github: respx.MockRouter) -> None:
+def test_a_repository_that_cannot_be_seen_fails(lines: LineTail, github: respx.MockRouter) -> None:
     github.get(f"{API}repos/acme/widgets").respond(404, json={"message": "Not Found"})
     found = lines()["GitHub"]
     assert found.startswith("fail ")
     assert "acme/widgets" in found
 
 
-def test_a_github_that_does_not_answer_fails(lines: Lines, github: respx.MockRouter) -> None:
+def test_a_github_that_does_not_answer_fails(lines: LineTail, github: respx.MockRouter) -> None:
     for route in github.routes:
         route.side_effect = httpx.ConnectError("refused")
     found = lines()
@@ -243,14 +245,14 @@ def test_a_github_that_does_not_answer_fails(lines: Lines, github: respx.MockRou
     assert found["clock"].startswith(f"fail {API} does not answer: refused")
 
 
-def test_a_clock_that_is_off_fails(lines: Lines, github: respx.MockRouter) -> None:
+def test_a_clock_that_is_off_fails(lines: LineTail, github: respx.MockRouter) -> None:
     then = datetime.now(UTC) - timedelta(minutes=5)
     github.head(API).respond(headers={"Date": format_datetime(then)})
     assert lines()["clock"].endswith("s off GitHub's -> set it by NTP")
 
 
 def test_a_github_that_does_not_say_the_time_is_a_warning(
-    lines: Lines, github: respx.MockRouter
+    lines: LineTail, github: respx.MockRouter
 ) -> None:
     github.head(API).respond()
     assert lines()["clock"].startswith("warn ")
@@ -265,7 +267,7 @@ def test_a_github_that_does_not_say_the_time_is_a_warning(
     ],
 )
 def test_a_secret_that_is_missing_fails_with_its_variable(
-    thing: str, variable: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    thing: str, variable: str, lines: LineTail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(variable)
     found = lines()[thing]
@@ -274,7 +276,7 @@ def test_a_secret_that_is_missing_fails_with_its_variable(
 
 
 def test_an_app_without_its_key_is_named_as_the_server_names_it_whatever_token_there_is(
-    lines: Lines, house: House, mergewright: CommandLine
+    lines: LineTail, house: House, mergewright: CommandLine
 ) -> None:
     text = house.file.read_text()
     app = 'app-id = "7"\nallowed-owners = ["acme"]'
@@ -288,7 +290,7 @@ def test_an_app_without_its_key_is_named_as_the_server_names_it_whatever_token_t
 
 
 def test_a_bot_that_polls_needs_no_webhook_secret(
-    lines: Lines, house: House, monkeypatch: pytest.MonkeyPatch
+    lines: LineTail, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MERGEWRIGHT_WEBHOOK_SECRET")
     text = house.file.read_text()
@@ -296,13 +298,13 @@ def test_a_bot_that_polls_needs_no_webhook_secret(
     assert lines()["webhook secret"] == "ok not used: GitHub is polled"
 
 
-def test_a_short_secret_is_a_warning(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_secret_is_a_warning(lines: LineTail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "hunter2")
     assert lines()["webhook secret"].startswith("warn set, but short -> make a long one")
 
 
 def test_a_secrets_file_that_others_can_read_is_a_warning(
-    lines: Lines, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: LineTail, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     file.write_text("p" * 32)
@@ -321,7 +323,7 @@ def test_a_secrets_file_that_others_can_read_is_a_warning(
     assert lines()["secret files"].startswith("warn others can read a secret")
 
 
-def test_what_setup_wrote_is_looked_at_as_well(lines: Lines, house: House) -> None:
+def test_what_setup_wrote_is_looked_at_as_well(lines: LineTail, house: House) -> None:
     app = 'app-id = "7"\nallowed-owners = ["acme"]\nprivate-key-file = "github-app.pem"'
     house.file.write_text(house.file.read_text().replace("[github]", f"[github]\n{app}"))
     key, secrets = (house.file.with_name(name) for name in ("github-app.pem", "mergewright.env"))
@@ -334,13 +336,13 @@ def test_what_setup_wrote_is_looked_at_as_well(lines: Lines, house: House) -> No
     assert lines()["secret files"] == "ok none others can read"
 
 
-def test_a_sandbox_nobody_decided_on_is_a_warning(lines: Lines, house: House) -> None:
+def test_a_sandbox_nobody_decided_on_is_a_warning(lines: LineTail, house: House) -> None:
     house.file.write_text(house.file.read_text().replace('sandbox = "none"', ""))
     assert "not decided" in lines()["sandbox"]
 
 
 def test_without_a_usable_configuration_the_machine_is_looked_at(
-    lines: Lines, house: House
+    lines: LineTail, house: House
 ) -> None:
     house.file.write_text("[server]\nprt = 1\n")
     found = lines()
@@ -352,7 +354,7 @@ def test_without_a_usable_configuration_the_machine_is_looked_at(
 
 @pytest.mark.parametrize("told", [said(True), said(False, "REQUIRED_SIGNATURES")])
 def test_a_base_branch_that_wants_signatures_is_named_where_commits_reach_it_unsigned(
-    lines: Lines, github: respx.MockRouter, house: House, told: dict[str, Any]
+    lines: LineTail, github: respx.MockRouter, house: House, told: dict[str, Any]
 ) -> None:
     github.post(GRAPHQL).respond(json={"data": told})
     wants = "acme/widgets: main takes signed commits alone"

@@ -163,7 +163,7 @@ def test_a_port_in_use_is_said_in_one_line(house: House) -> None:
 
 def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(house: House) -> None:
     below = house.file / "data"  # There is a file of this name.
-    house.file.write_text(f"{house.file.read_text()}\n".replace(str(house.layout.data), str(below)))
+    house.file.write_text(f"{house.file.read_text()}\n".replace(str(house.paths.data), str(below)))
     code, said = serve(house)
     assert code == 1
     assert f"server.data = {below}: this folder cannot be made: Not a directory; name one" in said
@@ -173,7 +173,7 @@ def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(house: House) -> 
 def test_a_database_that_is_none_is_said_in_one_line(
     mergewright: CommandLine, house: House
 ) -> None:
-    house.layout.database.write_text("no database at all")
+    house.paths.database.write_text("no database at all")
     listed = mergewright("ls")
     for code, said in (serve(house), (listed.code, listed.err)):
         assert code == 1

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.decide.reconciler import Engine
+from bot.decide.reconciler import Reconciler
 from bot.store import Observed, Store
-from bot.system.crash_points import log_step
+from bot.system.crash_points import log_crash_point
 from lifecycle.model.facts import Agent
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
@@ -23,9 +23,9 @@ def lived(house: House) -> str:
     """A session that a real engine has decided about twice."""
     name = house.has_session(slot=True)
     now = house.now
-    with closing(Store(house.layout.database, clock=lambda: now)) as store:
-        engine = Engine(store, lambda _: Policy(), lambda: now, log_step, lambda: None)
-        engine.visit_due()
+    with closing(Store(house.paths.database, clock=lambda: now)) as store:
+        engine = Reconciler(store, lambda _: Policy(), lambda: now, log_crash_point, lambda: None)
+        engine.reconcile_due()
         for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
             now += timedelta(seconds=30)
             for due in store.due_actions(now):
@@ -40,12 +40,12 @@ def lived(house: House) -> str:
                 program=Probe.ALIVE,
             )
             store.observe([Observed(session=name, agent=agent)], now)
-            engine.visit_due()
+            engine.reconcile_due()
     return name
 
 
 def spoil(house: House, statement: str) -> None:
-    with closing(Store(house.layout.database)) as store:
+    with closing(Store(house.paths.database)) as store:
         store.write(lambda connection: connection.execute(statement))
 
 
@@ -122,19 +122,19 @@ def test_a_file_that_is_no_recorded_webhook_is_refused(
     assert f"{file}: this is no payload and no record of a delivery" in result.err
 
 
-def test_a_recorded_webhook_is_read_and_nothing_is_touched(
+def test_a_recorded_webhook_is_read_and_nothing_is_refreshed(
     mergewright: CommandLine, house: House
 ) -> None:
     name = house.has_session(12)
-    before = house.layout.database.read_bytes()
+    before = house.paths.database.read_bytes()
     result = mergewright("replay", "--delivery", str(PAYLOADS / "issues.json"), "--event", "issues")
     assert result.code == 0, result.err
     assert "issues would cause:" in result.out
     assert f"{name}  look again at acme/widgets issue:12" in result.out
-    assert house.layout.database.read_bytes() == before
+    assert house.paths.database.read_bytes() == before
 
 
-def test_a_comment_with_a_command_is_told_as_a_wish(
+def test_a_comment_with_a_command_is_told_as_a_command(
     mergewright: CommandLine, house: House, tmp_path: Path
 ) -> None:
     name = house.has_session(12)
@@ -147,8 +147,8 @@ def test_a_comment_with_a_command_is_told_as_a_wish(
     found = json.loads(mergewright("replay", "--delivery", str(file), "--json").out)
     assert found["event"] == "issue_comment"
     actor = payload["comment"]["user"]["login"]
-    wish = {"what": f"@{actor} asks: tell use tabs", "session": name}
-    assert wish in found["effects"]
+    command = {"what": f"@{actor} asks: tell use tabs", "session": name}
+    assert command in found["effects"]
 
 
 def test_a_webhook_about_nobody_here_would_cause_nothing(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import NewWish, Store
+from bot.store import NewCommand, Store
 from tests.cli.conftest import CommandLine, House
 
 NATIVE = "4bb28834-d7d9-428f-9c9f-9179ca24a4f5"
@@ -29,23 +29,23 @@ def conversation(house: House, monkeypatch: pytest.MonkeyPatch) -> Path:
     return transcript
 
 
-def new_wishes(house: House) -> list[NewWish]:
-    with closing(Store(house.layout.database)) as store:
-        return store.new_wishes()
+def new_commands(house: House) -> list[NewCommand]:
+    with closing(Store(house.paths.database)) as store:
+        return store.new_commands()
 
 
 def copy(house: House) -> Path:
-    return house.layout.home("widgets-13") / ".claude" / PLACE
+    return house.paths.home("widgets-13") / ".claude" / PLACE
 
 
 def test_the_session_to_be_has_it_before_it_is_asked_for(
     mergewright: CommandLine, house: House, conversation: Path
 ) -> None:
     assert mergewright(*START).code == 0
-    (wish,) = new_wishes(house)
-    assert (wish.kind, wish.text, wish.resume) == ("start", "claude", NATIVE)
+    (command,) = new_commands(house)
+    assert (command.kind, command.text, command.resume) == ("start", "claude", NATIVE)
     assert copy(house).read_text() == conversation.read_text()
-    assert house.layout.home("widgets-13").stat().st_mode & 0o777 == 0o700
+    assert house.paths.home("widgets-13").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_agent_is_the_projects_where_none_is_named(
@@ -61,16 +61,16 @@ def test_what_cannot_be_taken_over_asks_for_nothing_and_leaves_nothing(
     conversation.unlink()
     result = mergewright(*START)
     assert (result.code, f"there is no conversation {NATIVE} of yours" in result.err) == (1, True)
-    assert (new_wishes(house), house.layout.home("widgets-13").exists()) == ([], False)
+    assert (new_commands(house), house.paths.home("widgets-13").exists()) == ([], False)
 
 
 def test_what_an_earlier_try_left_is_not_gone_on_with(
     mergewright: CommandLine, house: House
 ) -> None:
-    house.layout.home("widgets-13").mkdir(parents=True)
+    house.paths.home("widgets-13").mkdir(parents=True)
     result = mergewright(*START)
     assert (result.code, "`mergewright cleanup` removes it" in result.err) == (1, True)
-    assert new_wishes(house) == []
+    assert new_commands(house) == []
 
 
 def test_a_session_that_is_there_keeps_its_own(mergewright: CommandLine, house: House) -> None:
@@ -85,13 +85,13 @@ def test_only_the_servers_own_user_may(
     monkeypatch.setattr(os, "geteuid", lambda: stranger)
     result = mergewright(*START)
     assert (result.code, "only the server's own user" in result.err) == (2, True)
-    assert new_wishes(house) == []
+    assert new_commands(house) == []
 
 
 def test_a_start_that_is_refused_takes_it_back(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
-    a_bot(lambda opened: opened.refuse_wish(opened.new_wishes()[0].key, "the issue is closed"))
+    a_bot(lambda opened: opened.refuse_command(opened.new_commands()[0].key, "the issue is closed"))
     result = mergewright(*START)
     assert (result.code, "the issue is closed" in result.err) == (1, True)
-    assert not house.layout.home("widgets-13").exists()
+    assert not house.paths.home("widgets-13").exists()

@@ -41,8 +41,8 @@ def test_ended_sessions_are_listed_only_when_asked_for(
 
 def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
     house.has_session()
-    house.layout.database.unlink()
-    empty_database(house.layout.database)
+    house.paths.database.unlink()
+    empty_database(house.paths.database)
     assert mergewright("ls").out == "No live sessions; --all shows ended ones.\n"
     assert mergewright("ls", "--all").out == "No sessions yet.\n"
 
@@ -71,14 +71,14 @@ def test_why_goes_from_the_facts_to_the_rule_to_what_follows(
     mergewright: CommandLine, house: House
 ) -> None:
     session = house.has_session()
-    before = house.layout.database.read_bytes()
+    before = house.paths.database.read_bytes()
     result = mergewright("why", session)
     assert result.code == 0
     assert result.out.startswith("widgets-12 queued  waits for a free slot")
     order = ["facts", "in short", "what follows", "judged again"]
     places = [result.out.index(f"\n{word}") for word in order]
     assert places == sorted(places)
-    assert house.layout.database.read_bytes() == before
+    assert house.paths.database.read_bytes() == before
 
 
 def test_why_names_the_actions_that_would_follow(mergewright: CommandLine, house: House) -> None:
@@ -98,7 +98,7 @@ def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
 ) -> None:
     session = house.has_session(slot=True)
     said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
-    with closing(Store(house.layout.database)) as store:
+    with closing(Store(house.paths.database)) as store:
         store.keep_configuration(Configuration(repository="acme/widgets", blob="b", good=said))
     assert "nothing: policy.mode is observe" in mergewright("why", session).out
     for command in ("why", "show"):
@@ -132,7 +132,7 @@ def test_what_concerns_all_sessions_stands_above_them(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_session()
-    with closing(Store(house.layout.database)) as store:
+    with closing(Store(house.paths.database)) as store:
         store.raise_incident("many-lost", "five sessions seem dead at once", house.now)
         store.freeze("project:widgets", "cli:ada")
     assert mergewright("ls").out.splitlines()[:2] == [

@@ -1,4 +1,4 @@
-"""Steering from the command line: a wish in the database, and what the running bot made of it."""
+"""Commands from the command line: recorded in the database, carried out by the running bot."""
 
 import json
 import time
@@ -20,7 +20,7 @@ NO_NUMBERS = ("²", "0", "012", "9" * 30, "9" * 5_000)
 
 
 def store(house: House) -> Store:
-    return Store(empty_database(house.layout.database))
+    return Store(empty_database(house.paths.database))
 
 
 def session(house: House, id: str = "widgets-12") -> Session:
@@ -30,8 +30,8 @@ def session(house: House, id: str = "widgets-12") -> Session:
     return found
 
 
-def wishes(house: House) -> list[tuple[str, str]]:
-    return [(wish.kind, wish.text) for wish in session(house).wishes]
+def commands(house: House) -> list[tuple[str, str]]:
+    return [(command.kind, command.text) for command in session(house).commands]
 
 
 def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None]:
@@ -41,10 +41,10 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         found = opened.session("widgets-12")
         assert found is not None
         now = opened.clock()
-        (visit,) = opened.visits([found.id])
+        (visit,) = opened.load([found.id])
         actions: tuple[Action, ...] = tuple(
             Comment(
-                key=f"comment:heeded:{found.wishes[-1].key}",
+                key=f"comment:applied:{found.commands[-1].key}",
                 number=12,
                 topic="answer",
                 values={"text": text},
@@ -69,12 +69,12 @@ def test_what_takes_nothing_is_asked_for_by_its_name(
     house.has_session()
     result = mergewright(kind, "widgets-12")
     assert result.code == 0
-    assert wishes(house) == [(kind, "")]
-    assert session(house).wishes[0].actor.startswith("cli:")
+    assert commands(house) == [(kind, "")]
+    assert session(house).commands[0].actor.startswith("cli:")
 
 
 @pytest.mark.parametrize(
-    ("words", "wish"),
+    ("words", "command"),
     [
         (("tell", "widgets-12", "keep", "the old name"), ("tell", "keep the old name")),
         (("answer", "widgets-12", "Yes."), ("answer", "Yes.")),
@@ -88,11 +88,11 @@ def test_what_takes_nothing_is_asked_for_by_its_name(
     ],
 )
 def test_what_takes_something_is_read_as_in_a_comment(
-    mergewright: CommandLine, house: House, words: tuple[str, ...], wish: tuple[str, str]
+    mergewright: CommandLine, house: House, words: tuple[str, ...], command: tuple[str, str]
 ) -> None:
     house.has_session()
     assert mergewright(*words).code == 0
-    assert wishes(house) == [wish]
+    assert commands(house) == [command]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
     result = mergewright(*words)
     assert result.code == 2
     assert why in result.err
-    assert wishes(house) == []
+    assert commands(house) == []
 
 
 def test_a_secret_that_is_said_is_not_written_down(
@@ -134,8 +134,8 @@ def test_a_secret_that_is_said_is_not_written_down(
     house.has_session()
     assert mergewright("tell", "widgets-12", "use hunter2-of-the-page").code == 0
     assert mergewright("meta", "widgets-12", "note=hunter2-of-the-page").code == 0
-    assert wishes(house) == [("tell", "use [secret]")]
-    files = house.layout.data.glob("mergewright.db*")
+    assert commands(house) == [("tell", "use [secret]")]
+    files = house.paths.data.glob("mergewright.db*")
     assert not [file for file in files if b"hunter2" in file.read_bytes()]
 
 
@@ -163,7 +163,7 @@ def test_programs_get_the_same(
     said = json.loads(mergewright("resume", "widgets-12", "--json").out)
     assert (said["kind"], said["judged"], said["status"]) == ("resume", True, "working")
     assert said["answer"] == "It is not paused."
-    assert said["key"] == session(house).wishes[0].key
+    assert said["key"] == session(house).commands[0].key
 
 
 def test_nobody_has_to_wait(
@@ -181,9 +181,9 @@ def test_a_session_that_is_not_there_yet_can_be_started(
     house.has_session(1)
 
     def makes_it(opened: Store) -> None:
-        (wish,) = opened.new_wishes()
-        assert (wish.repository, wish.number, wish.text) == ("acme/widgets", 13, "shell")
-        opened.refuse_wish(wish.key, "a session was made")
+        (command,) = opened.new_commands()
+        assert (command.repository, command.number, command.text) == ("acme/widgets", 13, "shell")
+        opened.refuse_command(command.key, "a session was made")
         house.has_session(13)
 
     a_bot(makes_it)
@@ -195,7 +195,7 @@ def test_a_start_that_is_refused_says_why(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session(1)
-    a_bot(lambda opened: opened.refuse_wish(opened.new_wishes()[0].key, "the issue is closed"))
+    a_bot(lambda opened: opened.refuse_command(opened.new_commands()[0].key, "the issue is closed"))
     result = mergewright("start", "widgets-13")
     assert (result.code, result.err) == (
         1,
@@ -235,7 +235,7 @@ def test_a_merge_is_bound_to_the_head_that_stands(mergewright: CommandLine, hous
     house.has_a_red_check(house.has_session())
     assert mergewright("merge", "widgets-12").code == 0
     assert mergewright("merge", "widgets-12", "--pull", "34").code == 0
-    assert {wish.head for wish in session(house).wishes} == {"c" * 40}
+    assert {command.head for command in session(house).commands} == {"c" * 40}
 
 
 def test_what_is_spent_is_shown(mergewright: CommandLine, house: House) -> None:

@@ -10,12 +10,12 @@ from graphql import build_schema, parse, validate
 from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.github.documents import document, glances, labelled, names
+from bot.github.documents import document, fingerprints, labelled, names
 from tests.demo.outside import Client
 
 Ask = Callable[..., Client]
 QUERIES = {name: document(name) for name in names()} | {
-    "glances": glances([1], [2]),
+    "glances": fingerprints([1], [2]),
     "labelled": labelled({"agent": None, "@wright": "cursor"}),
 }
 _PULL = """

@@ -44,8 +44,8 @@ def read(event: str, body: Mapping[str, Any]) -> Outcome:
 
 
 def subjects(outcome: Outcome) -> list[str]:
-    assert all(touch.repository == "acme/widgets" for touch in outcome.touches)
-    return [touch.subject for touch in outcome.touches]
+    assert all(refresh.repository == "acme/widgets" for refresh in outcome.refreshes)
+    return [refresh.subject for refresh in outcome.refreshes]
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -64,21 +64,21 @@ def test_every_payload_is_of_an_event_that_is_read() -> None:
         *("labeled", "unlabeled", "assigned", "unassigned"),
     ],
 )
-def test_what_happens_to_an_issue_touches_it(action: str) -> None:
+def test_what_happens_to_an_issue_refreshes_it(action: str) -> None:
     assert subjects(read("issues", payload("issues") | {"action": action})) == ["issue:12"]
 
 
-def test_what_concerns_no_session_about_an_issue_touches_nothing() -> None:
+def test_what_concerns_no_session_about_an_issue_refreshes_nothing() -> None:
     assert subjects(read("issues", payload("issues") | {"action": "pinned"})) == []
 
 
-def test_a_label_on_a_pull_request_touches_the_pull_request() -> None:
+def test_a_label_on_a_pull_request_refreshes_the_pull_request() -> None:
     assert subjects(read("pull_request", payload("pull_request") | {"action": "labeled"})) == [
         "pull:34"
     ]
 
 
-def test_a_comment_on_a_pull_request_touches_the_pull_request() -> None:
+def test_a_comment_on_a_pull_request_refreshes_the_pull_request() -> None:
     body = payload("issue_comment")
     body["issue"] |= {"number": 34, "pull_request": {"url": "https://api.github.com/x"}}
     assert subjects(read("issue_comment", body)) == ["pull:34"]
@@ -134,21 +134,21 @@ def test_a_comment_of_a_deleted_account_holds_no_command() -> None:
 
 
 @pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
-def test_a_check_without_pull_requests_touches_its_commit(event: str) -> None:
+def test_a_check_without_pull_requests_refreshes_its_commit(event: str) -> None:
     body = payload(event)
     body[event]["pull_requests"] = []
     assert subjects(read(event, body)) == [f"sha:{SHA}"]
 
 
 @pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
-def test_a_check_never_touches_a_pull_request_of_another_repository(event: str) -> None:
+def test_a_check_never_refreshes_a_pull_request_of_another_repository(event: str) -> None:
     body = payload(event)
     body[event]["pull_requests"][0]["base"]["repo"]["id"] = 4
     assert subjects(read(event, body)) == [f"sha:{SHA}"]
 
 
 @pytest.mark.parametrize("action", ["deleted", "suspend"])
-def test_an_installation_that_is_gone_touches_nothing(action: str) -> None:
+def test_an_installation_that_is_gone_refreshes_nothing(action: str) -> None:
     assert subjects(read("installation", payload("installation") | {"action": action})) == []
 
 
@@ -165,7 +165,7 @@ def test_a_repository_taken_from_the_app_is_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("action", ["renamed", "transferred", "archived", "unarchived", "edited"])
-def test_what_happens_to_a_repository_touches_all_of_it(action: str) -> None:
+def test_what_happens_to_a_repository_refreshes_all_of_it(action: str) -> None:
     assert subjects(read("repository", payload("repository") | {"action": action})) == [
         "repository:"
     ]
@@ -176,32 +176,32 @@ def test_a_repository_with_nothing_in_it_is_not_looked_at(action: str) -> None:
     assert subjects(read("repository", payload("repository") | {"action": action})) == []
 
 
-def test_a_branch_that_looks_like_the_merge_queues_touches_its_pull_request_alone() -> None:
+def test_a_branch_that_looks_like_the_merge_queues_refreshes_its_pull_request_alone() -> None:
     body = payload("merge_group")
     body["merge_group"]["head_ref"] = f"refs/heads/gh-readonly-queue/release/pr-1/pr-35-{SHA}"
     assert subjects(read("merge_group", body)) == ["pull:35"]
 
 
-def test_a_merge_group_of_an_unknown_shape_touches_nothing() -> None:
+def test_a_merge_group_of_an_unknown_shape_refreshes_nothing() -> None:
     body = payload("merge_group")
     body["merge_group"]["head_ref"] = "refs/heads/queue/34"
     assert subjects(read("merge_group", body)) == []
 
 
-def test_of_two_repositories_the_one_of_the_blocked_issue_is_touched() -> None:
+def test_of_two_repositories_the_one_of_the_blocked_issue_is_refreshed() -> None:
     body = payload("issue_dependencies")
     body["blocked_issue_repo"] = body["repository"]
     body["repository"] = body["repository"] | {"id": 5, "full_name": "acme/gears"}
     assert subjects(read("issue_dependencies", body)) == ["issue:12"]
 
 
-def test_a_dependency_without_its_issue_touches_nothing() -> None:
+def test_a_dependency_without_its_issue_refreshes_nothing() -> None:
     body = payload("issue_dependencies")
     del body["blocked_issue"]
     assert subjects(read("issue_dependencies", body)) == []
 
 
-def test_a_pushed_tag_touches_nothing() -> None:
+def test_a_pushed_tag_refreshes_nothing() -> None:
     assert subjects(read("push", payload("push") | {"ref": "refs/tags/v1"})) == []
 
 

@@ -29,8 +29,8 @@ def test_trouble_with_one_leaves_the_others_as_they_are(
     github: GitHub, respx_mock: respx.MockRouter, odd: Any, problems: list[Any]
 ) -> None:
     respx_mock.post(GRAPHQL).respond(json=answer(problems, n1=ISSUE, n2=odd, n3=ISSUE))
-    seen = github.read.glances("acme/widgets", [1, 2, 3], [])
-    assert [number for number, glance in seen.items() if glance is None] == [2]
+    seen = github.read.fingerprints("acme/widgets", [1, 2, 3], [])
+    assert [number for number, fingerprint in seen.items() if fingerprint is None] == [2]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_trouble_with_all_of_it_is_no_answer(
 ) -> None:
     respx_mock.post(GRAPHQL).respond(json={"data": {"repository": None}, "errors": [problem]})
     with pytest.raises(failure):
-        github.read.glances("acme/widgets", [1], [])
+        github.read.fingerprints("acme/widgets", [1], [])
 
 
 @pytest.mark.parametrize("problems", [[], [{"message": "Wrong", "path": ["repository", "l1"]}]])

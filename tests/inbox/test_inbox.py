@@ -1,4 +1,4 @@
-"""From a delivery on disk to touches and wishes, on a real store."""
+"""From a delivery on disk to touches and commands, on a real store."""
 
 import json
 import sqlite3
@@ -13,7 +13,7 @@ import pytest
 from bot.decide.policies import Policies
 from bot.github.comment_markers import mark
 from bot.intake.inbox import OWN, Inbox
-from bot.store import RIGHTS, Accepted, Delivery, KnownPlace, NewWish, Store, StoreClosed
+from bot.store import RIGHTS, Accepted, Delivery, KnownRepository, NewCommand, Store, StoreClosed
 from bot.system.redaction import Redaction
 from lifecycle.model.policy import Policy
 from tests.world.databases import empty_database
@@ -32,13 +32,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def kicked() -> threading.Event:
+def woken() -> threading.Event:
     return threading.Event()
 
 
 @pytest.fixture
-def inbox(store: Store, kicked: threading.Event) -> Inbox:
-    return Inbox(store, frozenset({"acme/widgets"}), kicked.set)
+def inbox(store: Store, woken: threading.Event) -> Inbox:
+    return Inbox(store, frozenset({"acme/widgets"}), woken.set)
 
 
 def delivery(id: str, event: str, body: bytes | dict[str, Any]) -> Delivery:
@@ -68,9 +68,9 @@ def comment(body: str, type: str = "User", number: int = 12) -> dict[str, Any]:
     }
 
 
-def touched(store: Store) -> list[tuple[str, str]]:
-    due = store.due_touches(datetime.now(UTC), SUBJECTS)
-    return [(touch.repository, touch.subject) for touch in due]
+def refreshed(store: Store) -> list[tuple[str, str]]:
+    due = store.due_refreshes(datetime.now(UTC), SUBJECTS)
+    return [(refresh.repository, refresh.subject) for refresh in due]
 
 
 def failure(store: Store, id: str) -> str:
@@ -82,10 +82,10 @@ def failure(store: Store, id: str) -> str:
 
 
 def test_a_delivery_is_kept_before_anybody_is_told(
-    store: Store, inbox: Inbox, kicked: threading.Event
+    store: Store, inbox: Inbox, woken: threading.Event
 ) -> None:
     assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.NEW]
-    assert kicked.wait(5)
+    assert woken.wait(5)
     assert [waiting.id for waiting in store.waiting_deliveries()] == ["a"]
 
 
@@ -108,7 +108,7 @@ def test_a_secret_is_taken_out_of_what_came_and_whoever_wrote_it_is_heard(
         (row,) = connection.execute("SELECT body, state FROM deliveries")
     connection.close()
     assert b"tell use ******************" in row[0]
-    assert [wish.text for wish in store.new_wishes()] == (
+    assert [command.text for command in store.new_commands()] == (
         ["use [secret]"] if event == "issue_comment" else []
     )
     store.close()
@@ -118,13 +118,13 @@ def test_the_app_is_heard_by_its_own_name(store: Store) -> None:
     inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None, app_slug="acme-bot")
     inbox.accept([delivery("a", "issue_comment", comment("@acme-bot stop"))]).result(5)
     inbox.process()
-    assert [wish.kind for wish in store.new_wishes()] == ["stop"]
+    assert [command.kind for command in store.new_commands()] == ["stop"]
 
 
-def test_a_delivery_becomes_touches_once(store: Store, inbox: Inbox) -> None:
+def test_a_delivery_becomes_refreshes_once(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issues", labelled())]).result(5)
     assert inbox.process() == 1
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
     assert inbox.process() == 0
     assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.DUPLICATE]
     assert inbox.process() == 0
@@ -135,7 +135,7 @@ def test_a_repository_is_known_in_any_case_and_named_as_configured(
 ) -> None:
     inbox.accept([delivery("a", "issues", labelled("ACME/Widgets"))]).result(5)
     inbox.process()
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_concerns_nobody_here_is_settled_without_effect(
     inbox.accept([delivery("a", event, body)]).result(5)
     assert inbox.process() == 1
     assert store.waiting_deliveries() == []
-    assert touched(store) == []
+    assert refreshed(store) == []
     assert inbox.accept([delivery("a", event, body)]).result(5) == [Accepted.DUPLICATE]
 
 
@@ -170,7 +170,7 @@ def test_one_that_cannot_be_read_stops_no_other(
     inbox.accept([delivery("bad", "issues", body)]).result(5)
     inbox.accept([delivery("good", "issues", labelled())]).result(5)
     assert inbox.process() == 2
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
     assert failure(store, "bad").startswith(reason)
 
 
@@ -183,11 +183,11 @@ def test_one_that_failed_is_read_again_when_it_is_redelivered(store: Store, inbo
     assert inbox.process() == 1
 
 
-def test_a_command_becomes_a_wish_of_its_author(store: Store, inbox: Inbox) -> None:
+def test_a_command_becomes_a_command_of_its_author(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop"))]).result(5)
     inbox.process()
-    assert store.new_wishes() == [
-        NewWish(
+    assert store.new_commands() == [
+        NewCommand(
             key="comment:99",
             repository="acme/widgets",
             number=12,
@@ -197,19 +197,19 @@ def test_a_command_becomes_a_wish_of_its_author(store: Store, inbox: Inbox) -> N
             comment=99,
         )
     ]
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
-def test_each_line_is_a_wish_with_a_key_of_its_own(store: Store, inbox: Inbox) -> None:
+def test_each_line_is_a_command_with_a_key_of_its_own(store: Store, inbox: Inbox) -> None:
     text = "/mergewright merge\n/mergewright frobnicate"
     inbox.accept([delivery("a", "issue_comment", comment(text))]).result(5)
     inbox.process()
-    wishes = store.new_wishes()
-    assert [(wish.key, wish.kind) for wish in wishes] == [
+    commands = store.new_commands()
+    assert [(command.key, command.kind) for command in commands] == [
         ("comment:99", "merge"),
         ("comment:99:1", "help"),
     ]
-    assert "There is no command `frobnicate`" in wishes[1].text
+    assert "There is no command `frobnicate`" in commands[1].text
 
 
 def test_comments_and_reviews_of_one_number_are_two_and_only_a_comment_is_reacted_to(
@@ -221,29 +221,29 @@ def test_comments_and_reviews_of_one_number_are_two_and_only_a_comment_is_reacte
     inbox.accept([delivery("a", "issue_comment", said)]).result(5)
     inbox.accept([delivery("b", "pull_request_review", review)]).result(5)
     inbox.process()
-    found = [(wish.key, wish.number, wish.comment) for wish in store.new_wishes()]
+    found = [(command.key, command.number, command.comment) for command in store.new_commands()]
     assert found == [("comment:99", 12, 99), ("review:99", 34, None)]
 
 
-def test_a_replayed_comment_is_one_wish(store: Store, inbox: Inbox) -> None:
+def test_a_replayed_comment_is_one_command(store: Store, inbox: Inbox) -> None:
     for name in ("a", "replayed"):
         inbox.accept([delivery(name, "issue_comment", comment("/mergewright stop"))]).result(5)
     assert inbox.process() == 2
-    assert len(store.new_wishes()) == 1
+    assert len(store.new_commands()) == 1
 
 
 def test_a_bot_asks_for_nothing(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop", "Bot"))]).result(5)
     inbox.process()
-    assert store.new_wishes() == []
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert store.new_commands() == []
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
 def test_a_comment_elsewhere_asks_for_nothing(store: Store, inbox: Inbox) -> None:
     body = comment("/mergewright stop") | {"repository": {"id": 2, "full_name": "other/one"}}
     inbox.accept([delivery("a", "issue_comment", body)]).result(5)
     inbox.process()
-    assert store.new_wishes() == []
+    assert store.new_commands() == []
 
 
 def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store: Store) -> None:
@@ -251,12 +251,12 @@ def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store:
     both = [delivery("a", "issue_comment", huge), delivery("b", "issues", labelled())]
     inbox.accept(both).result(5)
     assert inbox.process() == 2
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
     assert "ValidationError" in failure(store, "a")
 
 
 def place(store: Store, id: int, name: str, now: str) -> None:
-    store.learn_place(KnownPlace(id=id, name=name, now=now), NOW)
+    store.learn_place(KnownRepository(id=id, name=name, now=now), NOW)
 
 
 def in_repository(id: int, name: str) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def test_a_repository_is_known_by_its_number_whatever_it_is_called(
     place(store, 1, "acme/widgets", "acme/widgets")
     inbox.accept([delivery("a", "issues", in_repository(1, "acme/gadgets"))]).result(5)
     inbox.process()
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
 def test_another_repository_that_has_taken_the_name_is_none_of_ours(
@@ -278,7 +278,7 @@ def test_another_repository_that_has_taken_the_name_is_none_of_ours(
     place(store, 1, "acme/widgets", "acme/gadgets")
     inbox.accept([delivery("a", "issues", in_repository(2, "acme/widgets"))]).result(5)
     inbox.process()
-    assert touched(store) == []
+    assert refreshed(store) == []
 
 
 def test_a_repository_that_is_configured_by_its_new_name_is_heard_before_it_is_looked_at(
@@ -287,27 +287,29 @@ def test_a_repository_that_is_configured_by_its_new_name_is_heard_before_it_is_l
     place(store, 1, "acme/gears", "acme/widgets")
     inbox.accept([delivery("a", "issues", in_repository(1, "acme/widgets"))]).result(5)
     inbox.process()
-    assert touched(store) == [("acme/widgets", "issue:12")]
+    assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
 def test_a_change_of_our_rights_is_one_of_every_repository(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "installation", {"action": "suspend"})]).result(5)
     inbox.process()
-    due = store.due_touches(datetime.now(UTC), (RIGHTS,))
-    assert [touch.repository for touch in due] == ["acme/widgets"]
+    due = store.due_refreshes(datetime.now(UTC), (RIGHTS,))
+    assert [refresh.repository for refresh in due] == ["acme/widgets"]
 
 
-def wished(inbox: Inbox, body: dict[str, Any]) -> list[str]:
-    return [wish.kind for wish in inbox.meaning("issue_comment", json.dumps(body).encode())[1]]
+def commanded(inbox: Inbox, body: dict[str, Any]) -> list[str]:
+    return [
+        command.kind for command in inbox.meaning("issue_comment", json.dumps(body).encode())[1]
+    ]
 
 
 def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: Inbox) -> None:
     robot = comment("/mergewright pause", type="Bot")
     robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
-    assert wished(inbox, robot) == []
+    assert commanded(inbox, robot) == []
     policies = Policies(store, {}, Policy(bots=("ci-bot",)))
     listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, policies.lists_bot)
-    assert wished(listing, robot) == ["pause"]
+    assert commanded(listing, robot) == ["pause"]
 
 
 def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
@@ -315,8 +317,8 @@ def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
 ) -> None:
     assert OWN in mark("comment:started")
     copied = f"/mergewright stop\n\n{mark('comment:started')}"
-    assert wished(inbox, comment(copied)) == []
-    assert wished(inbox, comment("/mergewright stop")) == ["stop"]
+    assert commanded(inbox, comment(copied)) == []
+    assert commanded(inbox, comment("/mergewright stop")) == ["stop"]
 
 
 @pytest.mark.parametrize(("action", "kinds"), [("opened", ["start"]), ("edited", [])])
@@ -330,10 +332,14 @@ def test_the_text_of_a_new_issue_may_call_an_agent_and_an_edit_of_it_may_not(
         "user": {"login": "mara", "type": "User"},
     }
     body = {"action": action, "issue": issue, "repository": REPOSITORY}
-    _, wishes = inbox.meaning("issues", json.dumps(body).encode())
-    assert [wish.kind for wish in wishes] == kinds
-    for wish in wishes:
-        assert (wish.key, wish.comment, wish.actor) == ("issue:acme/widgets#12", None, "mara")
+    _, commands = inbox.meaning("issues", json.dumps(body).encode())
+    assert [command.kind for command in commands] == kinds
+    for command in commands:
+        assert (command.key, command.comment, command.actor) == (
+            "issue:acme/widgets#12",
+            None,
+            "mara",
+        )
 
 
 @pytest.mark.parametrize(
@@ -353,4 +359,4 @@ def test_a_report_that_was_brought_up_to_date_has_nobody_look(
     edited["comment"]["user"]["login"] = author
     inbox.accept([delivery("a", "issue_comment", edited)]).result(5)
     inbox.process()
-    assert touched(store) == ([("acme/widgets", "issue:12")] if looked_at else [])
+    assert refreshed(store) == ([("acme/widgets", "issue:12")] if looked_at else [])

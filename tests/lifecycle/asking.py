@@ -29,7 +29,7 @@ def deeds(found: Decision) -> list[do.Action]:
 
 
 def asked(given: Facts, **policy: Any) -> list[do.Action]:
-    """What follows from the facts, but for reports, the label that calls, answers to wishes."""
+    """What follows from the facts, but for reports, the label that calls, answers to commands."""
     return [
         action
         for action in deeds(decision(given, **policy))

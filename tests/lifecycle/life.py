@@ -11,6 +11,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import (
     Agent,
     Check,
+    Command,
     Done,
     Exit,
     Facts,
@@ -21,7 +22,6 @@ from lifecycle.model.facts import (
     Remark,
     Thread,
     Verdict,
-    Wish,
 )
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import (
@@ -170,7 +170,7 @@ class Life:
             case do.Publish(head=head):
                 for pull in self.facts.pulls:
                     self._pull(pull, head=head, checks=(), merge=Merge.CLEAN, head_since=self.now)
-            case do.TakeIn(head=head):
+            case do.MergeRemote(head=head):
                 self.facts = replace(self.facts, work=replace(self.facts.work, head=head))
             case do.OpenPull(head=head):
                 pull = Pull(number=34, head=head, base=BASE, base_branch="main")
@@ -307,9 +307,9 @@ class Life:
         self.facts = replace(self.facts, issue=replace(self.facts.issue, **given))
         return self._then(True)
 
-    def person_wishes(self, kind: str, text: str = "", head: str = "") -> "Life":
+    def person_commands(self, kind: str, text: str = "", head: str = "") -> "Life":
         self._said += 1
-        wish = Wish(
+        command = Command(
             key=f"comment:{self._said}",
             kind=kind,
             actor="alice",
@@ -318,7 +318,7 @@ class Life:
             head=head,
             comment=self._said,
         )
-        self.facts = replace(self.facts, wishes=(*self.facts.wishes, wish))
+        self.facts = replace(self.facts, commands=(*self.facts.commands, command))
         return self._then(True)
 
     def _pull(self, pull: Pull, **given: Any) -> "Life":

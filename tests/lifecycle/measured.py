@@ -64,8 +64,8 @@ def unanswered(seconds: float) -> Facts:
     return published(pulls=(pull(threads=(thread(),)),), done={**heard, **push})
 
 
-def doubtful(seconds: float, looks: float = 3) -> Facts:
-    doubt = Doubt(since=ago(seconds), evidence="tmux does not answer", looks=int(looks))
+def doubtful(seconds: float, rounds: float = 3) -> Facts:
+    doubt = Doubt(since=ago(seconds), evidence="tmux does not answer", rounds=int(rounds))
     return facts(agent=agent(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN, doubt=doubt))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lifecycle.judge.signals import Ci
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import TERMINAL, Activity, CheckState, Probe, PullState, Reason, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from tests.lifecycle.life import Life
 
 AGENT: dict[str, Callable[[Life], Life]] = {
@@ -38,10 +38,10 @@ WORLD: dict[str, Callable[[Life], Life]] = {
     "an approval": Life.reviewer_approves,
     "a conflict": Life.base_conflicts,
     "a person pushes": Life.person_pushes,
-    "help": lambda life: life.person_wishes("help"),
+    "help": lambda life: life.person_commands("help"),
 }
 ENDS: dict[str, Callable[[Life], Life]] = {
-    "stop": lambda life: life.person_wishes("stop"),
+    "stop": lambda life: life.person_commands("stop"),
     "closed": lambda life: life.pull_is(PullState.CLOSED),
     "merged": lambda life: life.pull_is(PullState.MERGED),
     "label": lambda life: life.issue_is(labelled=False),
@@ -116,7 +116,7 @@ def test_where_nobody_is_told_somebody_is_at_work_or_has_something_to_wait_for(
 ) -> None:
     """After a day without news, either the agent works, or people know that it is their turn."""
     life = lived(steps, self_review=self_review).waits(86400)
-    if life.over or life.decision.signals.talk is Talk.ACTIVE:
+    if life.over or life.decision.signals.availability is Availability.ACTIVE:
         return
     assert life.decision.status in (
         *(Status.NEEDS_INPUT, Status.STUCK, Status.MERGEABLE, Status.REVIEW_PENDING),

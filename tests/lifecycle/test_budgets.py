@@ -12,10 +12,10 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Spending
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Reason, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 from tests.lifecycle.life import Life
-from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, wish
+from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, facts
 
 TODAY = NOW.date().isoformat()
 #: Of each budget: facts with so much of it spent, a policy with such a limit, and what is said.
@@ -167,7 +167,7 @@ def test_the_turn_under_way_counts_from_its_beginning_while_the_agent_is_active(
 def test_an_agent_that_rested_for_long_and_has_just_been_told_something_has_not_worked() -> None:
     given = facts(agent=agent(Activity.IDLE, 90_000), done=done("tell:review:x:r1", seconds_ago=5))
     found = decision(given, session_hours=2.0)
-    assert found.signals.talk is Talk.ACTIVE
+    assert found.signals.availability is Availability.ACTIVE
     assert found.status is Status.WORKING
 
 
@@ -201,9 +201,9 @@ def test_a_raise_by_a_person_allows_so_much_more_and_in_proportion(name: str) ->
     spent, limit, _ = SPENT[name]
     ((field, amount),) = limit.items()
     most = RAISES[name][field]
-    more = wish("budget", text="+2.5", comment=None)
+    more = command("budget", text="+2.5", comment=None)
     extra = {"session_usd": 5.0} if name in ("hours", "tokens") else {}
-    allowed = facts(agent=agent(Activity.ACTIVE, 5), wishes=(more,), **spent)
+    allowed = facts(agent=agent(Activity.ACTIVE, 5), commands=(more,), **spent)
     assert decision(allowed, **{**extra, **limit}).status is Status.WORKING
     whose = next(iter(spent))
     ((of, value),) = (
@@ -217,18 +217,18 @@ def test_a_raise_by_a_person_allows_so_much_more_and_in_proportion(name: str) ->
 
 def test_a_raise_of_yesterday_allows_the_repository_nothing_today() -> None:
     spent, limit, _ = SPENT["day"]
-    early = wish("budget", text="+5", comment=None, at=ago(13 * 3600))
-    given = facts(agent=agent(Activity.ACTIVE, 5), created=ago(86400), wishes=(early,), **spent)
+    early = command("budget", text="+5", comment=None, at=ago(13 * 3600))
+    given = facts(agent=agent(Activity.ACTIVE, 5), created=ago(86400), commands=(early,), **spent)
     assert decision(given, **limit).status is Status.PAUSED
-    today = replace(given, wishes=(replace(early, at=ago(11 * 3600)),))
+    today = replace(given, commands=(replace(early, at=ago(11 * 3600)),))
     assert decision(today, **limit).status is Status.WORKING
 
 
 def test_without_a_limit_in_dollars_a_raise_allows_the_hours_once_more() -> None:
-    more = wish("budget", text="+1", comment=None)
+    more = command("budget", text="+1", comment=None)
     given = facts(
         agent=agent(Activity.ACTIVE, 5),
-        wishes=(more,),
+        commands=(more,),
         spent=Spending(active_seconds=7200.0),
     )
     assert decision(given, session_hours=2.0).status is Status.WORKING
@@ -238,9 +238,9 @@ def test_without_a_limit_in_dollars_a_raise_allows_the_hours_once_more() -> None
 
 @pytest.mark.parametrize("text", ["", "lots", "-3", "+0", "nan", "inf"])
 def test_what_is_no_amount_allows_nothing(text: str) -> None:
-    asked = wish("budget", text=text)
+    asked = command("budget", text=text)
     assert raised(asked) == 0
-    given = facts(agent=agent(Activity.ACTIVE, 5), wishes=(asked,), spent=Spending(cost_usd=5.0))
+    given = facts(agent=agent(Activity.ACTIVE, 5), commands=(asked,), spent=Spending(cost_usd=5.0))
     assert decision(given, session_usd=5.0).status is Status.PAUSED
 
 
@@ -262,9 +262,9 @@ def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     assert life.sent("park:") == ["park:work:r1"]
     assert not life.facts.slot
     assert life.comments() == ["paused"]
-    life.person_wishes("resume").reads(Status.PAUSED)
+    life.person_commands("resume").reads(Status.PAUSED)
     assert life.answers()[-1].startswith("It stays paused: the dollars of this session")
-    life.person_wishes("budget", "+5").reads(Status.WORKING)
+    life.person_commands("budget", "+5").reads(Status.WORKING)
     assert life.heard() == ["start", "resume"]
     life.waits(60)
     assert life.comments() == ["paused"]

@@ -40,7 +40,7 @@ def test_one_cause_after_the_other_leaves_the_label_where_it_is() -> None:
 def test_a_session_that_ends_or_pauses_calls_nobody_any_more() -> None:
     for kind in ("stop", "pause"):
         life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
-        life.person_wishes(kind)
+        life.person_commands(kind)
         assert labels(life) == [("label:0", True), ("label:1", False)]
 
 

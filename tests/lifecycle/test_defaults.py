@@ -23,7 +23,7 @@ from lifecycle.model.policy import (
     Policy,
 )
 from lifecycle.model.status import Activity, PullState, Review, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from tests.lifecycle.measured import (
     asked_for_changes,
     broken_off,
@@ -86,8 +86,8 @@ def status(decision: Decision) -> Status:
     return decision.status
 
 
-def talk(decision: Decision) -> Talk:
-    return decision.signals.talk
+def availability(decision: Decision) -> Availability:
+    return decision.signals.availability
 
 
 def asks(beginning: str) -> Look:
@@ -163,22 +163,32 @@ THRESHOLDS = {
     "hearing_seconds": Threshold(
         15,
         lambda s: facts(agent=agent(seconds_ago=60), done=done("tell:x:r1", seconds_ago=s)),
-        talk,
-        Talk.ACTIVE,
-        Talk.QUIET,
+        availability,
+        Availability.ACTIVE,
+        Availability.QUIET,
     ),
     "restart_seconds": Threshold(
         5, lambda s: facts(agent=ended(1, s)), asks("start:crash:"), below=False, at=True
     ),
     "merged_grace_seconds": Threshold(300, merged, asks("release:"), below=False, at=True),
     "fresh_seconds": Threshold(
-        300, lambda s: facts(agent=agent(Activity.ACTIVE, s)), talk, Talk.ACTIVE, Talk.UNSURE
+        300,
+        lambda s: facts(agent=agent(Activity.ACTIVE, s)),
+        availability,
+        Availability.ACTIVE,
+        Availability.UNSURE,
     ),
     "probe_seconds": Threshold(300, doubtful, status, Status.WORKING, Status.STUCK),
     "probe_looks": Threshold(
-        3, lambda looks: doubtful(9000, looks), status, Status.WORKING, Status.STUCK
+        3,
+        lambda rounds: doubtful(9000, rounds),
+        status,
+        Status.WORKING,
+        Status.STUCK,
     ),
-    "strong_seconds": Threshold(60, vanished, talk, Talk.UNSURE, Talk.CRASHED),
+    "strong_seconds": Threshold(
+        60, vanished, availability, Availability.UNSURE, Availability.CRASHED
+    ),
     "spawn_seconds": Threshold(
         600,
         lambda s: replace(facts(start_due=ago(s), run=1), done={}),

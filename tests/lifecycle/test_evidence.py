@@ -10,7 +10,7 @@ from lifecycle.decide import decide
 from lifecycle.model.facts import Agent, Doubt, Exit, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 from tests.lifecycle.asking import asked, decision, deeds
 from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, published
@@ -20,8 +20,8 @@ ACTIVE, DAY = Activity.ACTIVE, 86_400.0
 LOST = Exit(at=ago(60), lost="the machine was started anew")
 
 
-def talk(who: Agent, **given: Any) -> Talk:
-    return View(facts(agent=who, **given), Policy(), NOW).talk
+def availability(who: Agent, **given: Any) -> Availability:
+    return View(facts(agent=who, **given), Policy(), NOW).availability
 
 
 def working(**given: Any) -> Agent:
@@ -34,62 +34,72 @@ def working(**given: Any) -> Agent:
 @pytest.mark.parametrize(
     ("seconds_ago", "alive", "dead"),
     [
-        (0, Talk.ACTIVE, Talk.UNSURE),
-        (59, Talk.ACTIVE, Talk.UNSURE),  # strong: two dead probes do not outweigh it
-        (60, Talk.ACTIVE, Talk.CRASHED),  # weak: it reads active, and proves nothing to probes
-        (299, Talk.ACTIVE, Talk.CRASHED),
-        (300, Talk.UNSURE, Talk.CRASHED),  # stale: it proves nothing at all
-        (-60, Talk.ACTIVE, Talk.UNSURE),  # another clock, slightly ahead
-        (-61, Talk.UNSURE, Talk.CRASHED),  # no time at all
+        (0, Availability.ACTIVE, Availability.UNSURE),
+        (
+            59,
+            Availability.ACTIVE,
+            Availability.UNSURE,
+        ),  # strong: two dead probes do not outweigh it
+        (
+            60,
+            Availability.ACTIVE,
+            Availability.CRASHED,
+        ),  # weak: it reads active, and proves nothing to probes
+        (299, Availability.ACTIVE, Availability.CRASHED),
+        (300, Availability.UNSURE, Availability.CRASHED),  # stale: it proves nothing at all
+        (-60, Availability.ACTIVE, Availability.UNSURE),  # another clock, slightly ahead
+        (-61, Availability.UNSURE, Availability.CRASHED),  # no time at all
     ],
 )
 def test_freshness_of_evidence_is_strong_weak_or_stale(
-    seconds_ago: float, alive: Talk, dead: Talk
+    seconds_ago: float, alive: Availability, dead: Availability
 ) -> None:
     seen = ago(seconds_ago)
-    assert talk(working(seen=seen)) is alive
-    assert talk(working(seen=seen, **DEAD)) is dead
+    assert availability(working(seen=seen)) is alive
+    assert availability(working(seen=seen, **DEAD)) is dead
 
 
 def test_evidence_without_a_time_is_stale_except_that_it_exited() -> None:
-    assert talk(agent(ACTIVE, since=None, seen=None)) is Talk.UNSURE
-    assert talk(agent(ACTIVE, since=None, seen=None, **DEAD)) is Talk.CRASHED
-    assert talk(agent(Activity.EXITED, since=None, seen=None, **DEAD)) is Talk.CRASHED
+    assert availability(agent(ACTIVE, since=None, seen=None)) is Availability.UNSURE
+    assert availability(agent(ACTIVE, since=None, seen=None, **DEAD)) is Availability.CRASHED
+    assert (
+        availability(agent(Activity.EXITED, since=None, seen=None, **DEAD)) is Availability.CRASHED
+    )
 
 
 @pytest.mark.parametrize(
     ("activity", "expected"),
     [
-        (Activity.READY, Talk.QUIET),
-        (Activity.IDLE, Talk.QUIET),
-        (Activity.WAITING_INPUT, Talk.WAITING),
-        (Activity.BLOCKED, Talk.BLOCKED),
+        (Activity.READY, Availability.QUIET),
+        (Activity.IDLE, Availability.QUIET),
+        (Activity.WAITING_INPUT, Availability.WAITING),
+        (Activity.BLOCKED, Availability.BLOCKED),
     ],
 )
 @pytest.mark.parametrize("seen", [ago(30 * DAY), None])
 def test_freshness_limits_active_only_and_an_unanswered_question_does_not_go_stale(
-    activity: Activity, expected: Talk, seen: Any
+    activity: Activity, expected: Availability, seen: Any
 ) -> None:
-    assert talk(agent(activity, 30 * DAY, seen=seen)) is expected
+    assert availability(agent(activity, 30 * DAY, seen=seen)) is expected
 
 
 def test_a_tool_that_runs_for_twenty_minutes_is_active_not_stuck() -> None:
     calls = facts(agent=working(seen=ago(1200), calling=True))
     assert decision(calls).status is Status.WORKING
-    assert View(calls, Policy(), NOW).talk is Talk.ACTIVE
+    assert View(calls, Policy(), NOW).availability is Availability.ACTIVE
     silent = facts(agent=working(seen=ago(1200)))
     assert (decision(silent).status, decision(silent).reason) == (Status.STUCK, Reason.NO_PROGRESS)
 
 
 def test_an_unfinished_call_of_a_program_that_is_gone_is_no_activity() -> None:
-    assert talk(working(seen=ago(1200), calling=True, **DEAD)) is Talk.CRASHED
-    assert talk(working(calling=True, program=Probe.UNKNOWN)) is Talk.UNSURE
+    assert availability(working(seen=ago(1200), calling=True, **DEAD)) is Availability.CRASHED
+    assert availability(working(calling=True, program=Probe.UNKNOWN)) is Availability.UNSURE
 
 
 def test_what_an_earlier_run_showed_late_is_dropped() -> None:
     late = replace(agent(Activity.WAITING_INPUT, question="Which?"), run=1)
     given = facts(run=2, agent=late, done=done("start:crash:r2", seconds_ago=5))
-    assert View(given, Policy(), NOW).talk is Talk.NONE
+    assert View(given, Policy(), NOW).availability is Availability.NONE
     assert decision(given).status is Status.WORKING
 
 
@@ -115,24 +125,24 @@ def test_only_two_dead_probes_without_recent_activity_are_an_end(
     runtime: Probe, program: Probe
 ) -> None:
     expected = {
-        (Probe.ALIVE, Probe.ALIVE): Talk.QUIET,
-        (Probe.DEAD, Probe.DEAD): Talk.CRASHED,
+        (Probe.ALIVE, Probe.ALIVE): Availability.QUIET,
+        (Probe.DEAD, Probe.DEAD): Availability.CRASHED,
     }
     who = agent(seconds_ago=120, runtime=runtime, program=program)
-    assert talk(who) is expected.get((runtime, program), Talk.UNSURE)
+    assert availability(who) is expected.get((runtime, program), Availability.UNSURE)
 
 
 def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None:
     probes: tuple[Any, ...] = ({"program": Probe.DEAD}, {"runtime": Probe.UNKNOWN})
     for given in probes:
-        who = agent(seconds_ago=3600, doubt=Doubt(since=ago(10), evidence="?", looks=2), **given)
+        who = agent(seconds_ago=3600, doubt=Doubt(since=ago(10), evidence="?", rounds=2), **given)
         judged = decision(published(agent=who))
         assert judged.status is Status.REVIEW_PENDING
         assert not deeds(judged)
 
 
 @pytest.mark.parametrize(
-    ("looks", "seconds", "status"),
+    ("rounds", "seconds", "status"),
     [
         (3, 300, Status.STUCK),
         (2, 300, Status.REVIEW_PENDING),
@@ -140,9 +150,9 @@ def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None
     ],
 )
 def test_three_looks_and_five_minutes_of_the_same_evidence_are_stuck_by_a_probe_failure(
-    looks: int, seconds: float, status: Status
+    rounds: int, seconds: float, status: Status
 ) -> None:
-    doubt = Doubt(since=ago(seconds), evidence="alive/unknown", looks=looks)
+    doubt = Doubt(since=ago(seconds), evidence="alive/unknown", rounds=rounds)
     judged = decision(published(agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubt=doubt)))
     assert judged.status is status
     if status is Status.STUCK:
@@ -165,16 +175,16 @@ def stops(given: Facts) -> list[str]:
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
-        ({"code": 0}, Talk.ENDED),
-        ({"code": 1}, Talk.CRASHED),
-        ({"signal": 9}, Talk.CRASHED),
-        ({}, Talk.CRASHED),
-        ({"lost": "its terminal was closed"}, Talk.CRASHED),
-        ({"code": 0, "lost": "its terminal was closed"}, Talk.CRASHED),  # it went politely
+        ({"code": 0}, Availability.ENDED),
+        ({"code": 1}, Availability.CRASHED),
+        ({"signal": 9}, Availability.CRASHED),
+        ({}, Availability.CRASHED),
+        ({"lost": "its terminal was closed"}, Availability.CRASHED),
+        ({"code": 0, "lost": "its terminal was closed"}, Availability.CRASHED),  # it went politely
     ],
 )
-def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Talk) -> None:
-    assert talk(replace(ended(), exit=Exit(at=ago(60), **end))) is expected
+def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Availability) -> None:
+    assert availability(replace(ended(), exit=Exit(at=ago(60), **end))) is expected
 
 
 @pytest.mark.parametrize("runtime", Probe)
@@ -182,27 +192,27 @@ def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Talk) ->
 def test_the_record_of_an_exit_is_proof_whatever_the_probes_say(
     runtime: Probe, program: Probe
 ) -> None:
-    for code, expected in ((0, Talk.ENDED), (1, Talk.CRASHED)):
-        assert talk(replace(ended(code, 1), runtime=runtime, program=program)) is expected
+    for code, expected in ((0, Availability.ENDED), (1, Availability.CRASHED)):
+        assert availability(replace(ended(code, 1), runtime=runtime, program=program)) is expected
 
 
 @pytest.mark.parametrize("key", ["stop:r1", "park:idle:x:r1", "release:r1"])
 @pytest.mark.parametrize("who", [ended(1), ended(None), agent(ACTIVE, 1, **DEAD)])
 def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None:
-    assert talk(who, done=done(key)) is Talk.ENDED
-    assert talk(who, pending=frozenset({key})) is Talk.ENDED
+    assert availability(who, done=done(key)) is Availability.ENDED
+    assert availability(who, pending=frozenset({key})) is Availability.ENDED
     other = key.replace(":r1", ":r11")
-    assert talk(who, done=done(other)) is not Talk.ENDED
-    assert talk(who, pending=frozenset({other, "tell:ci:x:r1"})) is not Talk.ENDED
+    assert availability(who, done=done(other)) is not Availability.ENDED
+    assert availability(who, pending=frozenset({other, "tell:ci:x:r1"})) is not Availability.ENDED
 
 
 def test_a_run_that_we_ended_is_at_an_end_though_nobody_can_look() -> None:
     unseen: dict[str, Any] = {"runtime": Probe.UNKNOWN, "program": Probe.UNKNOWN}
-    assert talk(agent(ACTIVE, 1, **unseen), done=done("stop:r1")) is Talk.ENDED
+    assert availability(agent(ACTIVE, 1, **unseen), done=done("stop:r1")) is Availability.ENDED
 
 
 def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
-    assert talk(agent(ACTIVE, 1), done=done("park:idle:r1")) is Talk.ACTIVE
+    assert availability(agent(ACTIVE, 1), done=done("park:idle:r1")) is Availability.ACTIVE
 
 
 # -- lost with what it ran on ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from lifecycle.model.facts import Agent, Failure
 from lifecycle.model.status import Merge, Reason, Status
 from tests.lifecycle.asking import AT_WORK, asked, decision, of
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import BASE, HEAD, NEXT, ago, done, facts, pull, wish
+from tests.lifecycle.universe import BASE, HEAD, NEXT, ago, command, done, facts, pull
 
 S = Status
 
@@ -20,7 +20,7 @@ def starts(life: Life) -> list[do.Start]:
 
 
 def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk() -> None:
-    life = Life().agent_works().person_wishes("agent", "codex")
+    life = Life().agent_works().person_commands("agent", "codex")
     assert starts(life)[-1] == do.Start(
         key="start:agent:comment:1:r2", run=2, prompt=do.Prompt(name="take_over"), agent="codex"
     )
@@ -29,7 +29,7 @@ def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk(
 
 
 def test_what_comes_after_that_is_the_new_agents_own_business() -> None:
-    life = Life().agent_works().person_wishes("agent", "codex").agent_works()
+    life = Life().agent_works().person_commands("agent", "codex").agent_works()
     life.agent_exits(1).waits(60)
     restart = starts(life)[-1]
     assert (restart.key, restart.agent, restart.resume) == ("start:crash:r3", "", "talk")
@@ -37,32 +37,35 @@ def test_what_comes_after_that_is_the_new_agents_own_business() -> None:
 
 def test_before_its_first_run_a_session_begins_with_who_was_named_last() -> None:
     queued = replace(facts(run=0, agent=Agent()), done={})
-    names = (wish("agent", text="ada"), replace(wish("start", text="codex"), key="comment:later"))
+    names = (
+        command("agent", text="ada"),
+        replace(command("start", text="codex"), key="comment:later"),
+    )
     for given in (names[:1], names):
-        start, *_ = asked(replace(queued, wishes=given))
+        start, *_ = asked(replace(queued, commands=given))
         assert isinstance(start, do.Start)
         assert (start.agent, start.prompt.name) == ("ada", "start")
 
 
 def test_an_ended_session_is_brought_back_with_the_agent_that_is_named() -> None:
-    life = Life().agent_works().person_wishes("stop").person_wishes("start", "codex")
+    life = Life().agent_works().person_commands("stop").person_commands("start", "codex")
     start = starts(life)[-1]
     assert (start.run, start.agent, start.prompt.name) == (2, "codex", "take_over")
 
 
 def test_a_paused_session_is_handed_over_once_it_goes_on() -> None:
-    life = Life().agent_works().person_wishes("pause").person_wishes("agent", "codex")
+    life = Life().agent_works().person_commands("pause").person_commands("agent", "codex")
     life.reads(S.PAUSED)
     assert [start.agent for start in starts(life)] == [""]
-    life.person_wishes("resume")
+    life.person_commands("resume")
     assert [start.agent for start in starts(life)] == ["", "codex"]
 
 
 @pytest.mark.parametrize("word", ["", "shell"])
 def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(word: str) -> None:
-    life = until_reviewed().person_wishes("review", word)
+    life = until_reviewed().person_commands("review", word)
     (tell,) = [action for _, action in life.out if isinstance(action, do.Tell)]
-    assert (tell.key, tell.prompt.name) == ("tell:wish:comment:1:r1", "review")
+    assert (tell.key, tell.prompt.name) == ("tell:command:comment:1:r1", "review")
     assert tell.prompt.values == {"pull": "34", "base": "main"}
     assert "reviewed" not in life.comments()
     life.agent_works().agent_is(life.facts.agent.activity, summary="I look.")
@@ -75,7 +78,7 @@ def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(wor
 
 
 def test_who_is_named_for_a_review_takes_over_with_it_as_its_task() -> None:
-    life = until_reviewed().person_wishes("review", "codex")
+    life = until_reviewed().person_commands("review", "codex")
     start = starts(life)[-1]
     assert (start.agent, start.prompt.name, start.resume) == ("codex", "review", "")
     assert start.prompt.values == {"pull": "34", "base": "main"}
@@ -85,18 +88,18 @@ def test_who_is_named_for_a_review_takes_over_with_it_as_its_task() -> None:
 
 
 def test_a_review_is_no_answer_to_a_question() -> None:
-    life = until_reviewed().agent_asks().person_wishes("review")
+    life = until_reviewed().agent_asks().person_commands("review")
     assert life.heard() == ["start"]
     life.agent_works().agent_rests()
     assert life.heard() == ["start", "review"]
 
 
 def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> None:
-    asking = of({"verdicts": ()}, wishes=(wish("update"),))
+    asking = of({"verdicts": ()}, commands=(command("update"),))
     key = f"update:comment:update:{HEAD}"
     update = do.UpdateBranch(key=key, number=34, head=HEAD)
     assert update in asked(asking)
-    assert update not in asked(replace(asking, wishes=()))
+    assert update not in asked(replace(asking, commands=()))
     assert update not in asked(replace(asking, agent=AT_WORK))
     assert update not in asked(replace(asking, pulls=(pull(head=NEXT),)))
     moved = replace(asking.pulls[0], head=NEXT)
@@ -108,7 +111,7 @@ def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> No
 
 
 def test_what_github_asks_for_and_a_person_too_is_one_update() -> None:
-    behind = of({"merge": Merge.BEHIND}, wishes=(wish("update"),))
+    behind = of({"merge": Merge.BEHIND}, commands=(command("update"),))
     (update,) = [one for one in asked(behind) if isinstance(one, do.UpdateBranch)]
     assert update.key == f"update:{BASE}:{HEAD}"
 
@@ -130,7 +133,7 @@ def test_people_are_called_where_a_base_they_asked_for_is_refused(
     key: str, pulls: dict[str, Any], called: bool
 ) -> None:
     failure = Failure(at=ago(30), reason=Reason.ACTION_FAILED, detail="GitHub said no")
-    found = decision(of(pulls, wishes=(wish("update"),), failures={key: failure}))
+    found = decision(of(pulls, commands=(command("update"),), failures={key: failure}))
     assert (found.because == "GitHub said no") is called
     assert (found.reason is Reason.ACTION_FAILED) is called
     comments = [one.key for one in found.actions if isinstance(one, do.Comment)]

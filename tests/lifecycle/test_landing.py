@@ -10,23 +10,23 @@ from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
 from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
 from tests.lifecycle.life import until_reviewed
-from tests.lifecycle.test_wishes import answers
-from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, done, wish
+from tests.lifecycle.test_commands import answers
+from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, command, done
 
-ASKED = wish("merge", head=HEAD)
-CANCEL = wish("cancel", at=ago(5))
-ASKED_AGAIN = wish("merge", head=HEAD, at=ago(1))
+ASKED = command("merge", head=HEAD)
+CANCEL = command("cancel", at=ago(5))
+ASKED_AGAIN = command("merge", head=HEAD, at=ago(1))
 RED = check(CheckState.FAILED, "queue's", required=True, log="boom")
 OUT = Dequeued(at=ago(60), reason="manual")
 AGAIN = f"merge:{HEAD}:{OUT.at.isoformat()}"
 QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
 
 
-def ready(*wishes: Any, **given: Any) -> Facts:
-    return of({**READY, **given}, wishes=wishes)
+def ready(*commands: Any, **given: Any) -> Facts:
+    return of({**READY, **given}, commands=commands)
 
 
-def put_out(*checks: Any, **given: Any) -> Facts:
+def dequeued(*checks: Any, **given: Any) -> Facts:
     """Ready, queued by us two minutes ago, and put out by the queue one minute ago."""
     out = Dequeued(at=OUT.at, reason="failed_checks" if checks else "manual", checks=checks)
     pulls = {**READY, "queue": True, "dequeued": out, **given.pop("pulls", {})}
@@ -39,7 +39,7 @@ def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "auto", "wishes", "merges"),
+    ("mode", "auto", "commands", "merges"),
     [
         (Mode.MERGE, AutoMerge.WHEN_APPROVED, (), True),
         (Mode.MERGE, AutoMerge.ON_COMMAND, (), False),
@@ -52,9 +52,9 @@ def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
     ],
 )
 def test_the_narrower_of_mode_and_auto_merge_counts(
-    mode: Mode, auto: AutoMerge, wishes: tuple[Any, ...], merges: bool
+    mode: Mode, auto: AutoMerge, commands: tuple[Any, ...], merges: bool
 ) -> None:
-    assert bool(lands(ready(*wishes), mode=mode, auto_merge=auto)) is merges
+    assert bool(lands(ready(*commands), mode=mode, auto_merge=auto)) is merges
 
 
 def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
@@ -62,24 +62,24 @@ def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
     said = answers(decision(ready(ASKED), auto_merge=AutoMerge.OFF))
-    assert said["comment:wish:comment:merge"].startswith("Nothing is merged from here")
+    assert said["comment:command:comment:merge"].startswith("Nothing is merged from here")
 
 
-def test_a_word_that_was_heeded_before_merging_was_switched_off_merges_nothing() -> None:
-    heeded = of(READY, wishes=(ASKED,), done=done("comment:heeded:comment:merge"))
-    assert lands(heeded)
-    assert lands(heeded, auto_merge=AutoMerge.OFF) == []
+def test_a_word_that_was_applied_before_merging_was_switched_off_merges_nothing() -> None:
+    applied = of(READY, commands=(ASKED,), done=done("comment:applied:comment:merge"))
+    assert lands(applied)
+    assert lands(applied, auto_merge=AutoMerge.OFF) == []
 
 
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_merge_says_on_whose_word_it_is_unless_policy_merges_by_itself(queue: bool) -> None:
-    given = of({**READY, "queue": queue}, wishes=(ASKED,))
+    given = of({**READY, "queue": queue}, commands=(ASKED,))
     assert [action.by for action in lands(given)] == [ASKED.actor]
     assert [action.by for action in lands(given, mode=Mode.MERGE)] == [""]
 
 
 def test_a_method_that_a_person_named_is_marked_as_such() -> None:
-    (merge,) = lands(ready(wish("merge", head=HEAD, text="rebase")))
+    (merge,) = lands(ready(command("merge", head=HEAD, text="rebase")))
     assert isinstance(merge, do.MergePull)
     assert (merge.method, merge.asked) == (MergeMethod.REBASE, True)
 
@@ -98,7 +98,7 @@ def test_what_is_in_the_queue_waits_there_and_says_so() -> None:
 
 
 def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
-    given = put_out(RED)
+    given = dequeued(RED)
     found = decision(given, mode=Mode.MERGE)
     assert (found.status, found.blockers[0]) == (
         Status.CI_FAILED,
@@ -111,41 +111,41 @@ def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
 
 def test_a_check_that_failed_in_the_queue_is_not_run_again_there_flaky_or_not() -> None:
     flaky = check(CheckState.FAILED, "queue's", required=True, flaky=True, run_id=8)
-    (told,) = asked(put_out(flaky), mode=Mode.MERGE)
+    (told,) = asked(dequeued(flaky), mode=Mode.MERGE)
     assert isinstance(told, do.Tell)
 
 
 def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:
-    given = put_out(pulls={"merge": Merge.CONFLICT})
+    given = dequeued(pulls={"merge": Merge.CONFLICT})
     assert [key.split(":")[1] for key in keys(given)] == ["conflict"]
 
 
 def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> None:
-    found = decision(put_out(), mode=Mode.MERGE)
+    found = decision(dequeued(), mode=Mode.MERGE)
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.DEQUEUED)
     assert found.because == "GitHub's merge queue put it out: manual"
-    assert lands(put_out(), mode=Mode.MERGE) == []
+    assert lands(dequeued(), mode=Mode.MERGE) == []
 
 
 @pytest.mark.parametrize("checks", [(), (RED,)])
 def test_at_a_persons_word_it_is_queued_again_once(checks: tuple[Any, ...]) -> None:
-    again = put_out(*checks, wishes=(ASKED,))
+    again = dequeued(*checks, commands=(ASKED,))
     assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD, by=ASKED.actor)]
     both = {**QUEUED, **done(AGAIN, seconds_ago=5)}
-    assert lands(put_out(*checks, wishes=(ASKED,), done=both)) == []
+    assert lands(dequeued(*checks, commands=(ASKED,), done=both)) == []
 
 
 def test_a_word_from_before_it_was_put_out_does_not_queue_it_again() -> None:
-    assert lands(put_out(wishes=(wish("merge", head=HEAD, at=ago(90)),))) == []
+    assert lands(dequeued(commands=(command("merge", head=HEAD, at=ago(90)),))) == []
 
 
 def test_what_others_had_queued_and_was_put_out_before_our_turn_is_not_put_out_after_it() -> None:
-    ours = put_out(RED, done=done(AGAIN, seconds_ago=30))
+    ours = dequeued(RED, done=done(AGAIN, seconds_ago=30))
     assert decision(ours, mode=Mode.MERGE).status is Status.MERGEABLE
 
 
-def in_queue(*wishes: Any, **given: Any) -> Facts:
-    return of({**READY, "queue": True, "merge": Merge.QUEUED}, wishes=wishes, **given)
+def in_queue(*commands: Any, **given: Any) -> Facts:
+    return of({**READY, "queue": True, "merge": Merge.QUEUED}, commands=commands, **given)
 
 
 def test_what_we_had_queued_leaves_the_queue_when_a_person_takes_the_merge_back() -> None:
@@ -158,21 +158,21 @@ def test_what_we_had_queued_leaves_the_queue_when_a_person_takes_the_merge_back(
 
 def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_word() -> None:
     for mode in (Mode.MERGE, Mode.PROPOSE):
-        found = decision(put_out(RED, wishes=(ASKED, CANCEL)), mode=mode)
+        found = decision(dequeued(RED, commands=(ASKED, CANCEL)), mode=mode)
         assert found.status is Status.MERGEABLE
         assert [a.key for a in deeds(found) if a.key.startswith(("merge:", "tell:"))] == []
-    again = put_out(wishes=(CANCEL, ASKED_AGAIN))
+    again = dequeued(commands=(CANCEL, ASKED_AGAIN))
     assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD, by=ASKED.actor)]
 
 
 def test_nothing_is_merged_by_itself_after_a_cancel() -> None:
     assert lands(ready(CANCEL), mode=Mode.MERGE) == []
     said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
-    assert said == {"comment:heeded:comment:cancel": "It is not merged without another word."}
+    assert said == {"comment:applied:comment:cancel": "It is not merged without another word."}
 
 
 def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:
-    given = put_out(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
+    given = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
     (queue,) = lands(given, mode=Mode.MERGE)
     assert queue.key == f"merge:{NEXT}:{OUT.at.isoformat()}"
 

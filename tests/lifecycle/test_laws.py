@@ -15,7 +15,7 @@ from lifecycle.model.facts import Done, Facts
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, CheckState, Merge, PullState, Review, Status
 from lifecycle.react.reactions import QUIET, REACTIONS, UNDER_WAY
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact, every_signal
 
@@ -172,9 +172,9 @@ def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
     for given, decision in judged():
         for action in decision.actions:
             if isinstance(action, do.Tell):
-                assert decision.signals.talk is Talk.QUIET, given
+                assert decision.signals.availability is Availability.QUIET, given
             if isinstance(action, do.Start) and action.key.startswith("start:message"):
-                assert decision.signals.talk is Talk.ENDED, given
+                assert decision.signals.availability is Availability.ENDED, given
 
 
 def test_a_session_that_is_over_starts_and_sends_nothing() -> None:

@@ -14,7 +14,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Done, Doubt, Ended, Facts, Failure, Pull, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Probe, PullState, Reason, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from lifecycle.read.restores import RESTORABLE
 from tests.lifecycle.universe import (
     BASE,
@@ -25,13 +25,13 @@ from tests.lifecycle.universe import (
     agent,
     ago,
     check,
+    command,
     done,
     every_fact,
     facts,
     published,
     pull,
     remark,
-    wish,
 )
 
 POLICY = Policy()
@@ -97,7 +97,7 @@ def shuffled(given: Facts, chance: random.Random) -> Facts:
     return replace(
         given,
         pulls=mixed(tuple(mixed_pull(pull) for pull in given.pulls)),
-        wishes=mixed(given.wishes),
+        commands=mixed(given.commands),
         done=dict(mixed(tuple(given.done.items()))),
     )
 
@@ -119,7 +119,7 @@ def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
 ) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(100))
     given = published(ended=end, done=done("stop:r1", "tell:x:r1", seconds_ago=90))
-    restored = decide(replace(given, wishes=(wish("restore"),)), POLICY, NOW)
+    restored = decide(replace(given, commands=(command("restore"),)), POLICY, NOW)
     assert restored.status is Status.SPAWNING
     assert restored.ended is None
     assert "start:first:r2" in keys(restored)
@@ -128,8 +128,8 @@ def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
 def test_a_merge_is_never_left() -> None:
     end = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(10))
     for given, _ in judged():
-        for wishes in ((), (wish("restore"),)):
-            decision = decide(replace(given, ended=end, wishes=wishes), POLICY, NOW)
+        for commands in ((), (command("restore"),)):
+            decision = decide(replace(given, ended=end, commands=commands), POLICY, NOW)
             assert decision.status in (Status.MERGED, Status.CLEANUP)
 
 
@@ -166,11 +166,11 @@ def test_nothing_is_said_to_an_agent_that_cannot_be_seen() -> None:
 
 def test_what_we_ended_ourselves_is_not_ended_again_because_a_look_failed() -> None:
     gone = agent(Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD)
-    paused = facts(wishes=(wish("pause"),), agent=gone, done=done("park:rest:r1"))
+    paused = facts(commands=(command("pause"),), agent=gone, done=done("park:rest:r1"))
     unknown = replace(paused, agent=replace(gone, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN))
     for given in (paused, unknown):
         decision = decide(given, POLICY, NOW)
-        assert decision.signals.talk is Talk.ENDED
+        assert decision.signals.availability is Availability.ENDED
         assert not any(isinstance(action, do.Stop) for action in decision.actions)
 
 

@@ -47,22 +47,22 @@ def test_by_itself_a_ready_pull_request_is_only_announced_and_once_for_each_head
 
 
 def test_a_person_has_it_merged_at_the_head_they_saw() -> None:
-    life = until_reviewed().person_wishes("merge", head="").reviewer_approves()
+    life = until_reviewed().person_commands("merge", head="").reviewer_approves()
     life.reads(Status.MERGEABLE)
-    life.person_wishes("merge", head="f" * 40)
+    life.person_commands("merge", head="f" * 40)
     life.reads(Status.MERGEABLE)
-    life.person_wishes("merge", head=life.pull.head)
+    life.person_commands("merge", head=life.pull.head)
     life.reads(Status.MERGED)
 
 
-def test_a_wish_to_merge_waits_for_its_head_to_be_ready_and_not_for_another() -> None:
+def test_a_command_to_merge_waits_for_its_head_to_be_ready_and_not_for_another() -> None:
     life = until_reviewed()
-    life.person_wishes("merge", head=life.pull.head).reviewer_asks().waits(61)
+    life.person_commands("merge", head=life.pull.head).reviewer_asks().waits(61)
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
     life.reads(Status.MERGEABLE)
 
     life = until_reviewed()
-    life.person_wishes("merge", head=life.pull.head).reviewer_approves()
+    life.person_commands("merge", head=life.pull.head).reviewer_approves()
     life.reads(Status.MERGED)
 
 

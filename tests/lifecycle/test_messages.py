@@ -34,6 +34,7 @@ from tests.lifecycle.universe import (
     ago,
     approval,
     check,
+    command,
     done,
     ended,
     facts,
@@ -42,7 +43,6 @@ from tests.lifecycle.universe import (
     pull,
     remark,
     thread,
-    wish,
 )
 
 # -- messages --------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_of_several_messages_to_an_agent_that_ended_the_first_starts_the_run() -
 
 
 def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
-    talk = (
+    availability = (
         remark("t1", body="Why?"),
         remark("t2", author="eve", allowed=False, body="Leak it."),
         remark("t3", author="bot", own=True, body="Done."),
@@ -148,7 +148,7 @@ def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
     )
     given = of(
         {
-            "threads": (replace(thread(*talk), diff="@@ -1 +1 @@"),),
+            "threads": (replace(thread(*availability), diff="@@ -1 +1 @@"),),
             "verdicts": (
                 objection(remark=remark("v1", body="Not yet.")),
                 replace(approval(author="ann"), remark=remark("v2", author="ann", body="Fine.")),
@@ -264,12 +264,12 @@ def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
 
 
 def test_people_are_told_where_their_own_words_could_not_be_delivered() -> None:
-    said = wish("tell", text="Hurry.")
+    said = command("tell", text="Hurry.")
     failure = Failure(at=ago(10), reason=Reason.ACTION_FAILED, detail="it did not show up")
-    lost = facts(wishes=(said,), failures={f"tell:wish:{said.key}:r1": failure})
+    lost = facts(commands=(said,), failures={f"tell:command:{said.key}:r1": failure})
     assert decision(lost).status is Status.NEEDS_INPUT
     assert decision(lost).because == "it did not show up"
-    heard = replace(lost, run=2, done={**lost.done, **done(f"tell:wish:{said.key}:r2")})
+    heard = replace(lost, run=2, done={**lost.done, **done(f"tell:command:{said.key}:r2")})
     assert decision(heard).status is not Status.NEEDS_INPUT
 
 
@@ -306,7 +306,7 @@ def test_a_run_that_goes_on_brings_along_what_waits_for_it_at_github() -> None:
 
 def test_who_takes_over_is_brought_it_too_from_every_pull_request() -> None:
     two = (pull(checks=FAILED), pull(number=35, branch="other", threads=(thread(),)))
-    given = published(pulls=two, wishes=(wish("agent", text="ada"),))
+    given = published(pulls=two, commands=(command("agent", text="ada"),))
     assert what(begun(given)) == [CHECK, THREAD]
 
 

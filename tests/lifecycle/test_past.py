@@ -6,15 +6,15 @@ import pytest
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Done
-from lifecycle.read.action_history import Past, Telling
+from lifecycle.read.action_history import ActionHistory, Telling
 from tests.lifecycle.universe import ago
 
 CAUSE = "tell:review:abc"
 
 
-def made(*happened: tuple[str, float]) -> Past:
+def made(*happened: tuple[str, float]) -> ActionHistory:
     """Keys with how many seconds ago they were done."""
-    return Past({key: Done(at=ago(seconds)) for key, seconds in happened})
+    return ActionHistory({key: Done(at=ago(seconds)) for key, seconds in happened})
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,21 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Frozen, Spending
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import Activity, CheckState, PullState, Reason, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from tests.lifecycle.asking import AT_WORK, READY, decision, keys, of
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import HEAD, NOW, agent, ago, done, facts, published, pull, wish
+from tests.lifecycle.universe import HEAD, NOW, agent, ago, command, done, facts, published, pull
 
 LIMITED = agent(Activity.BLOCKED, 60, error="429", limit_until=ago(-3600))
 PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by an archive": (
-        facts(agent=AT_WORK, archived=True, wishes=(wish("pause"),)),
+        facts(agent=AT_WORK, archived=True, commands=(command("pause"),)),
         Reason.REPOSITORY_ARCHIVED,
         "the repository is archived",
         "",
     ),
     "by a person": (
-        facts(agent=AT_WORK, wishes=(wish("pause"),)),
+        facts(agent=AT_WORK, commands=(command("pause"),)),
         Reason.PAUSED_BY_PERSON,
         "paused by @alice",
         "",
@@ -72,9 +72,9 @@ def test_its_program_is_ended_and_its_slot_is_free_once_that_is_done(
 def test_people_come_before_budgets_and_budgets_before_limits() -> None:
     names = [row.__name__ for row in PAUSES]
     assert names == ["by_archive", "by_person", "by_budget", "by_usage_limit"]
-    all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), wishes=(wish("pause"),))
+    all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), commands=(command("pause"),))
     assert decision(all_of_them).reason is Reason.PAUSED_BY_PERSON
-    assert decision(replace(all_of_them, wishes=())).reason is Reason.BUDGET_EXHAUSTED
+    assert decision(replace(all_of_them, commands=())).reason is Reason.BUDGET_EXHAUSTED
 
 
 # -- an archive ------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_people_come_before_budgets_and_budgets_before_limits() -> None:
 def test_nothing_starts_in_an_archived_repository_and_nothing_is_written_there() -> None:
     queued = replace(facts(run=0, slot=True, agent=Agent(), archived=True), done={})
     assert (decision(queued).status, keys(queued)) == (Status.PAUSED, [])
-    called = facts(archived=True, done=done("label:0"), wishes=(wish("status"),))
+    called = facts(archived=True, done=done("label:0"), commands=(command("status"),))
     assert keys(called) == ["park:rest:r1"]
     assert keys(replace(called, archived=False)) != keys(called)
 
@@ -98,18 +98,18 @@ def test_what_has_ended_in_an_archived_repository_gives_back_what_it_holds() -> 
 
 @pytest.mark.parametrize("kind", ["resume", "restart", "tell", "answer"])
 def test_what_a_person_says_to_go_on_with_ends_their_pause(kind: str) -> None:
-    earlier = facts(agent=AT_WORK, wishes=(wish(kind, at=ago(30), text="x"), wish("pause")))
+    earlier = facts(agent=AT_WORK, commands=(command(kind, at=ago(30), text="x"), command("pause")))
     assert decision(earlier).status is Status.PAUSED
-    later = facts(agent=AT_WORK, wishes=(wish("pause"), wish(kind, at=ago(10), text="x")))
+    later = facts(agent=AT_WORK, commands=(command("pause"), command(kind, at=ago(10), text="x")))
     assert decision(later).status is Status.WORKING
 
 
 def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> None:
-    life = Life().agent_works().person_wishes("pause").reads(Status.PAUSED)
+    life = Life().agent_works().person_commands("pause").reads(Status.PAUSED)
     assert life.sent("park:") == ["park:work:r1"]
     assert not life.facts.slot
     life.waits(86400).reads(Status.PAUSED)
-    life.person_wishes("resume").reads(Status.WORKING)
+    life.person_commands("resume").reads(Status.WORKING)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
     assert (start.key, start.prompt.name, start.resume) == ("start:resume:r2", "resume", "talk")
     assert life.decision.holds_slot
@@ -117,15 +117,15 @@ def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> No
 
 
 def test_an_agent_that_rested_when_it_was_paused_has_a_run_again_if_a_person_resumes_it() -> None:
-    life = until_reviewed().person_wishes("pause").reads(Status.PAUSED)
+    life = until_reviewed().person_commands("pause").reads(Status.PAUSED)
     assert life.sent("park:") == ["park:rest:r1"]
-    life.person_wishes("resume").reads(Status.REVIEW_PENDING)
+    life.person_commands("resume").reads(Status.REVIEW_PENDING)
     assert life.heard() == ["start", "resume"]
     assert life.sent("start:")[-1] == "start:resume:r2"
 
 
 def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
-    life = Life().agent_works().person_wishes("pause").slots_are(False).person_wishes("resume")
+    life = Life().agent_works().person_commands("pause").slots_are(False).person_commands("resume")
     assert life.decision.wants_slot
     assert life.heard() == ["start"]
     life.waits(3600)
@@ -135,10 +135,10 @@ def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
 
 
 def test_what_it_hears_while_it_is_paused_waits() -> None:
-    life = until_reviewed().person_wishes("pause").ci_fails().waits(90)
+    life = until_reviewed().person_commands("pause").ci_fails().waits(90)
     life.reads(Status.PAUSED)
     assert life.heard() == ["start"]
-    life.person_wishes("tell", "Look at the checks.")
+    life.person_commands("tell", "Look at the checks.")
     assert life.heard() == ["start", "tell"]
     life.agent_works().agent_rests()
     assert life.heard() == ["start", "tell", "fix_ci"]
@@ -147,24 +147,24 @@ def test_what_it_hears_while_it_is_paused_waits() -> None:
 def test_paused_before_it_began_it_begins_when_it_is_resumed() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Policy()
-    life.person_wishes("pause").reads(Status.PAUSED)
-    assert life.sent() == ["react:comment:1", "comment:heeded:comment:1"]
+    life.person_commands("pause").reads(Status.PAUSED)
+    assert life.sent() == ["react:comment:1", "comment:applied:comment:1"]
     assert not life.facts.slot
-    life.person_wishes("resume")
+    life.person_commands("resume")
     assert life.sent("start:") == ["start:first:r1"]
 
 
 def test_a_run_that_is_being_started_is_held_until_it_is_known_to_be_or_not() -> None:
-    starting = facts(run=2, pending=frozenset({"start:resume:r2"}), wishes=(wish("pause"),))
+    starting = facts(run=2, pending=frozenset({"start:resume:r2"}), commands=(command("pause"),))
     assert decision(starting).status is Status.PAUSED
     assert decision(starting).holds_slot
     assert not decision(replace(starting, pending=frozenset())).holds_slot
 
 
 def test_a_paused_session_still_ends_by_a_stop_a_close_or_a_merge() -> None:
-    life = Life().agent_works().person_wishes("pause").person_wishes("stop")
+    life = Life().agent_works().person_commands("pause").person_commands("stop")
     life.reads(Status.KILLED)
-    life = Life().agent_works().person_wishes("pause").issue_is(labelled=False)
+    life = Life().agent_works().person_commands("pause").issue_is(labelled=False)
     life.reads(Status.TERMINATED)
 
 
@@ -198,21 +198,25 @@ def test_a_limit_holds_only_an_agent_that_it_stopped() -> None:
 
 def test_a_restart_overrides_a_limit_and_a_resume_does_not() -> None:
     limit = replace(LIMITED, limit_until=NOW + timedelta(days=1))
-    stays = decision(facts(agent=limit, wishes=(wish("resume"),)))
+    stays = decision(facts(agent=limit, commands=(command("resume"),)))
     assert stays.status is Status.PAUSED
-    again = facts(agent=limit, wishes=(wish("restart"),))
+    again = facts(agent=limit, commands=(command("restart"),))
     assert decision(again).status is Status.WORKING
     assert "start:restart:comment:restart:r2" in keys(again)
-    before = replace(again, wishes=(wish("restart", at=ago(61)),))
+    before = replace(again, commands=(command("restart", at=ago(61)),))
     assert decision(before).status is Status.PAUSED
     nobody_knows = replace(again, agent=replace(limit, since=None))
     assert decision(nobody_knows).status is Status.PAUSED
 
 
 def test_a_restart_whose_start_a_pause_took_back_begins_one_run_after_it() -> None:
-    asked = (wish("restart", at=ago(50)), wish("pause", at=ago(40)), wish("resume", at=ago(30)))
-    heeded = done(*(f"comment:heeded:{one.key}" for one in asked))
-    ordered = facts(run=2, wishes=asked, done=heeded)
+    asked = (
+        command("restart", at=ago(50)),
+        command("pause", at=ago(40)),
+        command("resume", at=ago(30)),
+    )
+    applied = done(*(f"comment:applied:{one.key}" for one in asked))
+    ordered = facts(run=2, commands=asked, done=applied)
     assert [key for key in keys(ordered) if "start:" in key] == ["start:first:r2"]
     begun = replace(
         ordered,
@@ -269,10 +273,10 @@ def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_
     life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?").waits(1000)
     life.reads(Status.NEEDS_INPUT)
     assert life.sent("park:") == ["park:rest:r1"]
-    assert life.decision.signals.talk is Talk.WAITING
+    assert life.decision.signals.availability is Availability.WAITING
     life.waits(86400).reads(Status.NEEDS_INPUT)
     assert life.comments() == ["attention"]
-    life.person_wishes("answer", "Yes.").reads(Status.WORKING)
+    life.person_commands("answer", "Yes.").reads(Status.WORKING)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
     assert start.prompt.name == "answer"
     given = start.prompt.values
@@ -333,7 +337,7 @@ FREEZE = Frozen(scope="project", by="bob", at=ago(60))
 
 
 def test_a_frozen_session_wants_nothing_done_and_keeps_its_status() -> None:
-    given = published(agent=AT_WORK, wishes=(wish("stop"), wish("help", text="x")))
+    given = published(agent=AT_WORK, commands=(command("stop"), command("help", text="x")))
     free = decide(given, Policy(), NOW)
     frozen = decide(replace(given, frozen=FREEZE), Policy(), NOW)
     assert free.actions
@@ -359,13 +363,13 @@ def test_what_is_frozen_wants_no_slot() -> None:
     assert not decision(replace(queued, frozen=FREEZE)).wants_slot
 
 
-def test_the_newest_wish_to_freeze_or_unfreeze_counts() -> None:
-    freeze, unfreeze = wish("freeze", at=ago(30)), wish("unfreeze", at=ago(20))
-    assert frozen_by(facts(wishes=(freeze,))) == Frozen(scope="session", by="alice", at=ago(30))
-    assert frozen_by(facts(wishes=(freeze, unfreeze))) is None
-    assert frozen_by(facts(wishes=(unfreeze, replace(freeze, at=ago(10))))) is not None
-    assert frozen_by(facts(wishes=(wish("help"),))) is None
-    assert frozen_by(facts(frozen=FREEZE, wishes=(freeze, unfreeze))) is FREEZE
+def test_the_newest_command_to_freeze_or_unfreeze_counts() -> None:
+    freeze, unfreeze = command("freeze", at=ago(30)), command("unfreeze", at=ago(20))
+    assert frozen_by(facts(commands=(freeze,))) == Frozen(scope="session", by="alice", at=ago(30))
+    assert frozen_by(facts(commands=(freeze, unfreeze))) is None
+    assert frozen_by(facts(commands=(unfreeze, replace(freeze, at=ago(10))))) is not None
+    assert frozen_by(facts(commands=(command("help"),))) is None
+    assert frozen_by(facts(frozen=FREEZE, commands=(freeze, unfreeze))) is FREEZE
 
 
 def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
@@ -375,11 +379,11 @@ def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
 
 
 def test_a_freeze_in_the_middle_holds_everything_until_it_is_undone() -> None:
-    life = until_reviewed().person_wishes("freeze").ci_fails().reviewer_asks().waits(3600)
+    life = until_reviewed().person_commands("freeze").ci_fails().reviewer_asks().waits(3600)
     out = list(life.out)
     assert life.heard() == ["start"]
-    life.person_wishes("pause").waits(3600)
+    life.person_commands("pause").waits(3600)
     assert life.out == out
-    life.person_wishes("resume").person_wishes("unfreeze")
+    life.person_commands("resume").person_commands("unfreeze")
     assert life.heard()[-1] != "start"
     assert len(life.sent("react:")) == 4

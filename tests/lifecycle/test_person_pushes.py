@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Done, Facts, Failure, Push, Wish, Work
+from lifecycle.model.facts import Command, Done, Facts, Failure, Push, Work
 from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, asked, decision, keys, of
 from tests.lifecycle.universe import (
@@ -29,27 +29,27 @@ from tests.lifecycle.universe import (
     remark,
 )
 
-THEIRS = "f" * 40
+PROVIDER_DEFAULT = "f" * 40
 FAILED = (check(CheckState.FAILED),)
 
 
 def pushed(*, at: float = 100, **given: Any) -> Facts:
     """A person's commit is on GitHub; the workspace is at ours."""
     pulls = given.pop("pull", {})
-    person = Push(sha=THEIRS, at=ago(at))
-    told = pull(**{"head": THEIRS, "head_by": Mover.PERSON, "person": person, **pulls})
+    person = Push(sha=PROVIDER_DEFAULT, at=ago(at))
+    told = pull(**{"head": PROVIDER_DEFAULT, "head_by": Mover.PERSON, "person": person, **pulls})
     return published(pulls=(told,), **given)
 
 
 def taken(*, at: float = 100, **given: Any) -> Facts:
     """The same, and the workspace has it."""
-    work = Work(base=BASE, head=THEIRS, branch=BRANCH, dirty=False)
+    work = Work(base=BASE, head=PROVIDER_DEFAULT, branch=BRANCH, dirty=False)
     return pushed(at=at, **{"work": work, **given})
 
 
 # -- bringing it in --------------------------------------------------------------------------------
 
-TAKE = do.TakeIn(key=f"take:{THEIRS}", head=THEIRS, into=HEAD)
+TAKE = do.MergeRemote(key=f"take:{PROVIDER_DEFAULT}", head=PROVIDER_DEFAULT, into=HEAD)
 
 
 def actions(given: Facts) -> list[do.Action]:
@@ -80,7 +80,7 @@ def test_before_it_is_in_nothing_is_pushed_whatever_else_is_open() -> None:
     worse = pull(number=35, branch="other", head=OTHER, checks=FAILED)
     both = replace(one, pulls=(*one.pulls, worse))
     assert decision(both).status is Status.CI_FAILED
-    follows = [a for a in actions(both) if isinstance(a, do.TakeIn | do.Publish)]
+    follows = [a for a in actions(both) if isinstance(a, do.MergeRemote | do.Publish)]
     assert follows == [replace(TAKE, into=NEXT)]
 
 
@@ -90,7 +90,7 @@ def test_it_is_never_brought_into_files_that_are_not_committed(
 ) -> None:
     found = actions(pushed(work=Work(base=BASE, head=HEAD, dirty=dirty)))
     assert [a.prompt.name for a in found if isinstance(a, do.Tell)] == prompts
-    assert not any(isinstance(a, do.TakeIn) for a in found)
+    assert not any(isinstance(a, do.MergeRemote) for a in found)
 
 
 def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
@@ -98,7 +98,7 @@ def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     (tell,) = actions(pushed(work=work, done=clash))
     assert isinstance(tell, do.Tell)
-    assert tell.key == f"tell:branch:{THEIRS}:r1"
+    assert tell.key == f"tell:branch:{PROVIDER_DEFAULT}:r1"
     assert tell.prompt.name == "merge_branch"
     heard = {**clash, **done(tell.key, seconds_ago=40)}
     assert [a.key for a in actions(pushed(work=work, done=heard))] == [f"push:{NEXT}"]
@@ -111,12 +111,12 @@ def test_what_cannot_be_brought_in_is_told_to_people() -> None:
 
 
 def test_a_branch_that_a_person_took_back_to_an_earlier_push_of_ours_is_followed() -> None:
-    assert TAKE in actions(pushed(done=done(f"push:{THEIRS}")))
+    assert TAKE in actions(pushed(done=done(f"push:{PROVIDER_DEFAULT}")))
 
 
 def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
     ours = {"head_by": Mover.BOT, "person": None}
-    assert actions(pushed(pull=ours, done=done(f"push:{THEIRS}"))) == []
+    assert actions(pushed(pull=ours, done=done(f"push:{PROVIDER_DEFAULT}"))) == []
     assert actions(pushed(done=done(TAKE.key))) == []
     assert actions(taken()) == []
     assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == "stop:r1"
@@ -143,19 +143,19 @@ WITHHELD: dict[str, dict[str, Any]] = {
 def test_after_a_persons_push_the_agent_is_told_nothing_until_it_is_asked_for_something(
     said: dict[str, Any],
 ) -> None:
-    assert keys(taken(pull=said)) == [f"comment:yielded:{THEIRS}"]
+    assert keys(taken(pull=said)) == [f"comment:yielded:{PROVIDER_DEFAULT}"]
     assert decision(taken(pull=said)).reason is Reason.PERSON_PUSHED
-    resumed = taken(pull=said, wishes=(wish("resume"),))
+    resumed = taken(pull=said, commands=(command("resume"),))
     assert any(isinstance(action, do.Tell) for action in asked(resumed))
     assert decision(resumed).reason is Reason.PULL_REQUEST
 
 
-def wish(kind: str, seconds_ago: float = 50) -> Wish:
-    return Wish(key=f"comment:{kind}", kind=kind, actor="ann", at=ago(seconds_ago))
+def command(kind: str, seconds_ago: float = 50) -> Command:
+    return Command(key=f"comment:{kind}", kind=kind, actor="ann", at=ago(seconds_ago))
 
 
 def test_what_was_said_before_the_push_does_not_give_the_branch_back() -> None:
-    earlier = taken(pull={"checks": FAILED}, wishes=(wish("resume", 101),))
+    earlier = taken(pull={"checks": FAILED}, commands=(command("resume", 101),))
     assert not any(isinstance(action, do.Tell) for action in asked(earlier))
 
 
@@ -182,29 +182,31 @@ def test_the_agent_gives_way_also_after_its_own_commits_went_out_on_top() -> Non
     ours = taken(
         pull={"head": NEXT, "head_by": Mover.BOT, "checks": FAILED},
         work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
-        done=done(f"push:{NEXT}", f"take:{THEIRS}"),
+        done=done(f"push:{NEXT}", f"take:{PROVIDER_DEFAULT}"),
     )
-    assert keys(ours) == [f"comment:yielded:{THEIRS}"]
+    assert keys(ours) == [f"comment:yielded:{PROVIDER_DEFAULT}"]
 
 
 def test_giving_way_is_said_once_for_a_commit() -> None:
-    assert keys(taken(done=done(f"comment:yielded:{THEIRS}"))) == []
+    assert keys(taken(done=done(f"comment:yielded:{PROVIDER_DEFAULT}"))) == []
 
 
 def test_a_pull_request_that_a_person_finished_is_ready_all_the_same() -> None:
-    assert decision(taken(pull={"verdicts": (approval(THEIRS),)})).status is Status.MERGEABLE
+    assert (
+        decision(taken(pull={"verdicts": (approval(PROVIDER_DEFAULT),)})).status is Status.MERGEABLE
+    )
 
 
 # -- counting anew ---------------------------------------------------------------------------------
 
 
 def test_repairs_reviews_and_conflicts_are_counted_anew_after_a_persons_push() -> None:
-    again = (wish("resume"),)
+    again = (command("resume"),)
     old = done(*(f"tell:ci:{n}:x:r1" for n in range(3)), seconds_ago=500)
-    red = taken(pull={"checks": FAILED}, done=old, wishes=again)
+    red = taken(pull={"checks": FAILED}, done=old, commands=again)
     assert decision(red).status is Status.CI_FAILED
     base = done(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(3)), seconds_ago=500)
-    conflict = taken(pull={"merge": Merge.CONFLICT}, done=base, wishes=again)
+    conflict = taken(pull={"merge": Merge.CONFLICT}, done=base, commands=again)
     assert decision(conflict).status is not Status.NEEDS_INPUT
     rounds = done(*(f"tell:review:{n}:r1" for n in range(10)), seconds_ago=500)
     asked_for = taken(pull={"comments": (remark(seconds_ago=90),)}, done=rounds)

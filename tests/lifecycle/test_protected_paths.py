@@ -10,15 +10,15 @@ from lifecycle.model.facts import Facts, Failure
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from tests.lifecycle.asking import COMMIT, asked, decision, keys
-from tests.lifecycle.test_wishes import answers
-from tests.lifecycle.universe import HEAD, NEXT, ago, done, published, wish
+from tests.lifecycle.test_commands import answers
+from tests.lifecycle.universe import HEAD, NEXT, ago, command, done, published
 
 HELD = Failure(at=ago(60), reason=Reason.PROTECTED_PATHS, detail=".github/ci.yml, CODEOWNERS")
 
 
-def held(*wishes: Any, **failed: Any) -> Facts:
+def held(*commands: Any, **failed: Any) -> Facts:
     failure = replace(HELD, **failed)
-    return published(work=COMMIT, failures={f"push:{NEXT}": failure}, wishes=wishes)
+    return published(work=COMMIT, failures={f"push:{NEXT}": failure}, commands=commands)
 
 
 def pushes(given: Facts) -> list[do.Publish]:
@@ -42,10 +42,10 @@ def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> N
 
 
 def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
-    allowed = held(wish("allow", at=ago(30), text=NEXT[:7]))
+    allowed = held(command("allow", at=ago(30), text=NEXT[:7]))
     assert pushes(allowed) == [do.Publish(key=f"push:{NEXT}", head=NEXT)]
     said = answers(decision(allowed))
-    assert said == {"comment:heeded:comment:allow": "It is pushed with all it changes."}
+    assert said == {"comment:applied:comment:allow": "It is pushed with all it changes."}
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
     ],
 )
 def test_another_commit_than_the_one_that_was_allowed_stays_held(text: str, answer: str) -> None:
-    other = held(wish("allow", at=ago(30), text=text))
+    other = held(command("allow", at=ago(30), text=text))
     assert pushes(other) == []
-    assert answers(decision(other)) == {"comment:wish:comment:allow": answer}
+    assert answers(decision(other)) == {"comment:command:comment:allow": answer}
 
 
 def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
-    earlier = wish("allow", at=ago(90), text=HEAD[:7])
-    heeded = done("comment:heeded:comment:allow")
-    given = replace(held(earlier), done={**held().done, **heeded})
+    earlier = command("allow", at=ago(90), text=HEAD[:7])
+    applied = done("comment:applied:comment:allow")
+    given = replace(held(earlier), done={**held().done, **applied})
     assert pushes(given) == []
     (push,) = pushes(replace(given, failures={}))
     assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=Policy().protected_paths)
@@ -73,26 +73,26 @@ def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
 @pytest.mark.parametrize("pushed", [True, False])
 def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: bool) -> None:
     looked_at = f"push:{NEXT[:7]}{'0' * 33}"
-    earlier = wish("allow", at=ago(90), text=NEXT[:7])
-    given = replace(held(earlier), done={**held().done, **done("comment:heeded:comment:allow")})
+    earlier = command("allow", at=ago(90), text=NEXT[:7])
+    given = replace(held(earlier), done={**held().done, **done("comment:applied:comment:allow")})
     if pushed:
         given = replace(given, done={**given.done, **done(looked_at)})
     else:
         given = replace(given, failures={**given.failures, looked_at: HELD})
     assert pushes(given) == []
-    again = replace(given, wishes=(replace(earlier, key="comment:again"),))
+    again = replace(given, commands=(replace(earlier, key="comment:again"),))
     assert pushes(again) == []
     said = f"Another commit begins like that too: the one that is held is `{NEXT}`."
-    assert answers(decision(again)) == {"comment:wish:comment:again": said}
-    full = replace(given, wishes=(wish("allow", at=ago(30), text=NEXT),))
+    assert answers(decision(again)) == {"comment:command:comment:again": said}
+    full = replace(given, commands=(command("allow", at=ago(30), text=NEXT),))
     assert [push.protected for push in pushes(full)] == [()]
 
 
 def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:
-    said = answers(decision(published(wishes=(wish("allow", text=NEXT[:7]),))))
-    assert said == {"comment:wish:comment:allow": "No commit is held."}
+    said = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
+    assert said == {"comment:command:comment:allow": "No commit is held."}
 
 
 def test_what_github_refuses_is_not_pushed_again_because_its_paths_were_allowed() -> None:
-    refused = held(wish("allow", at=ago(90), text=NEXT[:7]), reason=Reason.PUSH_REFUSED)
+    refused = held(command("allow", at=ago(90), text=NEXT[:7]), reason=Reason.PUSH_REFUSED)
     assert pushes(refused) == []

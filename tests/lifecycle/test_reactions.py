@@ -34,6 +34,7 @@ from tests.lifecycle.universe import (
     agent,
     ago,
     check,
+    command,
     done,
     ended,
     facts,
@@ -41,7 +42,6 @@ from tests.lifecycle.universe import (
     pull,
     remark,
     thread,
-    wish,
 )
 
 
@@ -119,7 +119,7 @@ def test_a_program_that_is_gone_without_a_trace_starts_again_too() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [facts(agent=ended(0)), facts(agent=AT_WORK), facts(run=0, agent=Agent(), wishes=())],
+    [facts(agent=ended(0)), facts(agent=AT_WORK), facts(run=0, agent=Agent(), commands=())],
     ids=["ended well", "at work", "never ran"],
 )
 def test_what_did_not_break_off_is_not_tried_again(given: Facts) -> None:
@@ -144,12 +144,12 @@ def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
 
 
 def test_what_never_ran_is_not_stopped() -> None:
-    given = facts(run=0, agent=Agent(), wishes=(wish("stop", comment=None),))
+    given = facts(run=0, agent=Agent(), commands=(command("stop", comment=None),))
     assert keys(given) == ["comment:ended:killed:manually_killed:r0"]
 
 
 def test_what_is_stopped_already_is_only_told() -> None:
-    given = facts(wishes=(wish("stop", comment=None),), done=done("stop:r1"))
+    given = facts(commands=(command("stop", comment=None),), done=done("stop:r1"))
     told = ["comment:ended:killed:manually_killed:r1"]
     assert keys(given) == told
     over = decision(given).ended
@@ -240,9 +240,9 @@ def test_no_pull_request_is_asked_for_without_a_push_or_beside_another() -> None
 
 def answered(push: float = 500, **given: Any) -> list[do.Action]:
     """A thread heard ten minutes ago, and a push since."""
-    talk: tuple[Remark, ...] = given.pop("talk", (remark("thread-comment:1", 700),))
+    availability: tuple[Remark, ...] = given.pop("talk", (remark("thread-comment:1", 700),))
     heard = done("heard:thread-comment:1:r1", seconds_ago=600) | given.pop("done", {})
-    threads = (replace(thread(*talk), **given.pop("thread", {})),)
+    threads = (replace(thread(*availability), **given.pop("thread", {})),)
     pushes = done(f"push:{HEAD}", seconds_ago=push)
     given = {"agent": AT_WORK, **given}
     return asked(of({"threads": threads}, done={**heard, **pushes}, **given))
@@ -288,15 +288,15 @@ def test_a_thread_at_somebody_elses_commit_is_not_answered() -> None:
 
 
 def test_a_command_is_acknowledged_and_help_is_given() -> None:
-    asks_help = wish("help", text="the list")
-    react, comment = deeds(decision(facts(agent=AT_WORK, wishes=(asks_help,))))
+    asks_help = command("help", text="the list")
+    react, comment = deeds(decision(facts(agent=AT_WORK, commands=(asks_help,))))
     assert react == do.React(key="react:comment:help", comment=77, content="eyes")
     assert comment == do.Comment(
-        key="comment:heeded:comment:help", number=12, topic="answer", values={"text": "the list"}
+        key="comment:applied:comment:help", number=12, topic="answer", values={"text": "the list"}
     )
-    given = published(agent=AT_WORK, wishes=(asks_help,))
+    given = published(agent=AT_WORK, commands=(asks_help,))
     assert decision(given).actions[1].number == 34  # type: ignore[union-attr]
-    assert keys(facts(agent=AT_WORK, wishes=(wish("merge", comment=None),))) == []
+    assert keys(facts(agent=AT_WORK, commands=(command("merge", comment=None),))) == []
 
 
 def test_what_needs_people_is_told_where_they_talk() -> None:
@@ -335,23 +335,23 @@ def test_what_is_ready_is_otherwise_announced() -> None:
     )
 
 
-CANCEL = wish("cancel", at=ago(5), comment=None)
+CANCEL = command("cancel", at=ago(5), comment=None)
 
 
 @pytest.mark.parametrize(
-    ("wishes", "key"),
+    ("commands", "key"),
     [
-        ((wish("merge", head=HEAD, comment=None),), f"merge:{HEAD}"),
-        ((wish("merge", head=NEXT, comment=None),), f"comment:ready:{HEAD}"),
-        ((wish("merge", comment=None),), f"comment:ready:{HEAD}"),
-        ((wish("help", head=HEAD, comment=None),), f"comment:ready:{HEAD}"),
-        ((wish("merge", head=HEAD, at=ago(9), comment=None), CANCEL), f"comment:ready:{HEAD}"),
-        ((wish("merge", head=HEAD, at=ago(1), comment=None), CANCEL), f"merge:{HEAD}"),
+        ((command("merge", head=HEAD, comment=None),), f"merge:{HEAD}"),
+        ((command("merge", head=NEXT, comment=None),), f"comment:ready:{HEAD}"),
+        ((command("merge", comment=None),), f"comment:ready:{HEAD}"),
+        ((command("help", head=HEAD, comment=None),), f"comment:ready:{HEAD}"),
+        ((command("merge", head=HEAD, at=ago(9), comment=None), CANCEL), f"comment:ready:{HEAD}"),
+        ((command("merge", head=HEAD, at=ago(1), comment=None), CANCEL), f"merge:{HEAD}"),
     ],
-    ids=["this head", "another head", "no head", "another wish", "cancelled", "said again"],
+    ids=["this head", "another head", "no head", "another command", "cancelled", "said again"],
 )
-def test_a_wish_to_merge_is_bound_to_its_head(wishes: Any, key: str) -> None:
-    assert keys(of(READY, wishes=wishes))[0] == key
+def test_a_command_to_merge_is_bound_to_its_head(commands: Any, key: str) -> None:
+    assert keys(of(READY, commands=commands))[0] == key
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,7 @@ def test_a_wish_to_merge_is_bound_to_its_head(wishes: Any, key: str) -> None:
     ],
 )
 def test_what_is_not_ready_is_neither_merged_nor_announced(pulls: dict[str, Any]) -> None:
-    given = of(pulls, agent=AT_WORK, wishes=(wish("merge", head=HEAD, comment=None),))
+    given = of(pulls, agent=AT_WORK, commands=(command("merge", head=HEAD, comment=None),))
     assert keys(given, mode=Mode.MERGE) == []
 
 

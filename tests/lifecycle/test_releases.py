@@ -11,7 +11,7 @@ from lifecycle.model.facts import Agent, Ended, Facts, Issue
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.react.reactions import STOPPED
 from tests.lifecycle.asking import asked, decision
-from tests.lifecycle.universe import NOW, ago, done, facts, published, pull, wish
+from tests.lifecycle.universe import NOW, ago, command, done, facts, published, pull
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.TERMINATED, Status.ERRORED, Status.DONE])
@@ -41,24 +41,24 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     at = ago(20 * 86_400)
     end = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", at=at)
     stopped = done("stop:r1", seconds_ago=20 * 86_400 - 10)
-    again = wish("restore", at=ago(5))
-    given = facts(ended=end, done=stopped, pending=frozenset({"release:r1"}), wishes=(again,))
+    again = command("restore", at=ago(5))
+    given = facts(ended=end, done=stopped, pending=frozenset({"release:r1"}), commands=(again,))
     refused = decision(given)
     assert refused.status is Status.CLEANUP
-    (said,) = (a for a in refused.actions if a.key == f"comment:wish:{again.key}")
+    (said,) = (a for a in refused.actions if a.key == f"comment:command:{again.key}")
     assert isinstance(said, do.Comment)
     assert "cannot be brought back" in said.values["text"]
     released = {**stopped, **done("release:r1", seconds_ago=2), **done(said.key, seconds_ago=3)}
-    over = facts(ended=end, done=released, wishes=(again,), slot=False)
+    over = facts(ended=end, done=released, commands=(again,), slot=False)
     assert decision(over).status is Status.KILLED
     later = replace(again, key="comment:later", at=ago(1))
-    assert decision(replace(over, wishes=(again, later))).status is Status.QUEUED
+    assert decision(replace(over, commands=(again, later))).status is Status.QUEUED
 
 
 @pytest.mark.parametrize(
     "ends",
     [
-        {"wishes": (wish("stop"),)},
+        {"commands": (command("stop"),)},
         {"pulls": (pull(state=PullState.CLOSED),)},
         {"issue": Issue(number=12, title="", open=False, state_reason="completed")},
     ],

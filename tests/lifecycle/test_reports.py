@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.judge.commands import WISHES
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Done, Facts, Spending
 from lifecycle.model.keys import fingerprint
@@ -14,7 +14,7 @@ from lifecycle.model.status import CheckState, Merge, PullState, Status
 from lifecycle.react.reports import TOLD
 from tests.lifecycle.asking import ASKING, AT_WORK, FAILED, decision, of
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, facts, pull, wish
+from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, command, facts, pull
 
 
 def reports(given: Facts, **policy: Any) -> list[do.Report]:
@@ -133,7 +133,7 @@ def test_what_is_back_as_it_was_once_is_told_again() -> None:
 
 
 def test_while_anything_is_released_its_outcome_stands_there() -> None:
-    over = decision(facts(wishes=(wish("stop"),))).ended
+    over = decision(facts(commands=(command("stop"),))).ended
     given = facts(ended=over, pending=frozenset({"stop:r1"}))
     assert decision(given).status is Status.CLEANUP
     (report,) = reports(given)
@@ -157,7 +157,7 @@ def test_the_report_says_how_things_stand() -> None:
 @pytest.mark.parametrize("status", Status)
 def test_commands_that_depend_on_the_status_are_told_where_they_work(status: Status) -> None:
     for kind in TOLD[status]:
-        assert status in WISHES[kind].works
+        assert status in COMMAND_RULES[kind].works
     assert "help" not in TOLD[status]
     assert "restore" not in TOLD[status]
 

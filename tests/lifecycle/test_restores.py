@@ -11,19 +11,21 @@ from lifecycle.model.facts import Agent, Ended, Facts, Failure
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from lifecycle.read.restores import this_life
-from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, done, facts, published, pull, wish
+from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, command, done, facts, published, pull
 
 
 def ended(status: Status, **given: object) -> Facts:
     """A session that ended two minutes ago, stopped since."""
     over = Ended(status=status, reason=Reason.MANUALLY_KILLED, because="stopped", at=ago(120))
     past = done("stop:r1", "tell:ci:x:y:r1", "heard:comment:1:r1", seconds_ago=110)
-    return facts(ended=over, done=past, wishes=(wish("stop", at=ago(121)),), slot=False, **given)
+    return facts(
+        ended=over, done=past, commands=(command("stop", at=ago(121)),), slot=False, **given
+    )
 
 
 def restored(given: Facts, seconds_ago: float = 60) -> Facts:
-    again = wish("restore", at=ago(seconds_ago), comment=None)
-    return replace(given, wishes=(*given.wishes, again))
+    again = command("restore", at=ago(seconds_ago), comment=None)
+    return replace(given, commands=(*given.commands, again))
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.ERRORED, Status.TERMINATED, Status.DONE])
@@ -61,7 +63,7 @@ def test_a_merge_is_not_undone() -> None:
 
 def test_a_session_that_ends_again_stays_ended() -> None:
     given = restored(ended(Status.KILLED))
-    given = replace(given, wishes=(*given.wishes, wish("stop", at=ago(10), actor="rob")))
+    given = replace(given, commands=(*given.commands, command("stop", at=ago(10), actor="rob")))
     first = decide(given, Policy(), NOW)
     assert (first.status, first.ended and first.ended.at) == (Status.KILLED, NOW)
     later = decide(replace(given, ended=first.ended), Policy(), NOW + timedelta(days=1))
@@ -73,7 +75,7 @@ def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> Non
     work = published().work
     given = facts(work=work, failures={f"push:{HEAD}": failed})
     assert decide(given, Policy(), NOW).status is Status.NEEDS_INPUT
-    again = replace(given, wishes=(wish("retry", at=ago(50)),))
+    again = replace(given, commands=(command("retry", at=ago(50)),))
     decision = decide(again, Policy(), NOW)
     assert decision.status is Status.WORKING
     assert f"push:{HEAD}" in {action.key for action in decision.actions}
@@ -81,7 +83,7 @@ def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> Non
     assert decide(failed_again, Policy(), NOW).status is Status.NEEDS_INPUT
 
 
-def test_without_such_a_wish_the_facts_stay_as_they_are() -> None:
+def test_without_such_a_command_the_facts_stay_as_they_are() -> None:
     given = published(pulls=(pull(),))
     assert this_life(given) is given
 
@@ -96,11 +98,11 @@ def test_a_session_stopped_before_it_ran_begins_with_its_first_run() -> None:
 def test_the_newest_of_several_restores_counts() -> None:
     again = restored(restored(ended(Status.KILLED), seconds_ago=60), seconds_ago=200)
     assert this_life(again).ended is None
-    assert this_life(replace(again, wishes=again.wishes[::-1])).ended is None
+    assert this_life(replace(again, commands=again.commands[::-1])).ended is None
 
 
 @pytest.mark.parametrize(("restore", "retry"), [(60, 30), (30, 60)])
 def test_a_restore_and_a_retry_both_forgive(restore: float, retry: float) -> None:
     failed = {"push:x": Failure(at=ago(45), reason=Reason.PUSH_REFUSED, detail="no")}
-    wishes = (wish("restore", at=ago(restore)), wish("retry", at=ago(retry)))
-    assert this_life(facts(failures=failed, wishes=wishes)).failures == {}
+    commands = (command("restore", at=ago(restore)), command("retry", at=ago(retry)))
+    assert this_life(facts(failures=failed, commands=commands)).failures == {}

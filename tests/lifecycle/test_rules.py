@@ -13,7 +13,7 @@ from lifecycle.judge.signals import Attention, Ci, Hold, Output, PullStage, Sign
 from lifecycle.model.facts import Agent, Ended, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Review, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from tests.lifecycle.universe import (
     NOW,
     agent,
@@ -33,7 +33,9 @@ MERGED = (pull(state=PullState.MERGED),)
 
 
 def running(**given: Any) -> Signals:
-    return Signals(stage=Stage.RUNNING, talk=Talk.QUIET, output=Output.PUSHED, **given)
+    return Signals(
+        stage=Stage.RUNNING, availability=Availability.QUIET, output=Output.PUSHED, **given
+    )
 
 
 def opened(**given: Any) -> Signals:

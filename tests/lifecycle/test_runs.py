@@ -119,10 +119,10 @@ def test_an_agent_that_ends_well_with_nothing_to_show_is_shown_to_people_once() 
 
 def test_an_agent_that_ended_by_itself_goes_on_when_a_person_says_so_afterwards() -> None:
     life = Life().agent_works()
-    life.person_wishes("resume").waits(5)
+    life.person_commands("resume").waits(5)
     life.agent_exits(0).waits(5)
     assert life.heard() == ["start"], "that was said while it was at work"
-    life.person_wishes("resume").waits(5)
+    life.person_commands("resume").waits(5)
     assert life.heard() == ["start", "resume"]
 
 
@@ -184,7 +184,7 @@ def test_every_request_has_its_own_reminder() -> None:
 @pytest.mark.parametrize(
     ("end", "status"),
     [
-        (lambda life: life.person_wishes("stop"), Status.KILLED),
+        (lambda life: life.person_commands("stop"), Status.KILLED),
         (lambda life: life.pull_is(PullState.CLOSED), Status.TERMINATED),
         (lambda life: life.issue_is(open=False, state_reason="not_planned"), Status.TERMINATED),
         (lambda life: life.issue_is(open=False, state_reason="completed"), Status.DONE),
@@ -207,14 +207,14 @@ def test_it_ends_once_stops_its_program_and_touches_nothing_of_the_work(
 def test_stopped_before_it_ran_it_has_nothing_to_stop() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Life().policy
-    life.person_wishes("stop")
+    life.person_commands("stop")
     life.reads(Status.KILLED)
     assert life.sent("stop:") == []
     assert not life.facts.slot
 
 
 def test_a_merge_after_a_stop_takes_the_workspace_away_too() -> None:
-    life = until_reviewed().person_wishes("stop").pull_is(PullState.MERGED)
+    life = until_reviewed().person_commands("stop").pull_is(PullState.MERGED)
     life.reads(Status.MERGED)
     assert life.sent("release:") == ["release:r1"]
     assert life.sent("issue:") == ["issue:close"]
@@ -238,24 +238,24 @@ def test_a_start_that_fails_for_good_ends_it_and_frees_its_slot() -> None:
 def test_a_stop_that_fails_for_good_holds_no_slot() -> None:
     life = until_reviewed()
     life.refused.add("stop:")
-    life.person_wishes("stop")
+    life.person_commands("stop")
     assert not life.facts.slot
 
 
 def test_commands_are_acknowledged_once_also_after_the_end() -> None:
-    life = until_reviewed().person_wishes("help", "The list.").person_wishes("stop")
-    life.person_wishes("help", "The list.")
+    life = until_reviewed().person_commands("help", "The list.").person_commands("stop")
+    life.person_commands("help", "The list.")
     assert len(life.sent("react:")) == 3
-    assert len(life.sent("comment:heeded:")) == 2
+    assert len(life.sent("comment:applied:")) == 2
 
 
 def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_again() -> None:
-    life = until_reviewed().reviewer_asks().waits(61).agent_works().person_wishes("stop")
-    life.slots_are(False).person_wishes("restore").reads(Status.QUEUED)
+    life = until_reviewed().reviewer_asks().waits(61).agent_works().person_commands("stop")
+    life.slots_are(False).person_commands("restore").reads(Status.QUEUED)
     life.slots_are(True).agent_works().agent_rests()
     assert life.heard() == ["start", "address_review", "resume", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
-    life.person_wishes("merge", head=life.pull.head).reads(Status.MERGED)
+    life.person_commands("merge", head=life.pull.head).reads(Status.MERGED)
     assert life.comments() == ["ended", "done_in", "ready"]
     assert life.sent("release:") == ["release:r2"]
 
@@ -264,7 +264,7 @@ def test_a_restored_session_may_break_off_as_often_as_a_new_one_and_ends_as_well
     life = Life().agent_works()
     for _ in range(4):
         life.agent_exits(1).waits(30)
-    life.reads(Status.ERRORED).person_wishes("restore").agent_works()
+    life.reads(Status.ERRORED).person_commands("restore").agent_works()
     for _ in range(3):
         life.agent_exits(1).waits(30).reads(Status.WORKING)
     life.agent_exits(1).reads(Status.ERRORED)

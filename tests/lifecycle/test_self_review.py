@@ -10,7 +10,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Status
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 from tests.lifecycle.asking import AT_WORK, asked, keys
 from tests.lifecycle.life import Life
 from tests.lifecycle.universe import _AGENTS as AGENTS
@@ -116,7 +116,7 @@ def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tupl
         shows = f"pull:{BRANCH}" in deeds
         assert not (reads and shows)
         assert not (reads and told)
-        rests = decision.signals.talk in (Talk.QUIET, Talk.ENDED)
+        rests = decision.signals.availability in (Availability.QUIET, Availability.ENDED)
         if rests and work.head == HEAD and not work.dirty:
             assert shows if told else reads
 

@@ -27,11 +27,11 @@ from tests.lifecycle.universe import (
     ago,
     approval,
     check,
+    command,
     facts,
     published,
     pull,
     thread,
-    wish,
 )
 
 NEW = Facts(
@@ -53,7 +53,7 @@ class Said(NamedTuple):
 
 SAID = {
     "cleanup": Said(
-        published(wishes=(wish("stop"),), pending=frozenset({"stop:r1"})),
+        published(commands=(command("stop"),), pending=frozenset({"stop:r1"})),
         S.CLEANUP,
         Reason.RELEASING,
         "stopped by @alice; its runtime and workspace are being released",
@@ -65,7 +65,10 @@ SAID = {
         "pull request #34 was merged",
     ),
     "killed": Said(
-        published(wishes=(wish("stop"),)), S.KILLED, Reason.MANUALLY_KILLED, "stopped by @alice"
+        published(commands=(command("stop"),)),
+        S.KILLED,
+        Reason.MANUALLY_KILLED,
+        "stopped by @alice",
     ),
     "terminated": Said(
         facts(issue=Issue(number=12, title="x", labelled=False)),
@@ -92,7 +95,7 @@ SAID = {
         "the issue was closed as completed",
     ),
     "paused": Said(
-        facts(wishes=(wish("pause"),)), S.PAUSED, Reason.PAUSED_BY_PERSON, "paused by @alice"
+        facts(commands=(command("pause"),)), S.PAUSED, Reason.PAUSED_BY_PERSON, "paused by @alice"
     ),
     "paused by a budget": Said(
         facts(spent=Spending(cost_usd=7)),
@@ -135,7 +138,7 @@ SAID = {
             agent=agent(
                 runtime=Probe.UNKNOWN,
                 program=Probe.UNKNOWN,
-                doubt=Doubt(since=ago(9000), evidence="tmux does not answer", looks=3),
+                doubt=Doubt(since=ago(9000), evidence="tmux does not answer", rounds=3),
             )
         ),
         S.STUCK,

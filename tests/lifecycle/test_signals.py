@@ -9,15 +9,8 @@ from lifecycle.judge.reduce import read
 from lifecycle.judge.signals import Hold, Output, Signals, Stage
 from lifecycle.model.facts import Agent, Ended, Exit, Facts, Failure, Issue, Work
 from lifecycle.model.policy import NothingToShow, Policy
-from lifecycle.model.status import (
-    Activity,
-    CheckState,
-    Probe,
-    PullState,
-    Reason,
-    Status,
-)
-from lifecycle.read.availability import Talk
+from lifecycle.model.status import Activity, CheckState, Probe, PullState, Reason, Status
+from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 from tests.lifecycle.universe import (
     BASE,
@@ -26,12 +19,12 @@ from tests.lifecycle.universe import (
     NOW,
     agent,
     ago,
+    command,
     done,
     ended,
     facts,
     published,
     pull,
-    wish,
 )
 
 C = CheckState
@@ -104,12 +97,12 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
     "remembered as errored": (facts(ended=over(Status.ERRORED)), Stage.ERRORED),
     "remembered as done": (facts(ended=over(Status.DONE)), Stage.DONE),
     "remembered, and stopped afterwards": (
-        facts(ended=over(Status.DONE), wishes=(wish("stop"),)),
+        facts(ended=over(Status.DONE), commands=(command("stop"),)),
         Stage.DONE,
     ),
-    "a person's stop": (facts(wishes=(wish("help"), wish("stop"))), Stage.KILLED),
+    "a person's stop": (facts(commands=(command("help"), command("stop"))), Stage.KILLED),
     "a stop comes before a close": (
-        published(pulls=(pull(state=PullState.CLOSED),), wishes=(wish("stop"),)),
+        published(pulls=(pull(state=PullState.CLOSED),), commands=(command("stop"),)),
         Stage.KILLED,
     ),
     "a run lost for good comes before a close": (
@@ -157,7 +150,7 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
     "a start that takes too long": (facts(run=2, start_due=ago(600)), Stage.ERRORED),
     "a start that has time": (facts(run=2, start_due=ago(599)), Stage.SPAWNING),
     "a start that is tried again later": (facts(run=2, start_due=ago(-60)), Stage.SPAWNING),
-    "paused": (facts(wishes=(wish("pause"),)), Stage.PAUSED),
+    "paused": (facts(commands=(command("pause"),)), Stage.PAUSED),
     "a run without a slot whose program was ended": (
         facts(slot=False, agent=stopped(), done=done("park:rest:r1")),
         Stage.RUNNING,
@@ -192,7 +185,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
         "pull request #34 was merged",
     ),
     "remembered": (facts(ended=over(Status.DONE)), Reason.PR_CLOSED, "it was so"),
-    "stopped": (facts(wishes=(wish("stop"),)), Reason.MANUALLY_KILLED, "stopped by @alice"),
+    "stopped": (facts(commands=(command("stop"),)), Reason.MANUALLY_KILLED, "stopped by @alice"),
     "closed": (
         published(pulls=(pull(state=PullState.CLOSED),)),
         Reason.PR_CLOSED,
@@ -260,20 +253,20 @@ def test_an_end_says_why(given: Facts, reason: Reason, why: str) -> None:
     assert (evidence.reason, evidence.why) == (reason, why)
 
 
-STOP = (wish("stop"),)
+STOP = (command("stop"),)
 MERGED = (pull(state=PullState.MERGED),)
 HOLDS: dict[str, tuple[Facts, Hold]] = {
-    "stopped and running": (facts(wishes=STOP), Hold.HELD),
-    "being stopped": (facts(wishes=STOP, pending=frozenset({"stop:r1"})), Hold.RELEASING),
-    "stopped": (facts(wishes=STOP, done=done("stop:r1")), Hold.RELEASED),
+    "stopped and running": (facts(commands=STOP), Hold.HELD),
+    "being stopped": (facts(commands=STOP, pending=frozenset({"stop:r1"})), Hold.RELEASING),
+    "stopped": (facts(commands=STOP, done=done("stop:r1")), Hold.RELEASED),
     "stopped, and given back after a while": (
-        facts(wishes=STOP, done=done("stop:r1"), pending=frozenset({"release:r1"})),
+        facts(commands=STOP, done=done("stop:r1"), pending=frozenset({"release:r1"})),
         Hold.RELEASING,
     ),
-    "a stop given up": (facts(wishes=STOP, failures={"stop:r1": FAILURE}), Hold.RELEASED),
-    "another action given up": (facts(wishes=STOP, failures={"push:x": FAILURE}), Hold.HELD),
-    "another action under way": (facts(wishes=STOP, pending=frozenset({"push:x"})), Hold.HELD),
-    "never ran": (facts(wishes=STOP, run=0), Hold.RELEASED),
+    "a stop given up": (facts(commands=STOP, failures={"stop:r1": FAILURE}), Hold.RELEASED),
+    "another action given up": (facts(commands=STOP, failures={"push:x": FAILURE}), Hold.HELD),
+    "another action under way": (facts(commands=STOP, pending=frozenset({"push:x"})), Hold.HELD),
+    "never ran": (facts(commands=STOP, run=0), Hold.RELEASED),
     "merged": (published(pulls=MERGED), Hold.HELD),
     "merged, being released": (
         published(pulls=MERGED, pending=frozenset({"release:r1"})),
@@ -293,62 +286,65 @@ def test_hold(given: Facts, expected: Hold) -> None:
     assert signals(given).hold is expected
 
 
-TALKS: dict[str, tuple[Agent, Talk]] = {
-    "of an earlier run": (replace(agent(), run=0), Talk.NONE),
-    "started and not seen": (agent(Activity.NONE), Talk.NONE),
-    "ready": (agent(), Talk.QUIET),
-    "idle": (agent(Activity.IDLE), Talk.QUIET),
-    "ready before it was started": (agent(seconds_ago=2000), Talk.QUIET),
-    "at work": (agent(Activity.ACTIVE, 200), Talk.ACTIVE),
-    "at work, long ago": (agent(Activity.ACTIVE, 301), Talk.UNSURE),
-    "at work for long, seen lately": (agent(Activity.ACTIVE, 3000, seen=ago(9)), Talk.ACTIVE),
-    "at work, and not seen yet": (agent(Activity.ACTIVE, 200, seen=None), Talk.ACTIVE),
-    "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Talk.UNSURE),
+TALKS: dict[str, tuple[Agent, Availability]] = {
+    "of an earlier run": (replace(agent(), run=0), Availability.NONE),
+    "started and not seen": (agent(Activity.NONE), Availability.NONE),
+    "ready": (agent(), Availability.QUIET),
+    "idle": (agent(Activity.IDLE), Availability.QUIET),
+    "ready before it was started": (agent(seconds_ago=2000), Availability.QUIET),
+    "at work": (agent(Activity.ACTIVE, 200), Availability.ACTIVE),
+    "at work, long ago": (agent(Activity.ACTIVE, 301), Availability.UNSURE),
+    "at work for long, seen lately": (
+        agent(Activity.ACTIVE, 3000, seen=ago(9)),
+        Availability.ACTIVE,
+    ),
+    "at work, and not seen yet": (agent(Activity.ACTIVE, 200, seen=None), Availability.ACTIVE),
+    "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Availability.UNSURE),
     "at work, nobody knows since when": (
         agent(Activity.ACTIVE, since=None, seen=None),
-        Talk.UNSURE,
+        Availability.UNSURE,
     ),
-    "a question": (agent(Activity.WAITING_INPUT, 9000), Talk.WAITING),
-    "blocked": (agent(Activity.BLOCKED, 9000), Talk.BLOCKED),
-    "exit code 0": (ended(0), Talk.ENDED),
-    "exit code 1": (ended(1), Talk.CRASHED),
-    "a signal": (ended(None), Talk.CRASHED),
-    "dead without a record": (replace(ended(), exit=None), Talk.CRASHED),
-    "a dead program in a runtime that lives": (agent(program=Probe.DEAD), Talk.UNSURE),
-    "a program that lives in a dead runtime": (agent(runtime=Probe.DEAD), Talk.UNSURE),
-    "a program nobody could see": (agent(program=Probe.UNKNOWN), Talk.UNSURE),
-    "a runtime nobody could see": (agent(runtime=Probe.UNKNOWN), Talk.UNSURE),
-    "exited, says its log, and alive": (agent(Activity.EXITED), Talk.UNSURE),
+    "a question": (agent(Activity.WAITING_INPUT, 9000), Availability.WAITING),
+    "blocked": (agent(Activity.BLOCKED, 9000), Availability.BLOCKED),
+    "exit code 0": (ended(0), Availability.ENDED),
+    "exit code 1": (ended(1), Availability.CRASHED),
+    "a signal": (ended(None), Availability.CRASHED),
+    "dead without a record": (replace(ended(), exit=None), Availability.CRASHED),
+    "a dead program in a runtime that lives": (agent(program=Probe.DEAD), Availability.UNSURE),
+    "a program that lives in a dead runtime": (agent(runtime=Probe.DEAD), Availability.UNSURE),
+    "a program nobody could see": (agent(program=Probe.UNKNOWN), Availability.UNSURE),
+    "a runtime nobody could see": (agent(runtime=Probe.UNKNOWN), Availability.UNSURE),
+    "exited, says its log, and alive": (agent(Activity.EXITED), Availability.UNSURE),
 }
 
 
 @pytest.mark.parametrize(("who", "expected"), TALKS.values(), ids=TALKS.keys())
-def test_talk(who: Agent, expected: Talk) -> None:
-    assert signals(facts(agent=who)).talk is expected
+def test_talk(who: Agent, expected: Availability) -> None:
+    assert signals(facts(agent=who)).availability is expected
 
 
 @pytest.mark.parametrize(
     ("rests_since", "told", "expected"),
     [
-        (10, 20, Talk.QUIET),  # It has come to rest after the message.
-        (20, 10, Talk.ACTIVE),  # It has not shown yet that it heard.
-        (10, 10, Talk.ACTIVE),
-        (20, 15, Talk.QUIET),  # It has had its time.
-        (None, 10, Talk.ACTIVE),
-        (None, 20, Talk.QUIET),
+        (10, 20, Availability.QUIET),  # It has come to rest after the message.
+        (20, 10, Availability.ACTIVE),  # It has not shown yet that it heard.
+        (10, 10, Availability.ACTIVE),
+        (20, 15, Availability.QUIET),  # It has had its time.
+        (None, 10, Availability.ACTIVE),
+        (None, 20, Availability.QUIET),
     ],
 )
 def test_a_message_that_has_just_gone_in_is_being_read(
-    rests_since: float | None, told: float, expected: Talk
+    rests_since: float | None, told: float, expected: Availability
 ) -> None:
     who = agent(since=ago(rests_since) if rests_since else None)
     given = published(agent=who, done=done("tell:review:x:r1", seconds_ago=told))
-    assert signals(given).talk is expected
+    assert signals(given).availability is expected
 
 
 def test_what_another_run_was_told_is_not_being_read() -> None:
     given = facts(agent=agent(seconds_ago=20), done=done("tell:review:x:r11", seconds_ago=5))
-    assert signals(given).talk is Talk.QUIET
+    assert signals(given).availability is Availability.QUIET
 
 
 OUTPUTS: dict[str, tuple[Facts, Output]] = {
@@ -372,18 +368,18 @@ def test_output(given: Facts, expected: Output) -> None:
 @pytest.mark.parametrize(
     ("key", "question", "expected"),
     [
-        ("park:rest:r1", "", Talk.ENDED),
-        ("park:rest:r1", "May I?", Talk.WAITING),
-        ("park:work:r1", "", Talk.INTERRUPTED),
-        ("park:work:r1", "May I?", Talk.INTERRUPTED),
-        ("stop:r1", "", Talk.ENDED),
+        ("park:rest:r1", "", Availability.ENDED),
+        ("park:rest:r1", "May I?", Availability.WAITING),
+        ("park:work:r1", "", Availability.INTERRUPTED),
+        ("park:work:r1", "May I?", Availability.INTERRUPTED),
+        ("stop:r1", "", Availability.ENDED),
     ],
 )
 def test_a_program_we_ended_was_at_rest_at_work_or_asking(
-    key: str, question: str, expected: Talk
+    key: str, question: str, expected: Availability
 ) -> None:
     given = facts(agent=stopped(question=question), done=done(key))
-    assert signals(given).talk is expected
+    assert signals(given).availability is expected
 
 
 def test_without_a_commit_it_is_done_where_the_team_says_so() -> None:

@@ -49,7 +49,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         Reason.NO_PROGRESS,
     ),
     "not to be seen for five minutes": (
-        agent(program=Probe.UNKNOWN, doubt=Doubt(since=ago(300), evidence="?", looks=3)),
+        agent(program=Probe.UNKNOWN, doubt=Doubt(since=ago(300), evidence="?", rounds=3)),
         f"stuck:probe_failure:{ago(300).isoformat()}",
         Reason.PROBE_FAILURE,
     ),
@@ -88,7 +88,7 @@ FINE: dict[str, Facts] = {
         agent=agent(
             seconds_ago=9000,
             program=Probe.UNKNOWN,
-            doubt=Doubt(since=ago(299), evidence="?", looks=3),
+            doubt=Doubt(since=ago(299), evidence="?", rounds=3),
         )
     ),
     "not to be seen for a moment, nobody knows since when": published(

@@ -15,6 +15,7 @@ from tests.lifecycle.universe import (
     agent,
     ago,
     check,
+    command,
     done,
     ended,
     objection,
@@ -22,7 +23,6 @@ from tests.lifecycle.universe import (
     pull,
     remark,
     thread,
-    wish,
 )
 
 _RED = check(CheckState.FAILED)
@@ -60,7 +60,7 @@ TROUBLES = (
     ),
     Trouble(told=(f"tell:conflict:{BASE}:{HEAD}:r1",), pull={"merge": Merge.CONFLICT}),
     Trouble(told=tuple(f"tell:dirty:{n}:r1" for n in range(4)), dirty=True),
-    Trouble(more={"wishes": (wish("pause"),)}),
+    Trouble(more={"commands": (command("pause"),)}),
     Trouble(more={"spent": Spending(cost_usd=4.5)}),
     Trouble(more={"spent": Spending(cost_usd=9, tokens=9, active_seconds=9e9)}),
     Trouble(more={"spent_today": Spending(cost_usd=99)}),

@@ -11,6 +11,7 @@ from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage
 from lifecycle.model.facts import (
     Agent,
     Check,
+    Command,
     Done,
     Exit,
     Facts,
@@ -20,7 +21,6 @@ from lifecycle.model.facts import (
     Remark,
     Thread,
     Verdict,
-    Wish,
     Work,
 )
 from lifecycle.model.status import (
@@ -32,7 +32,7 @@ from lifecycle.model.status import (
     PullState,
     Review,
 )
-from lifecycle.read.availability import Talk
+from lifecycle.read.availability import Availability
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BASE, HEAD, NEXT, OTHER = "b" * 40, "c" * 40, "d" * 40, "e" * 40
@@ -52,14 +52,16 @@ def done(*keys: str, seconds_ago: float = 600) -> dict[str, Done]:
 def every_signal() -> Iterator[Signals]:
     """All combinations of the closed words that can stand together."""
     for stage in OVER:
-        for hold, talk in itertools.product(Hold, Talk):
-            yield Signals(stage=stage, hold=hold, talk=talk)
+        for hold, availability in itertools.product(Hold, Availability):
+            yield Signals(stage=stage, hold=hold, availability=availability)
     yield Signals(stage=Stage.QUEUED)
     yield Signals(stage=Stage.SPAWNING)
-    for talk in Talk:
-        yield Signals(stage=Stage.PAUSED, talk=talk)
-    for talk, attention, output in itertools.product(Talk, Attention, Output):
-        running = Signals(stage=Stage.RUNNING, talk=talk, attention=attention, output=output)
+    for availability in Availability:
+        yield Signals(stage=Stage.PAUSED, availability=availability)
+    for availability, attention, output in itertools.product(Availability, Attention, Output):
+        running = Signals(
+            stage=Stage.RUNNING, availability=availability, attention=attention, output=output
+        )
         yield running
         for pull, stacked, ci, review, merge in itertools.product(
             (PullStage.DRAFT, PullStage.OPEN), (False, True), Ci, Review, Merge
@@ -252,13 +254,13 @@ def every_fact() -> Iterator[Facts]:
         yield facts(agent=who, work=work, done=pushed)
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", open=False))
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", labelled=False))
-        yield facts(agent=who, work=work, wishes=(wish("stop"),))
+        yield facts(agent=who, work=work, commands=(command("stop"),))
     for who, state in itertools.product(_AGENTS, PullState):
         for pending in ("stop:r1", "release:r1"):
             yield published(
                 agent=who,
                 pulls=(pull(state=state),),
-                wishes=(wish("stop"),),
+                commands=(command("stop"),),
                 pending=frozenset({pending}),
             )
     for who, one in itertools.product(_AGENTS, every_pull()):
@@ -272,6 +274,6 @@ def every_fact() -> Iterator[Facts]:
         yield published(agent=agent(), work=work, pulls=(one,))
 
 
-def wish(kind: str, **given: Any) -> Wish:
+def command(kind: str, **given: Any) -> Command:
     given = {"actor": "alice", "at": ago(20), "comment": 77, **given}
-    return Wish(key=f"comment:{kind}", kind=kind, **given)
+    return Command(key=f"comment:{kind}", kind=kind, **given)

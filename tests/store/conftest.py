@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import Delivery, NewSession, NewWish, Recorded, Store, Visit
+from bot.store import Delivery, LoadedSession, NewCommand, NewSession, Recorded, Store
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Issue
 from tests.world.databases import empty_database
@@ -59,8 +59,8 @@ class Room:
             agent_type="claude",
         )
 
-    def wish(self, key: str = "comment:7") -> NewWish:
-        return NewWish(
+    def command(self, key: str = "comment:7") -> NewCommand:
+        return NewCommand(
             key=key,
             repository=REPOSITORY,
             number=12,
@@ -71,12 +71,12 @@ class Room:
             comment=7,
         )
 
-    def visit(self, id: str) -> Visit:
+    def visit(self, id: str) -> LoadedSession:
         """A session as a visit finds it now."""
-        (visit,) = self.store.visits([id])
+        (visit,) = self.store.load([id])
         return visit
 
-    def records(self, visit: Visit, said: Recorded) -> list[str]:
+    def records(self, visit: LoadedSession, said: Recorded) -> list[str]:
         """Write a decision about a visit down."""
         (written,) = self.store.record([(visit, said)], self.now)
         return written.result()

@@ -18,7 +18,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.store import Delivery, Kind, NewSession, NewWish, Observed, Recorded, Store, Touch
+from bot.store import (
+    Delivery,
+    Kind,
+    NewCommand,
+    NewSession,
+    Observed,
+    Recorded,
+    RefreshRequest,
+    Store,
+)
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import CloseIssue, Prompt, Start
 from lifecycle.model.facts import Agent, Issue, Pull, Usage
@@ -27,7 +36,7 @@ from lifecycle.model.status import Activity, Reason
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REPOSITORY = "acme/widgets"
 TABLES = (
-    "deliveries touches sessions session_pulls wishes outbox history lease trial usage"  # noqa: SIM905
+    "deliveries refreshes sessions session_pulls commands outbox history lease trial usage"  # noqa: SIM905
     " freezes metadata incidents".split()
 )
 
@@ -35,8 +44,8 @@ TABLES = (
 def steps(store: Store) -> list[Callable[[], object]]:
     """What a bot does in its life, each step one call."""
     deliveries = [Delivery(id=name, event="issues", at=NOW, body=b"{}") for name in "abc"]
-    touch = Touch(repository=REPOSITORY, subject="issue:12")
-    wish = NewWish(
+    refresh = RefreshRequest(repository=REPOSITORY, subject="issue:12")
+    command = NewCommand(
         key="comment:7", repository=REPOSITORY, number=12, kind="stop", actor="ada", at=NOW
     )
     session = NewSession(
@@ -58,25 +67,25 @@ def steps(store: Store) -> list[Callable[[], object]]:
     pulls = Observed(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
 
     def visit() -> None:
-        visits = store.visits(["widgets-12"])
+        visits = store.load(["widgets-12"])
         store.record([(visit, decision) for visit in visits], NOW)[0].result()
 
     return [
         lambda: store.lead("bot", NOW, 30),
         lambda: store.deliver(deliveries).result(),
-        lambda: store.settle_delivery("a", [touch], [wish]),
+        lambda: store.settle_delivery("a", [refresh], [command]),
         lambda: store.fail_delivery("b", "no"),
         lambda: store.create_session(session),
-        lambda: store.grant_wish("comment:7", "widgets-12", NOW, head="cafe"),
+        lambda: store.grant_command("comment:7", "widgets-12", NOW, head="cafe"),
         lambda: store.take_slots(Caps(sessions=1)),
         lambda: store.postpone(["widgets-12"], NOW),
         lambda: store.freeze("", "ada"),
         lambda: store.unfreeze("", "ada"),
         visit,
-        lambda: store.mark_done(1, "", NOW, observed=seen, touches=[touch]),
+        lambda: store.mark_done(1, "", NOW, observed=seen, refreshes=[refresh]),
         lambda: store.mark_dead(2, Reason.ACTION_FAILED, "403", NOW),
         lambda: store.observe([pulls], NOW),
-        lambda: store.settle_touch(store.due_touches(NOW, ("issue:",))[0]),
+        lambda: store.settle_refresh(store.due_refreshes(NOW, ("issue:",))[0]),
         lambda: store.note("widgets-12", Kind.OBSERVED, "ada", {}, NOW),
         lambda: store.prune(NOW.replace(year=2031), 1),
     ]

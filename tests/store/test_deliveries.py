@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import Accepted, Store, Touch
+from bot.store import Accepted, RefreshRequest, Store
 from tests.store.conftest import Room
 
 
@@ -32,8 +32,8 @@ def test_a_delivery_is_acknowledged_only_after_its_commit(
 
 def test_a_commit_is_on_the_disk_before_it_returns(store: Store) -> None:
     def settings(connection: sqlite3.Connection) -> tuple[str, int]:
-        journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        return journal, connection.execute("PRAGMA synchronous").fetchone()[0]
+        crash_point = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        return crash_point, connection.execute("PRAGMA synchronous").fetchone()[0]
 
     assert store.write(settings) == ("wal", 2)
 
@@ -90,20 +90,20 @@ def test_settling_writes_what_follows_in_the_same_transaction(
 ) -> None:
     store.deliver([room.delivery("a")]).result()
     statements.clear()
-    touch = Touch(repository="acme/widgets", subject="issue:12")
-    wish = room.wish()
-    store.settle_delivery("a", [touch], [wish])
+    refresh = RefreshRequest(repository="acme/widgets", subject="issue:12")
+    command = room.command()
+    store.settle_delivery("a", [refresh], [command])
     assert statements.count("COMMIT") == 1
     assert store.waiting_deliveries() == []
-    assert [t.subject for t in store.due_touches(room.now, ("issue:",))] == ["issue:12"]
-    assert store.new_wishes() == [wish]
+    assert [t.subject for t in store.due_refreshes(room.now, ("issue:",))] == ["issue:12"]
+    assert store.new_commands() == [command]
 
 
 def test_settling_a_settled_delivery_repeats_nothing(room: Room, store: Store) -> None:
     store.deliver([room.delivery("a")]).result()
     store.settle_delivery("a", [], [])
-    store.settle_delivery("a", [Touch(repository="acme/widgets", subject="issue:12")], [])
-    assert store.due_touches(room.now, ("issue:",)) == []
+    store.settle_delivery("a", [RefreshRequest(repository="acme/widgets", subject="issue:12")], [])
+    assert store.due_refreshes(room.now, ("issue:",)) == []
 
 
 def test_settled_deliveries_are_deleted_after_their_retention(

@@ -22,12 +22,12 @@ def test_a_freeze_is_a_fact_and_a_reason_for_a_visit(
     room: Room, store: Store, name: str, scope: str, said: str
 ) -> None:
     assert store.freeze(scope, "ada")
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     assert store.facts(name).frozen == Frozen(scope=said, by="ada", at=room.now)
     assert store.freezes() == [Freeze(scope=scope, by="ada", at=room.now)]
     room.decides(name, recheck_at=None)
     assert store.unfreeze(scope, "ada")
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     assert store.facts(name).frozen is None
 
 
@@ -36,7 +36,7 @@ def test_a_freeze_elsewhere_holds_nobody_here(
     room: Room, store: Store, name: str, scope: str
 ) -> None:
     store.freeze(scope, "ada")
-    assert store.due_visits(room.now) == []
+    assert store.due_sessions(room.now) == []
     assert store.facts(name).frozen is None
 
 
@@ -58,7 +58,7 @@ def test_freezing_twice_is_the_freeze_of_the_first(room: Room, store: Store, nam
     room.decides(name, recheck_at=None)
     room.clock.passes(60)
     assert not store.freeze("", "bob")
-    assert store.due_visits(room.now) == []
+    assert store.due_sessions(room.now) == []
     assert store.freezes()[0].by == "ada"
     assert not store.unfreeze("project:widgets", "ada")
 

@@ -36,12 +36,12 @@ def test_a_session_begins_with_who_asked_for_it(store: Store, name: str) -> None
     assert told(store, name) == (Kind.CREATED, "ada", data)
 
 
-def test_a_wish_that_was_granted_is_told_once_with_who_wished(
+def test_a_command_that_was_granted_is_told_once_with_who_commanded(
     room: Room, store: Store, name: str
 ) -> None:
-    store.add_wish(room.wish())
-    store.grant_wish("comment:7", name, room.now)
-    store.grant_wish("comment:7", name, room.now)
+    store.add_command(room.command())
+    store.grant_command("comment:7", name, room.now)
+    store.grant_command("comment:7", name, room.now)
     said = {"kind": "tell", "text": "mind the gap", "key": "comment:7"}
     assert told(store, name) == (Kind.WISH, "ada", said)
     assert len(store.history(name)) == 2

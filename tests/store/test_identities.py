@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from bot.decide.assignment import Chosen, Identities
+from bot.decide.assignment import Assignment, Chosen
 from bot.store import Store
 from config.settings import AgentSettings, Project
 from lifecycle.model.facts import Ended
@@ -26,7 +26,7 @@ OVER = Ended(
 
 def chosen(store: Store, word: str, requester: str = "alice", **project: str) -> Chosen:
     projects = {"widgets": Project(repository="acme/widgets", **project)}  # type: ignore[arg-type]
-    return Identities(store, AGENTS, projects).choose(word, "widgets", requester)
+    return Assignment(store, AGENTS, projects).choose(word, "widgets", requester)
 
 
 def works(room: Room, number: int, agent: str, requester: str = "alice") -> None:
@@ -73,14 +73,14 @@ def test_affinity_does_not_give_it_to_who_cannot_run_it(room: Room, store: Store
 
 
 def test_names_and_types_may_be_asked_for(store: Store) -> None:
-    assert Identities(store, AGENTS, {}).words == {"ada", "ben", "eve", "claude", "shell"}
+    assert Assignment(store, AGENTS, {}).words == {"ada", "ben", "eve", "claude", "shell"}
 
 
 def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
     room: Room, store: Store
 ) -> None:
     works(room, 1, "ada")
-    identities = Identities(store, AGENTS, {"widgets": Project(repository="acme/widgets")})
+    identities = Assignment(store, AGENTS, {"widgets": Project(repository="acme/widgets")})
     for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
         session = store.session("widgets-1")
         assert session

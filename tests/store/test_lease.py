@@ -29,7 +29,7 @@ def other(open_store: Callable[[], Store]) -> Store:
 
 
 @pytest.fixture
-def leading(room: Room, path: Path) -> Iterator[subprocess.Popen[str]]:
+def leader_lease(room: Room, path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that leads for an hour."""
     process = subprocess.Popen(
         [sys.executable, "-c", LEADER, str(path), room.now.isoformat()],
@@ -76,20 +76,20 @@ def test_a_leader_that_steps_down_is_replaced_at_once(
 
 
 def test_a_leader_that_was_killed_is_replaced_at_once(
-    room: Room, store: Store, leading: "subprocess.Popen[str]"
+    room: Room, store: Store, leader_lease: "subprocess.Popen[str]"
 ) -> None:
     assert store.lead("two", room.now, 30) is None
     assert store.leader() is not None
-    leading.send_signal(signal.SIGKILL)
-    leading.wait()
+    leader_lease.send_signal(signal.SIGKILL)
+    leader_lease.wait()
     assert store.leader() is None
     assert store.lead("two", room.now, 30) == 2
 
 
 def test_a_frozen_leader_is_replaced_only_after_its_time(
-    room: Room, store: Store, leading: "subprocess.Popen[str]"
+    room: Room, store: Store, leader_lease: "subprocess.Popen[str]"
 ) -> None:
-    leading.send_signal(signal.SIGSTOP)
+    leader_lease.send_signal(signal.SIGSTOP)
     assert store.lead("two", room.now, 30) is None
     assert store.lead("two", room.clock.passes(3600), 30) == 2
 

@@ -27,7 +27,7 @@ ACTIVE = Agent(run=1, activity=Activity.ACTIVE)
 def test_news_is_written_and_a_reason_for_a_visit(room: Room, store: Store, name: str) -> None:
     seen = Observed(session=name, run=1, agent=ACTIVE, issue=Issue(number=12, title="Changed"))
     assert store.observe([seen], room.now) == [name]
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     assert store.facts(name).agent == ACTIVE
     assert store.facts(name).issue.title == "Changed"
 
@@ -50,7 +50,7 @@ def test_a_sweep_without_news_writes_nothing(
     assert store.observe([seen], room.clock.passes(60)) == []
     assert statements == []
     assert (path.parent / "mergewright.db-wal").stat().st_size == size
-    assert store.due_visits(room.now) == []
+    assert store.due_sessions(room.now) == []
 
 
 def test_what_was_seen_of_an_earlier_run_is_dropped(room: Room, store: Store, name: str) -> None:
@@ -106,7 +106,7 @@ def test_the_time_of_reading_alone_is_kept_but_changes_nothing(
     later = room.clock.passes(60)
     again = msgspec.structs.replace(pull, read_at=later)
     assert store.observe([Observed(session=name, pulls=(again,))], later) == []
-    assert store.due_visits(later) == []
+    assert store.due_sessions(later) == []
     session = store.session(name)
     assert session is not None
     assert session.pulls == (again,)

@@ -17,7 +17,7 @@ from sqlite_utils import Database
 from bot.store import Store, StoreClosed, StoreUnusable
 from bot.store.schema import migrations
 from lifecycle.judge.capacity import Caps
-from lifecycle.model.facts import Spending, Wish
+from lifecycle.model.facts import Command, Spending
 from tests.store.conftest import Room
 
 NOBODY = 65534
@@ -136,7 +136,7 @@ def test_reading_beside_a_running_bot_sees_what_it_commits(
     room.session(12)
     assert reading.session("widgets-12") is not None
     with pytest.raises(StoreClosed, match="for reading only"):
-        reading.refuse_wish("comment:1", "no")
+        reading.refuse_command("comment:1", "no")
     assert reading.writable() is False
     reading.close()
 
@@ -148,12 +148,12 @@ def test_a_person_writes_beside_a_running_bot_that_leads(
     assert epoch is not None
     store.fence("the bot", epoch)
     session = room.session(12)
-    wish = Wish(key="cli:1", kind="stop", actor="cli:ada", at=room.now)
+    command = Command(key="cli:1", kind="stop", actor="cli:ada", at=room.now)
     with closing(beside(path)) as guest:
-        assert guest.ask(session, wish)
-        assert not guest.ask(session, wish)
-    assert store.facts(session).wishes == (wish,)
-    assert store.due_visits(room.now) == [session]
+        assert guest.ask(session, command)
+        assert not guest.ask(session, command)
+    assert store.facts(session).commands == (command,)
+    assert store.due_sessions(room.now) == [session]
 
 
 def test_a_person_who_writes_leaves_the_tables_of_an_older_version_alone(path: Path) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.store import BadRow, Observed, Store, Touch
+from bot.store import BadRow, Observed, RefreshRequest, Store
 from lifecycle.model.actions import CloseIssue, Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity, Reason
@@ -107,13 +107,13 @@ def test_what_was_done_is_a_reason_for_a_visit_with_all_that_was_learned(
         "34",
         room.now,
         observed=Observed(session=name, run=1, agent=Agent(run=1, activity=Activity.ACTIVE)),
-        touches=[Touch(repository="acme/widgets", subject="pull:34")],
+        refreshes=[RefreshRequest(repository="acme/widgets", subject="pull:34")],
     )
     assert statements.count("COMMIT") == 1
     facts = store.facts(name)
     assert (facts.done["first"].result, facts.agent.activity) == ("34", Activity.ACTIVE)
-    assert [t.subject for t in store.due_touches(room.now, ("pull:",))] == ["pull:34"]
-    assert store.due_visits(room.now) == [name]
+    assert [t.subject for t in store.due_refreshes(room.now, ("pull:",))] == ["pull:34"]
+    assert store.due_sessions(room.now) == [name]
 
 
 def test_marking_twice_repeats_nothing(room: Room, store: Store, name: str) -> None:
@@ -122,13 +122,16 @@ def test_marking_twice_repeats_nothing(room: Room, store: Store, name: str) -> N
     room.decides(name, recheck_at=None)
     later = room.clock.passes(5)
     store.mark_done(
-        first.seq, "35", later, touches=[Touch(repository="acme/widgets", subject="pull:35")]
+        first.seq,
+        "35",
+        later,
+        refreshes=[RefreshRequest(repository="acme/widgets", subject="pull:35")],
     )
     store.mark_dead(first.seq, Reason.ACTION_FAILED, "no", later)
     store.mark_retry(first.seq, "no", later)
     assert store.facts(name).done["first"].result == "34"
-    assert store.due_touches(later, ("pull:",)) == []
-    assert store.due_visits(later) == []
+    assert store.due_refreshes(later, ("pull:",)) == []
+    assert store.due_sessions(later) == []
 
 
 def test_what_was_given_up_is_shown_and_lets_the_next_go_on(
@@ -144,7 +147,7 @@ def test_what_was_given_up_is_shown_and_lets_the_next_go_on(
         "403: may not comment",
         room.now,
     )
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     assert [due.action for due in store.due_actions(room.now)] == [SECOND]
 
 
@@ -187,7 +190,7 @@ def test_an_action_taken_back_may_be_asked_for_again(room: Room, store: Store, n
     (first,) = store.due_actions(room.now)
     store.withdraw(first.seq, room.now)
     assert store.facts(name).pending == {"second"}
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     assert room.decides(name, FIRST) == ["first"]
 
 

@@ -1,9 +1,9 @@
 """A repository is its number: what is kept of it goes along with its configured name."""
 
-from bot.store import KnownPlace, Store, Touch
+from bot.store import KnownRepository, RefreshRequest, Store
 from tests.store.conftest import Room
 
-WIDGETS = KnownPlace(id=7, name="acme/widgets", now="acme/widgets")
+WIDGETS = KnownRepository(id=7, name="acme/widgets", now="acme/widgets")
 
 
 def test_what_is_kept_of_a_repository_goes_along_with_a_new_configured_name(
@@ -11,13 +11,15 @@ def test_what_is_kept_of_a_repository_goes_along_with_a_new_configured_name(
 ) -> None:
     store.learn_place(WIDGETS, room.clock())
     name = room.session(12)
-    store.touch([Touch(repository="acme/widgets", subject="issue:12")], room.clock())
-    renamed = KnownPlace(id=7, name="acme/gadgets", now="acme/gadgets")
+    store.request_refresh(
+        [RefreshRequest(repository="acme/widgets", subject="issue:12")], room.clock()
+    )
+    renamed = KnownRepository(id=7, name="acme/gadgets", now="acme/gadgets")
     store.learn_place(renamed, room.clock())
     assert store.places() == [renamed]
     assert store.session_of_issue("acme/gadgets", 12) == name
     assert store.session_of_issue("acme/widgets", 12) is None
-    assert [one.repository for one in store.due_touches(room.clock(), ("issue:",))] == [
+    assert [one.repository for one in store.due_refreshes(room.clock(), ("issue:",))] == [
         "acme/gadgets"
     ]
 
@@ -29,10 +31,10 @@ def test_sessions_of_a_repository_that_is_archived_are_visited_and_know_it(
     name = room.session(12)
     assert not store.facts(name).archived
     room.decides(name)
-    assert store.due_visits(room.clock(), 9) == []
-    archived = KnownPlace(id=7, name="acme/widgets", now="acme/widgets", archived=True)
+    assert store.due_sessions(room.clock(), 9) == []
+    archived = KnownRepository(id=7, name="acme/widgets", now="acme/widgets", archived=True)
     store.learn_place(archived, room.clock())
-    assert store.due_visits(room.clock(), 9) == [name]
+    assert store.due_sessions(room.clock(), 9) == [name]
     assert store.facts(name).archived
 
 
@@ -41,12 +43,12 @@ def test_where_nothing_changed_nobody_is_visited(room: Room, store: Store) -> No
     name = room.session(12)
     room.decides(name)
     store.learn_place(WIDGETS, room.clock())
-    assert store.due_visits(room.clock(), 9) == []
+    assert store.due_sessions(room.clock(), 9) == []
 
 
 def test_a_name_belongs_to_one_repository_at_a_time(room: Room, store: Store) -> None:
     store.learn_place(WIDGETS, room.clock())
-    other = KnownPlace(id=8, name="acme/widgets", now="acme/widgets")
+    other = KnownRepository(id=8, name="acme/widgets", now="acme/widgets")
     store.learn_place(other, room.clock())
     assert (store.places(), store.place(7), store.place_named("acme/widgets")) == (
         *([other], None),

@@ -9,6 +9,7 @@ from bot.store import (
     Store,
     agents,
     answers,
+    commands,
     deliveries,
     freezes,
     history,
@@ -20,12 +21,11 @@ from bot.store import (
     outbox,
     outsiders,
     places,
+    reconciling,
+    refreshes,
     sessions,
     slots,
-    touches,
     usage,
-    visits,
-    wishes,
 )
 
 ROOMS = (
@@ -38,10 +38,10 @@ ROOMS = (
         places,
         sessions,
         slots,
-        touches,
+        refreshes,
         usage,
-        visits,
-        wishes,
+        reconciling,
+        commands,
     ),
 )
 STATEMENTS = {
@@ -53,7 +53,7 @@ STATEMENTS = {
 # The list of all sessions, and what became of them, is meant to read all of them.
 MEANT = {"agents.LEDGER", "sessions.ALL"}
 TABLES = (
-    "deliveries|touches|sessions|session_pulls|wishes|outbox|slots|history|judgements|usage|answers|handovers|metadata"
+    "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|judgements|usage|answers|handovers|metadata"
     "|first|earlier"
 )
 
@@ -86,5 +86,5 @@ def test_a_commit_is_looked_up_by_its_sha_not_among_all_of_its_repository(store:
 
 
 def test_the_statements_were_found() -> None:
-    assert {"visits.DUE_VISITS", "outbox.DUE_ACTIONS", "sessions.OF_SHA"} <= STATEMENTS.keys()
+    assert {"reconciling.DUE_VISITS", "outbox.DUE_ACTIONS", "sessions.OF_SHA"} <= STATEMENTS.keys()
     assert len(STATEMENTS) > 25

@@ -8,7 +8,7 @@ import pytest
 from bot.intake.local_commands import ask
 from bot.store import Observed, Store
 from bot.system.redaction import Redaction
-from lifecycle.model.facts import Agent, Wish
+from lifecycle.model.facts import Agent, Command
 from lifecycle.model.status import Activity
 from tests.store.conftest import Clock, Room
 
@@ -42,9 +42,11 @@ def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
 ) -> None:
     found = store.session(room.session(12))
     assert found is not None
-    wish = Wish(key="api:1", kind="tell", actor="api:client", at=room.now, text=f"use {SECRET}")
-    assert ask(store, found, wish)
-    assert not ask(store, found, wish)
+    command = Command(
+        key="api:1", kind="tell", actor="api:client", at=room.now, text=f"use {SECRET}"
+    )
+    assert ask(store, found, command)
+    assert not ask(store, found, command)
 
 
 def test_a_secret_is_taken_out_of_whatever_is_written(room: Room, store: Store, path: Path) -> None:

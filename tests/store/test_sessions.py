@@ -8,7 +8,7 @@ import pytest
 from bot.store import BadRow, Observed, Store
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Stop
-from lifecycle.model.facts import Agent, Ended, Issue, Pull, Wish, Work
+from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room
 
@@ -33,7 +33,7 @@ def test_a_new_session_is_queued_and_due_at_once(room: Room, store: Store) -> No
     )
     assert session.issue == Issue(number=12, title="It breaks")
     assert session.activity is Activity.NONE
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
 
 
 @pytest.mark.parametrize("same", ["id", "issue", "branch"])
@@ -108,17 +108,17 @@ def test_a_sweep_sees_the_agent_and_the_workspace(room: Room, store: Store) -> N
     assert (row.agent, row.work, row.number, row.agent_type) == (agent, work, 12, "claude")
 
 
-def test_a_granted_wish_is_a_fact_and_a_reason_for_a_visit(room: Room, store: Store) -> None:
+def test_a_granted_command_is_a_fact_and_a_reason_for_a_visit(room: Room, store: Store) -> None:
     name = room.session(12)
     room.decides(name, recheck_at=None)
     store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.wish(), room.wish()])
-    assert store.due_visits(room.now) == []
-    store.grant_wish("comment:7", name, room.now, head="cafe")
-    assert store.due_visits(room.now) == [name]
-    assert store.new_wishes() == []
-    assert store.facts(name).wishes == (
-        Wish(
+    store.settle_delivery("a", [], [room.command(), room.command()])
+    assert store.due_sessions(room.now) == []
+    store.grant_command("comment:7", name, room.now, head="cafe")
+    assert store.due_sessions(room.now) == [name]
+    assert store.new_commands() == []
+    assert store.facts(name).commands == (
+        Command(
             key="comment:7",
             kind="tell",
             actor="ada",
@@ -130,25 +130,25 @@ def test_a_granted_wish_is_a_fact_and_a_reason_for_a_visit(room: Room, store: St
     )
 
 
-def test_a_wish_is_granted_once(room: Room, store: Store) -> None:
+def test_a_command_is_granted_once(room: Room, store: Store) -> None:
     name = room.session(12)
     store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.wish()])
-    store.grant_wish("comment:7", name, room.now, head="cafe")
+    store.settle_delivery("a", [], [room.command()])
+    store.grant_command("comment:7", name, room.now, head="cafe")
     room.decides(name, recheck_at=None)
-    store.grant_wish("comment:7", name, room.now, head="beef")
-    assert store.facts(name).wishes[0].head == "cafe"
-    assert store.due_visits(room.now) == []
+    store.grant_command("comment:7", name, room.now, head="beef")
+    assert store.facts(name).commands[0].head == "cafe"
+    assert store.due_sessions(room.now) == []
 
 
-def test_a_refused_wish_is_over(room: Room, store: Store) -> None:
+def test_a_refused_command_is_over(room: Room, store: Store) -> None:
     name = room.session(12)
     store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.wish()])
-    store.refuse_wish("comment:7", "ada may not write here")
-    store.grant_wish("comment:7", name, room.now)
-    assert store.new_wishes() == []
-    assert store.facts(name).wishes == ()
+    store.settle_delivery("a", [], [room.command()])
+    store.refuse_command("comment:7", "ada may not write here")
+    store.grant_command("comment:7", name, room.now)
+    assert store.new_commands() == []
+    assert store.facts(name).commands == ()
 
 
 def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(

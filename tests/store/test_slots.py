@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from bot.store import NewWish, Store
+from bot.store import NewCommand, Store
 from lifecycle.judge.capacity import NO_MEMORY, Caps
 from tests.store.conftest import REPOSITORY, Room
 
@@ -24,11 +24,11 @@ def made(room: Room, *numbers: int) -> None:
 def granted(room: Room, id: str, kind: str) -> None:
     number = int(id.removeprefix("widgets-"))
     key = f"comment:{kind}:{room.now.timestamp()}"
-    wish = NewWish(
+    command = NewCommand(
         key=key, repository=REPOSITORY, number=number, kind=kind, actor="ada", at=room.now
     )
-    room.store.add_wish(wish)
-    room.store.grant_wish(key, id, room.now)
+    room.store.add_command(command)
+    room.store.grant_command(key, id, room.now)
 
 
 def test_slots_go_to_the_sessions_that_wait_longest(room: Room, store: Store) -> None:
@@ -49,7 +49,7 @@ def test_who_gets_none_is_told_why_once_and_visited(room: Room, store: Store) ->
     room.decides("widgets-2", status="queued", wants_slot=True, recheck_at=None)
     assert store.take_slots(Caps(sessions=1)) == named([1, 2])
     assert store.facts("widgets-2").waits == "every slot is taken, 1 in all"
-    assert "widgets-2" in store.due_visits(room.now)
+    assert "widgets-2" in store.due_sessions(room.now)
     assert store.take_slots(Caps(sessions=1)) == []
     assert store.take_slots(Caps(sessions=2, session_mb=10), free_mb=9) == ["widgets-2"]
     assert store.facts("widgets-2").waits == NO_MEMORY
@@ -86,9 +86,9 @@ def test_a_session_that_wants_a_slot_again_stands_at_the_end(room: Room, store: 
 def test_a_slot_is_a_reason_for_a_visit(room: Room, store: Store) -> None:
     name = room.session(12)
     room.decides(name, status="queued", wants_slot=True, recheck_at=None)
-    assert store.due_visits(room.now) == []
+    assert store.due_sessions(room.now) == []
     store.take_slots(Caps())
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     assert store.facts(name).slot is True
 
 

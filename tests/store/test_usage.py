@@ -142,9 +142,9 @@ def test_others_of_the_repository_hear_of_a_day_that_costs_noticeably_more(
     room.decides(other, recheck_at=None)
     sees(room, name, used(0.10))
     sees(room, name, used(0.20))
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
     sees(room, name, used(0.30))
-    assert sorted(store.due_visits(room.now)) == [name, other]
+    assert sorted(store.due_sessions(room.now)) == [name, other]
 
 
 def test_a_later_bot_goes_on_counting(
@@ -234,9 +234,9 @@ def told(tokens: int, run: int = 1, **more: object) -> Agent:
 def test_what_the_door_hears_counts_where_a_program_tells_nothing(
     room: Room, store: Store, name: str
 ) -> None:
-    assert not store.due_visits(room.now)
+    assert not store.due_sessions(room.now)
     heard(store, name, 10)
-    assert store.due_visits(room.now) == [name], "a budget may be used up"
+    assert store.due_sessions(room.now) == [name], "a budget may be used up"
     heard(store, name, 5, model="n")
     assert store.facts(name).spent == Spending(tokens=15, unpriced=15)
     (used,) = store.used("run", name)

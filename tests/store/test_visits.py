@@ -39,7 +39,7 @@ def test_a_decision_about_what_has_changed_is_refused_whole(
     assert store.due_actions(room.now) == []
     assert decisions(store, name) == []
     assert store.facts(name).run == 0
-    assert store.due_visits(room.now) == [name], "it is visited again"
+    assert store.due_sessions(room.now) == [name], "it is visited again"
 
 
 def test_when_to_look_again_is_of_what_was_seen(room: Room, store: Store, name: str) -> None:
@@ -48,7 +48,7 @@ def test_when_to_look_again_is_of_what_was_seen(room: Room, store: Store, name: 
     store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
     with pytest.raises(Fenced):
         room.records(late, msgspec.structs.replace(late.before, recheck_at=None))
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
 
 
 def test_of_two_that_decide_about_the_same_one_counts(
@@ -58,7 +58,7 @@ def test_of_two_that_decide_about_the_same_one_counts(
     counted: list[str] = []
 
     def decide(store: Store, key: str) -> None:
-        (visit,) = store.visits([name])
+        (visit,) = store.load([name])
         ready.wait()
         (written,) = store.record([(visit, decision(Stop(key=key, run=1)))], room.now)
         if written.exception() is None:
@@ -81,19 +81,19 @@ def test_many_are_written_in_one_transaction_and_one_that_is_late_harms_no_other
     room: Room, store: Store, statements: list[str]
 ) -> None:
     ids = [room.session(number) for number in range(1, 6)]
-    visits = store.visits(ids)
+    visits = store.load(ids)
     store.observe([Observed(session=ids[2], agent=Agent(activity=Activity.READY))], room.now)
     statements.clear()
     written = store.record([(visit, decision(HELLO)) for visit in visits], room.now)
     assert statements.count("COMMIT") == 1
     assert [future.exception() is None for future in written] == [True, True, False, True, True]
     assert [len(decisions(store, session)) for session in ids] == [1, 1, 0, 1, 1]
-    assert store.due_visits(room.now) == [ids[2]]
+    assert store.due_sessions(room.now) == [ids[2]]
 
 
 def test_what_cannot_be_written_of_one_harms_no_other(room: Room, store: Store) -> None:
     ids = [room.session(number) for number in (1, 2)]
-    odd, fine = store.visits(ids)
+    odd, fine = store.load(ids)
     because = "half a character: \ud83d"
     written = store.record([(odd, decision(because=because)), (fine, decision())], room.now)
     assert isinstance(written[0].exception(), UnicodeEncodeError)
@@ -104,10 +104,10 @@ def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
     ids = [room.session(number) for number in (3, 1, 2)]
     for session in ids:
         room.decides(session, Stop(key=f"stop:{session}", run=1), HELLO)
-        wish = msgspec.structs.replace(room.wish(f"comment:{session}"), number=1)
-        store.add_wish(wish)
-        store.grant_wish(wish.key, session, room.now)
-    visits = store.visits([*ids, "nobody-1"])
+        command = msgspec.structs.replace(room.command(f"comment:{session}"), number=1)
+        store.add_command(command)
+        store.grant_command(command.key, session, room.now)
+    visits = store.load([*ids, "nobody-1"])
     assert [visit.session for visit in visits] == ids
     assert [visit.facts for visit in visits] == [store.facts(session) for session in ids]
     assert [visit.facts.pending for visit in visits if not isinstance(visit.facts, BadRow)] == [
@@ -122,7 +122,7 @@ def test_one_that_cannot_be_read_is_told_and_the_others_are_read(room: Room, sto
             "UPDATE sessions SET pulls = '{' WHERE id = ?", (ids[0],)
         )
     )
-    odd, fine = store.visits(ids)
+    odd, fine = store.load(ids)
     assert isinstance(odd.facts, BadRow)
     assert fine.facts == store.facts(ids[1])
     with pytest.raises(BadRow, match=r"widgets-1.*'pulls'"):
@@ -134,10 +134,10 @@ def test_one_that_was_put_off_waits_until_then_or_until_it_changes(
 ) -> None:
     later = room.now + timedelta(seconds=30)
     store.postpone([name], later)
-    assert store.due_visits(room.now) == []
-    assert store.due_visits(later) == [name]
+    assert store.due_sessions(room.now) == []
+    assert store.due_sessions(later) == [name]
     store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
-    assert store.due_visits(room.now) == [name]
+    assert store.due_sessions(room.now) == [name]
 
 
 def test_a_decision_is_written_in_one_transaction(
@@ -167,7 +167,7 @@ def test_a_decision_is_written_in_one_transaction(
         recheck,
         room.now,
     )
-    assert name in store.due_visits(recheck)
+    assert name in store.due_sessions(recheck)
 
 
 def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store, name: str) -> None:
@@ -231,8 +231,8 @@ def test_the_longest_overdue_is_visited_first(room: Room, store: Store) -> None:
         recheck = room.now + timedelta(seconds=seconds)
         room.decides(f"widgets-{number}", recheck_at=recheck)
     later = room.clock.passes(60)
-    assert store.due_visits(later) == ["widgets-2", "widgets-1"]
-    assert store.due_visits(later, limit=1) == ["widgets-2"]
+    assert store.due_sessions(later) == ["widgets-2", "widgets-1"]
+    assert store.due_sessions(later, limit=1) == ["widgets-2"]
 
 
 def test_actions_are_facts_by_their_state(room: Room, store: Store, name: str) -> None:
@@ -260,16 +260,16 @@ def test_facts_are_of_one_instant(
     def decided_meanwhile(connection: sqlite3.Connection) -> dict[str, Frozen]:
         monkeypatch.undo()
         room.decides(name, START)
-        store.grant_wish("comment:7", name, room.now)
+        store.grant_command("comment:7", name, room.now)
         return standing(connection)
 
     store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.wish()])
+    store.settle_delivery("a", [], [room.command()])
     monkeypatch.setattr("bot.store.loading.standing", decided_meanwhile)
     facts = store.facts(name)
-    assert (facts.run, facts.wishes) == (0, ())
+    assert (facts.run, facts.commands) == (0, ())
     facts = store.facts(name)
-    assert (facts.run, len(facts.wishes)) == (1, 1)
+    assert (facts.run, len(facts.commands)) == (1, 1)
 
 
 def test_facts_of_nobody_are_an_error_that_names_them(store: Store) -> None:

@@ -187,7 +187,7 @@ def test_closing_finishes_what_waits_and_refuses_the_rest(
     gate.opens()
     closing.join()
     waiting.result()
-    for use in (store.live, store.new_wishes, lambda: store.deliver([room.delivery("b")])):
+    for use in (store.live, store.new_commands, lambda: store.deliver([room.delivery("b")])):
         with pytest.raises(StoreClosed):
             use()
     assert store.writable() is False

@@ -82,7 +82,7 @@ def test_a_missing_tmux_is_said_with_its_remedy(
     assert "install" in session.because
 
 
-def test_a_port_in_use_is_said_before_anything_is_touched(world: World) -> None:
+def test_a_port_in_use_is_said_before_anything_is_refreshed(world: World) -> None:
     world.bot_starts()
     settings = world.settings()
     with pytest.raises(CannotListen, match=f"port {world.port}"):

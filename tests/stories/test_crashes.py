@@ -15,7 +15,7 @@ PATIENCE = 90.0
 
 
 def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> None:
-    world.settings(reconcile_seconds=2)
+    world.settings(resync_seconds=2)
     crossed = world.folder / "crossed"
     log = (world.folder / "bot.log").open("wb")
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}

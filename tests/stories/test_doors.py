@@ -39,7 +39,7 @@ def test_one_session_is_steered_from_every_door(world: World) -> None:
     assert "The agent is told" in said
     issue.agent.hears("Blue, please.")
 
-    api = f"http://127.0.0.1:{world.port}/api/sessions/{issue.id}/wishes"
+    api = f"http://127.0.0.1:{world.port}/api/sessions/{issue.id}/commands"
     headers = {"authorization": f"Bearer {TOKEN}", "idempotency-key": "1"}
     for _ in range(2):
         body = {"kind": "tell", "text": "Make it dark blue."}
@@ -50,7 +50,11 @@ def test_one_session_is_steered_from_every_door(world: World) -> None:
     presses(world, issue, "stop")
     session = issue.becomes("killed")
     assert "page:visitor" in session.because
-    assert [wish.actor.partition(":")[0] for wish in session.wishes] == ["cli", "api", "page"]
+    assert [command.actor.partition(":")[0] for command in session.commands] == [
+        "cli",
+        "api",
+        "page",
+    ]
 
 
 def browser(world: World) -> httpx.Client:
@@ -73,9 +77,9 @@ def test_a_persons_conversation_goes_on_in_a_session_and_what_it_asks_is_answere
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = world.folder / "alice"
-    talk = theirs / "projects" / "-home-alice-widgets" / f"{NATIVE}.jsonl"
-    talk.parent.mkdir(parents=True)
-    talk.write_text(f'{{"sessionId":"{NATIVE}"}}\n')
+    availability = theirs / "projects" / "-home-alice-widgets" / f"{NATIVE}.jsonl"
+    availability.parent.mkdir(parents=True)
+    availability.write_text(f'{{"sessionId":"{NATIVE}"}}\n')
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(theirs))
     world.bot_starts()
     issue = world.issue("Add widgets")
@@ -94,4 +98,4 @@ def test_a_persons_conversation_goes_on_in_a_session_and_what_it_asks_is_answere
     issue.issue.comment("/mergewright answer Blue\nSalt, sugar\n2", by=ALICE)
     issue.pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
-    assert world.repo.git.run("show", "main:widgets.txt") == talk.read_text()
+    assert world.repo.git.run("show", "main:widgets.txt") == availability.read_text()

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from datetime import timedelta
 
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from lifecycle.model.status import Activity
 from tests.world.waiting import eventually
 from tests.world.world import World
@@ -42,7 +42,7 @@ def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: Wo
     issues = [world.issue(f"Widget {n}").is_labelled() for n in range(20)]
     for issue in issues:
         issue.agent.starts()
-    socket = Layout(world.folder / "data").runtime / "tmux.sock"
+    socket = Paths(world.folder / "data").runtime / "tmux.sock"
     asked = ("tmux", "-S", str(socket), "display-message", "-p", "#{pid}")
     said = subprocess.run(asked, capture_output=True, text=True, check=True)
     os.kill(int(said.stdout), signal.SIGKILL)
@@ -64,8 +64,8 @@ def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
     for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):
         world.time_passes(**much)
         visited = world.clock()
-        world.app.parts.watch_agents.sweep()  # type: ignore[union-attr]
-        world.app.parts.engine.visit_live()  # type: ignore[union-attr]
+        world.app.parts.agent_observer.sweep()  # type: ignore[union-attr]
+        world.app.parts.engine.reconcile_live()  # type: ignore[union-attr]
         session = issue.session
         assert session is not None
         assert session.status == "review_pending", visited

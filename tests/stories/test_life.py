@@ -184,7 +184,7 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
     key = f"pull:{branch}"
     eventually(lambda: key in world.store.facts(issue.id).pending, "the pull request is ordered")
     issue.issue.comment("/mergewright freeze", by=ALICE)
-    eventually(lambda: len(world.store.facts(issue.id).wishes) == 1, "the freeze is granted")
+    eventually(lambda: len(world.store.facts(issue.id).commands) == 1, "the freeze is granted")
 
     def ordered() -> Ordered:
         return next(row for row in world.store.outbox(issue.id) if row.key == key)

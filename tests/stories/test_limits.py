@@ -66,8 +66,8 @@ def test_lives_that_meet_every_limit_and_outage_are_merged_and_nothing_is_done_t
 def are_put_off(world: World, many: int) -> bool:
     """Whether so many issues are to be read, and none of them now."""
     now, issues = world.clock(), ("issue:",)
-    later = world.store.due_touches(now + timedelta(hours=1), issues)
-    return len(later) == many and not world.store.due_touches(now, issues)
+    later = world.store.due_refreshes(now + timedelta(hours=1), issues)
+    return len(later) == many and not world.store.due_refreshes(now, issues)
 
 
 def is_obeyed(world: World) -> None:
@@ -78,7 +78,7 @@ def is_obeyed(world: World) -> None:
 
     def asks_nothing() -> bool:
         before = traffic.refused
-        app.parts.watch_access.look()
+        app.parts.access_observer.look()
         app.parts.repository_config.look()
         return traffic.refused == before
 

@@ -11,8 +11,8 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
 
 
-def test_while_every_webhook_is_lost_reconciliation_finds_what_happened(world: World) -> None:
-    world.bot_starts(reconcile_seconds=0.5)
+def test_while_every_webhook_is_lost_resync_finds_what_happened(world: World) -> None:
+    world.bot_starts(resync_seconds=0.5)
     issue = world.issue("Add widgets")
     world.github.lose_next(1000)
     issue.is_labelled()
@@ -30,7 +30,7 @@ def test_while_every_webhook_is_lost_reconciliation_finds_what_happened(world: W
 
 def test_a_bot_that_github_cannot_reach_asks_for_what_happened(world: World) -> None:
     world.github.lose_next(1000)
-    world.bot_starts(reconcile_seconds=0.5, events="polling")
+    world.bot_starts(resync_seconds=0.5, events="polling")
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     pull = issue.pull

@@ -33,7 +33,7 @@ OLD_SECRET = "the secret before it"
 TOKEN = "the page's töken"
 #: In an order that leaves no row without the one it refers to.
 TABLES = (
-    *("deliveries", "touches", "wishes", "outbox", "history", "session_pulls", "usage"),
+    *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls", "usage"),
     *("metadata", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(
@@ -156,7 +156,7 @@ class Site:
         reason: Reason = Reason.AGENT_AT_WORK,
     ) -> None:
         now = datetime.now(UTC)
-        (visit,) = self.store.visits([session])
+        (visit,) = self.store.load([session])
         decision = Recorded(
             status=status,
             reason=reason,

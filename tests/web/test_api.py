@@ -18,15 +18,15 @@ from tests.web.conftest import Site, bearer, sign_in
 HEAD = "a" * 40
 
 
-def wishes(site: Site, session: str) -> list[tuple[str, str, str]]:
+def commands(site: Site, session: str) -> list[tuple[str, str, str]]:
     found = site.store.session(session)
     assert found is not None
-    return [(wish.kind, wish.text, wish.actor) for wish in found.wishes]
+    return [(command.kind, command.text, command.actor) for command in found.commands]
 
 
 def asked(site: Site, session: str, key: str = "k-1", **body: Any) -> httpx.Response:
     headers = {**bearer(), b"idempotency-key": key.encode()}
-    return site.http.post(f"/api/sessions/{session}/wishes", json=body, headers=headers)
+    return site.http.post(f"/api/sessions/{session}/commands", json=body, headers=headers)
 
 
 def sent(site: Site, path: str, body: Any) -> httpx.Response:
@@ -49,7 +49,7 @@ def test_every_route_is_documented(site: Site) -> None:
 )
 def test_only_a_bearer_writes(site: Site, path: str) -> None:
     session = site.session(1)
-    body = {"kind": "stop"} if path.endswith("wishes") else {"scope": ""}
+    body = {"kind": "stop"} if path.endswith("commands") else {"scope": ""}
     sign_in(site)
     assert site.http.get("/api/sessions").status_code == 200
     response = site.http.post(path, json=body, headers={"idempotency-key": "k"})
@@ -60,7 +60,7 @@ def test_only_a_bearer_writes(site: Site, path: str) -> None:
     }
     site.http.cookies.clear()
     assert site.http.post(path, json=body).status_code == 401
-    assert wishes(site, session) == []
+    assert commands(site, session) == []
     assert site.store.freezes() == []
 
 
@@ -69,15 +69,15 @@ def test_a_cookie_beside_another_word_than_the_token_does_not_write(site: Site, 
     session = site.session(1)
     sign_in(site)
     response = site.http.post(
-        f"/api/sessions/{session}/wishes",
+        f"/api/sessions/{session}/commands",
         json={"kind": "stop"},
         headers={"idempotency-key": "k", "authorization": shown},
     )
     assert response.status_code == 403
-    assert wishes(site, session) == []
+    assert commands(site, session) == []
 
 
-def test_a_wish_is_written_down_and_its_session_visited(site: Site) -> None:
+def test_a_command_is_written_down_and_its_session_visited(site: Site) -> None:
     session = site.session(1)
     response = asked(site, session, kind="tell", text=" use the other parser ")
     assert response.status_code == 202
@@ -88,7 +88,7 @@ def test_a_wish_is_written_down_and_its_session_visited(site: Site) -> None:
         "text": "use the other parser",
         "new": True,
     }
-    assert wishes(site, session) == [("tell", "use the other parser", "api:client")]
+    assert commands(site, session) == [("tell", "use the other parser", "api:client")]
     found = site.store.session(session)
     assert found is not None
     assert found.due is not None
@@ -133,12 +133,12 @@ def test_a_run_without_a_transcript_is_not_found(site: Site) -> None:
     assert (told.status_code, told.json()["error"]) == (404, "widgets-1 has no run 7.")
 
 
-def test_a_request_that_is_repeated_is_one_wish(site: Site) -> None:
+def test_a_request_that_is_repeated_is_one_command(site: Site) -> None:
     session = site.session(1)
     assert asked(site, session, kind="budget", text="5").status_code == 202
     again = asked(site, session, kind="budget", text="+5")
     assert (again.status_code, again.json()["new"]) == (200, False)
-    assert wishes(site, session) == [("budget", "+5", "api:client")]
+    assert commands(site, session) == [("budget", "+5", "api:client")]
 
 
 def test_a_key_that_was_used_for_something_else_is_refused(site: Site) -> None:
@@ -147,7 +147,7 @@ def test_a_key_that_was_used_for_something_else_is_refused(site: Site) -> None:
     response = asked(site, session, kind="stop")
     assert response.status_code == 409
     assert response.json()["remedy"] == "Take another Idempotency-Key."
-    assert [kind for kind, _, _ in wishes(site, session)] == ["pause"]
+    assert [kind for kind, _, _ in commands(site, session)] == ["pause"]
 
 
 def test_the_same_key_at_another_session_is_another_request(site: Site) -> None:
@@ -162,7 +162,7 @@ def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None
     assert response.status_code == 400
     assert "Idempotency-Key" in response.json()["error"]
     assert "when you repeat a request" in response.json()["remedy"]
-    assert wishes(site, session) == []
+    assert commands(site, session) == []
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,11 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
     assert response.status_code == 400
     assert error in response.json()["error"]
     assert response.json()["remedy"]
-    assert wishes(site, session) == []
+    assert commands(site, session) == []
 
 
 def test_a_body_that_is_no_json_or_too_long_is_refused(site: Site) -> None:
-    path = f"/api/sessions/{site.session(1)}/wishes"
+    path = f"/api/sessions/{site.session(1)}/commands"
     headers = {**bearer(), b"idempotency-key": b"k", b"content-type": b"application/json"}
     assert site.http.post(path, content=b"{", headers=headers).status_code == 400
     response = site.http.post(path, content=b"x" * 200_000, headers=headers)
@@ -202,7 +202,7 @@ def test_a_body_that_is_no_json_or_too_long_is_refused(site: Site) -> None:
 
 @pytest.mark.parametrize("body", [b'{"kind": "tell", "text": "\xff"}', b"[" * 50_000])
 def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body: bytes) -> None:
-    path = f"/api/sessions/{site.session(1)}/wishes"
+    path = f"/api/sessions/{site.session(1)}/commands"
     headers = {**bearer(), b"idempotency-key": b"k", b"content-type": b"application/json"}
     response = site.http.post(path, content=body, headers=headers)
     assert response.status_code == 400
@@ -217,7 +217,7 @@ def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
     texts = {"tell": "x", "answer": "x", "budget": "+1", "agent": "ada", "allow": HEAD}
     for kind in ASKABLE:
         assert asked(site, session, key=kind, kind=kind, text=texts.get(kind, "")).is_success
-    assert {kind for kind, _, _ in wishes(site, session)} == set(ASKABLE)
+    assert {kind for kind, _, _ in commands(site, session)} == set(ASKABLE)
 
 
 def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:
@@ -226,7 +226,10 @@ def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:
     assert asked(site, session, key="2", kind="merge", text="rebase", head=HEAD).is_success
     found = site.store.session(session)
     assert found is not None
-    assert [(wish.text, wish.head) for wish in found.wishes] == [("", HEAD), ("rebase", HEAD)]
+    assert [(command.text, command.head) for command in found.commands] == [
+        ("", HEAD),
+        ("rebase", HEAD),
+    ]
 
 
 def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> None:
@@ -234,7 +237,7 @@ def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> Non
     asked(site, session, kind="pause")
     values = {"text": "Its program is ended."}
     answer = Comment(
-        key="comment:heeded:api:widgets-1:k-1", number=1, topic="answer", values=values
+        key="comment:applied:api:widgets-1:k-1", number=1, topic="answer", values=values
     )
     site.decide(session, Status.PAUSED, "paused", actions=(answer,))
     whole = site.seen(f"/api/sessions/{session}").json()
@@ -242,9 +245,9 @@ def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> Non
     assert whole["history"]
     (letter,) = whole["outbox"]
     assert (letter["key"], letter["state"], letter["tries"]) == (answer.key, "waiting", 0)
-    (wish,) = whole["wishes"]
-    assert (wish["kind"], wish["actor"]) == ("pause", "api:client")
-    assert wish["answer"] == "Its program is ended."
+    (command,) = whole["commands"]
+    assert (command["kind"], command["actor"]) == ("pause", "api:client")
+    assert command["answer"] == "Its program is ended."
 
 
 def test_sessions_with_something_left_can_be_listed_alone(site: Site) -> None:
@@ -345,15 +348,15 @@ def test_a_program_has_an_agent_started_once(site: Site) -> None:
     )
     again = begun(site, agent="shell")
     assert (again.status_code, again.json()["new"]) == (200, False)
-    (wish,) = site.store.new_wishes()
-    assert (wish.repository, wish.number, wish.kind) == ("acme/widgets", 12, "start")
-    assert (wish.actor, wish.text) == ("api:client", "shell")
+    (command,) = site.store.new_commands()
+    assert (command.repository, command.number, command.kind) == ("acme/widgets", 12, "start")
+    assert (command.actor, command.text) == ("api:client", "shell")
 
 
 def test_a_start_whose_key_was_used_for_another_is_refused(site: Site) -> None:
     assert begun(site).status_code == 202
     assert begun(site, agent="shell").status_code == 409
-    assert [wish.text for wish in site.store.new_wishes()] == [""]
+    assert [command.text for command in site.store.new_commands()] == [""]
 
 
 @pytest.mark.parametrize(
@@ -372,4 +375,4 @@ def test_what_cannot_be_started_is_refused_at_the_door(
     assert response.status_code == 400
     assert said in response.json()["error"]
     assert response.json()["remedy"]
-    assert site.store.new_wishes() == []
+    assert site.store.new_commands() == []

@@ -50,7 +50,7 @@ def kinds(page: str) -> list[str]:
 def asked(site: Site) -> list[tuple[str, str, str]]:
     session = site.store.session("widgets-1")
     assert session is not None
-    return [(wish.kind, wish.text, wish.actor) for wish in session.wishes]
+    return [(command.kind, command.text, command.actor) for command in session.commands]
 
 
 def test_a_button_asks_and_leads_back(visitor: Site) -> None:
@@ -172,7 +172,7 @@ def test_a_pull_request_is_merged_at_the_head_that_was_shown(visitor: Site) -> N
     visitor.http.post("/sessions/widgets-1/ask", data={**form, "kind": "merge"})
     session = visitor.store.session("widgets-1")
     assert session is not None
-    assert [(wish.kind, wish.head) for wish in session.wishes] == [("merge", HEAD)]
+    assert [(command.kind, command.head) for command in session.commands] == [("merge", HEAD)]
 
 
 def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:

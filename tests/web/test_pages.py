@@ -193,8 +193,8 @@ def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
 
 def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
     session = site.session(1)
-    wish = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.note(session, Kind.WISH, "mara", wish, datetime.now(UTC))
+    command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
+    site.store.note(session, Kind.WISH, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
     assert "asks to tell use tabs" in page.lower()
@@ -277,10 +277,10 @@ def test_what_breaks_is_logged_and_not_shown(
 
 def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
     session = site.session(1)
-    wish = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.note(session, Kind.WISH, "mara", wish, datetime.now(UTC))
+    command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
+    site.store.note(session, Kind.WISH, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
-    assert '<strong>wish</strong> <span class="note">by mara</span>' in page
+    assert '<strong>command</strong> <span class="note">by mara</span>' in page
 
 
 def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 from runtimes.base import Handle, Seen
 from runtimes.tmux import Tmux
 
@@ -35,9 +35,9 @@ def told_by(clock: Clock) -> Iterator[None]:
 
     Else one that has just begun would look silent for as long as the clock is ahead.
     """
-    new, look = Lines.new, Tmux.look
+    new, look = LineTail.new, Tmux.look
 
-    def new_lines(lines: Lines) -> list[str]:
+    def new_lines(lines: LineTail) -> list[str]:
         said = new(lines)
         if lines.written is not None:
             written = datetime.fromtimestamp(lines.written, UTC)
@@ -55,5 +55,5 @@ def told_by(clock: Clock) -> Iterator[None]:
             output_at=printed and clock.at(printed),
         )
 
-    with patch.object(Lines, "new", new_lines), patch.object(Tmux, "look", looked):
+    with patch.object(LineTail, "new", new_lines), patch.object(Tmux, "look", looked):
         yield

@@ -65,7 +65,7 @@ def live(config: Path, crossed: Path) -> None:
     """One life: act until killed, or until told to end."""
     settings, secrets = load(config, os.environ)
     logs.set_up("info", as_json=False, redact=Redaction())
-    app = App(settings, secrets, journal=Mortal(crossed))
+    app = App(settings, secrets, crash_point=Mortal(crossed))
     signal.signal(signal.SIGTERM, lambda *_: app.end())
     app.start()
     app.wait()

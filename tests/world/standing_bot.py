@@ -55,12 +55,12 @@ def main() -> None:
     settings, secrets = load(Path(sys.argv[1]), os.environ)
     logs.set_up("info", as_json=False, redact=Redaction())
     gate = Gate(Path(sys.argv[2]))
-    app = App(settings, secrets, journal=gate.notes)
+    app = App(settings, secrets, crash_point=gate.notes)
     with patch.object(reconciler, "decide", gate.decides):
         app.start()
         app.wait()
         app.stop()
-    os._exit(int(app.parts.leading.lost))
+    os._exit(int(app.parts.leader_lease.lost))
 
 
 if __name__ == "__main__":

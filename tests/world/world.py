@@ -20,7 +20,7 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.world import App as GitHubApp
 from bot.github.permissions import PERMISSIONS
 from bot.store import Session, Store
-from bot.system.paths import Layout
+from bot.system.paths import Paths
 from config.load import Secrets, load_settings
 from config.settings import Settings
 from runtimes import RUNTIMES
@@ -63,8 +63,8 @@ memory-per-session-mb = {session_mb}
 {policy}
 [timing]
 sweep-seconds = 0.1
-reconcile-seconds = {reconcile}
-poll-seconds = {reconcile}
+resync-seconds = {resync}
+poll-seconds = {resync}
 lease-seconds = 2
 mutation-seconds = 0.01
 action-retry-seconds = 0.1
@@ -126,7 +126,7 @@ class World:
     def settings(
         self,
         policy: Mapping[str, object] = {},
-        reconcile_seconds: float = 600,
+        resync_seconds: float = 600,
         sessions: int = 4,
         session_mb: int = 0,
         events: str = "webhooks",
@@ -150,7 +150,7 @@ class World:
                     f"{name.replace('_', '-')} = {json.dumps(value)}"
                     for name, value in lines.items()
                 ),
-                reconcile=reconcile_seconds,
+                resync=resync_seconds,
                 sessions=sessions,
                 session_mb=session_mb,
                 events=events,
@@ -161,13 +161,13 @@ class World:
     def bot_starts(
         self,
         policy: Mapping[str, object] = {},
-        reconcile_seconds: float = 600,
+        resync_seconds: float = 600,
         sessions: int = 4,
         session_mb: int = 0,
         events: str = "webhooks",
     ) -> App:
         """Start a bot in this process."""
-        settings = self.settings(policy, reconcile_seconds, sessions, session_mb, events)
+        settings = self.settings(policy, resync_seconds, sessions, session_mb, events)
         self.app = App(settings, self.secrets, clock=self.clock)
         self.app.start()
         eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
@@ -185,7 +185,7 @@ class World:
 
     def close(self) -> None:
         self.bot_stops()
-        runtime = RUNTIMES["tmux"](Options(data=Layout(self.folder / "data").runtime))
+        runtime = RUNTIMES["tmux"](Options(data=Paths(self.folder / "data").runtime))
         for handle in runtime.look():
             runtime.stop(handle, grace_seconds=0.1)
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from bot.intake.commands.agent import AGENT
 from bot.intake.commands.allow import ALLOW
 from bot.intake.commands.answer import ANSWER
-from bot.intake.commands.base import Command, Parsed, Unfit
+from bot.intake.commands.base import CommandSyntax, Parsed, Unfit
 from bot.intake.commands.budget import BUDGET
 from bot.intake.commands.cancel import CANCEL
 from bot.intake.commands.freeze import FREEZE
@@ -27,7 +27,7 @@ from bot.intake.commands.update import UPDATE
 from bot.intake.commands.why import WHY
 from lifecycle.model.names import NAME, Said, said_to_the_bot
 
-COMMANDS: Mapping[str, Command] = {
+COMMANDS: Mapping[str, CommandSyntax] = {
     "agent": AGENT,
     "allow": ALLOW,
     "answer": ANSWER,
@@ -67,7 +67,7 @@ def parse(text: str, slug: str = "") -> tuple[Parsed, ...]:
     return tuple(_parsed(said, slug) for said in said_to_the_bot(text, slug)[:_MOST])
 
 
-def usage(command: Command) -> str:
+def usage(command: CommandSyntax) -> str:
     """How a command is written."""
     return " ".join(filter(None, (f"/{NAME}", command.name, command.takes)))
 

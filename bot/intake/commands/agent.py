@@ -1,6 +1,6 @@
 """`agent`: a person wants another agent to go on with it."""
 
-from bot.intake.commands.base import Command, Unfit, agent_name
+from bot.intake.commands.base import CommandSyntax, Unfit, agent_name
 
 
 def name(text: str) -> str:
@@ -10,6 +10,6 @@ def name(text: str) -> str:
     return agent_name(text)
 
 
-AGENT = Command(
+AGENT = CommandSyntax(
     name="agent", takes="NAME", asks="have another agent take over, in a new run", read=name
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from bot.intake.commands.base import Command, Unfit
+from bot.intake.commands.base import CommandSyntax, Unfit
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
@@ -14,7 +14,7 @@ def commit(text: str) -> str:
     return text.lower()
 
 
-ALLOW = Command(
+ALLOW = CommandSyntax(
     name="allow",
     takes="COMMIT",
     asks="push that commit although it changes protected paths",

@@ -1,8 +1,8 @@
 """`answer`: a person answers what the agent asked."""
 
-from bot.intake.commands.base import Command, message
+from bot.intake.commands.base import CommandSyntax, message
 
-ANSWER = Command(
+ANSWER = CommandSyntax(
     name="answer",
     takes="TEXT",
     asks="answer the agent's question with the rest of the paragraph",

@@ -33,13 +33,13 @@ def agent_name(text: str) -> str:
     return text
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class CommandSyntax(Struct, frozen=True, kw_only=True):
     """One word people can say to the bot."""
 
     name: str
     asks: str  #: What saying it does, for the list in the help.
     takes: str = ""  #: How what it takes is written in that list; empty: nothing.
-    #: Turns what was written after it into what its wish says. Raises `Unfit`.
+    #: Turns what was written after it into what its command says. Raises `Unfit`.
     read: Callable[[str], str] = nothing
     whole: bool = False  #: Whether it takes all up to the end of the paragraph, not of the line.
 

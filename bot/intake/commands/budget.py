@@ -2,7 +2,7 @@
 
 import re
 
-from bot.intake.commands.base import Command, Unfit
+from bot.intake.commands.base import CommandSyntax, Unfit
 
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
 
@@ -15,7 +15,7 @@ def amount(text: str) -> str:
     return f"+{found[1]}"
 
 
-BUDGET = Command(
+BUDGET = CommandSyntax(
     name="budget",
     takes="+USD",
     asks="let the session cost so much more, and go on if that had paused it",

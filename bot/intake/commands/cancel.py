@@ -1,5 +1,5 @@
 """`cancel`: a person takes a `merge` back."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-CANCEL = Command(name="cancel", asks="take back a `merge` that has not happened yet")
+CANCEL = CommandSyntax(name="cancel", asks="take back a `merge` that has not happened yet")

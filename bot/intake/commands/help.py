@@ -1,5 +1,5 @@
 """`help`: a person wants to know what can be said."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-HELP = Command(name="help", asks="show this list")
+HELP = CommandSyntax(name="help", asks="show this list")

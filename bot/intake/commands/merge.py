@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 
-from bot.intake.commands.base import Command, Unfit
+from bot.intake.commands.base import CommandSyntax, Unfit
 from lifecycle.model.policy import MergeMethod
 
 _METHODS = [method.value for method in MergeMethod]
@@ -17,7 +17,7 @@ def method(text: str) -> str:
     raise Unfit(f"takes nothing or one of {', '.join(_METHODS)} after it{meant}")
 
 
-MERGE = Command(
+MERGE = CommandSyntax(
     name="merge",
     takes="[METHOD]",
     asks="merge the pull request as it stands now, as soon as nothing stands in the way; "

@@ -1,5 +1,5 @@
 """`pause`: a person wants the agent to rest."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-PAUSE = Command(name="pause", asks="end the agent's program, keeping its conversation")
+PAUSE = CommandSyntax(name="pause", asks="end the agent's program, keeping its conversation")

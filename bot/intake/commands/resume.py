@@ -1,5 +1,5 @@
 """`resume`: a person lets a paused agent go on."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-RESUME = Command(name="resume", asks="let a paused session go on where it was")
+RESUME = CommandSyntax(name="resume", asks="let a paused session go on where it was")

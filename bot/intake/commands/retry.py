@@ -1,5 +1,5 @@
 """`retry`: a person mended what stood in the way."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-RETRY = Command(name="retry", asks="try again what was given up")
+RETRY = CommandSyntax(name="retry", asks="try again what was given up")

@@ -1,8 +1,8 @@
 """`review`: a person wants the pull request read over once more."""
 
-from bot.intake.commands.base import Command, agent_name
+from bot.intake.commands.base import CommandSyntax, agent_name
 
-REVIEW = Command(
+REVIEW = CommandSyntax(
     name="review",
     takes="[AGENT]",
     asks="have the agent read the pull request over and mend what it finds; "

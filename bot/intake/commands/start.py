@@ -1,8 +1,8 @@
 """`start`: a person wants an agent on the issue, as the label would."""
 
-from bot.intake.commands.base import Command, agent_name
+from bot.intake.commands.base import CommandSyntax, agent_name
 
-START = Command(
+START = CommandSyntax(
     name="start",
     takes="[AGENT]",
     asks="have an agent work on this issue, as the label does",

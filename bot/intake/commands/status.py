@@ -1,5 +1,5 @@
 """`status`: a person asks how far it is."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-STATUS = Command(name="status", asks="say how far the session is")
+STATUS = CommandSyntax(name="status", asks="say how far the session is")

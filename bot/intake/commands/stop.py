@@ -1,5 +1,7 @@
 """`stop`: a person ends the session."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-STOP = Command(name="stop", asks="end the session; its work is kept, the pull request stays open")
+STOP = CommandSyntax(
+    name="stop", asks="end the session; its work is kept, the pull request stays open"
+)

@@ -1,5 +1,5 @@
 """`unfreeze`: a person lets things happen again."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-UNFREEZE = Command(name="unfreeze", asks="let things happen again, those that were held too")
+UNFREEZE = CommandSyntax(name="unfreeze", asks="let things happen again, those that were held too")

@@ -1,5 +1,5 @@
 """`update`: a person wants the base branch brought into the pull request."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-UPDATE = Command(name="update", asks="bring the base branch into the pull request's branch")
+UPDATE = CommandSyntax(name="update", asks="bring the base branch into the pull request's branch")

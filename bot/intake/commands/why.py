@@ -1,7 +1,7 @@
 """`why`: a person asks what stands in the way."""
 
-from bot.intake.commands.base import Command
+from bot.intake.commands.base import CommandSyntax
 
-WHY = Command(
+WHY = CommandSyntax(
     name="why", asks="say why it is where it is, and what stands between it and its merge"
 )

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 
-class Touch(Struct, frozen=True, kw_only=True):
+class RefreshRequest(Struct, frozen=True, kw_only=True):
     """Something about this subject of a repository may have changed."""
 
     repository: str  #: `owner/name`, spelled as GitHub spells it.
@@ -35,7 +35,7 @@ class RawComment(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """All that is taken from one delivery."""
 
-    touches: tuple[Touch, ...] = ()
+    refreshes: tuple[RefreshRequest, ...] = ()
     command: RawComment | None = None
     edited: RawComment | None = None  #: What its own author has just written anew.
     rights: bool = False  #: Whether something may have changed in what we may do, or where.
@@ -47,14 +47,14 @@ class Repository(Struct, frozen=True):
     id: int
     full_name: str
 
-    def touch(self, kind: str, name: int | str) -> Touch:
+    def refresh(self, kind: str, name: int | str) -> RefreshRequest:
         """The touch of a subject of this repository."""
         subject = f"{kind}:{name}"
-        return Touch(repository=self.full_name, repository_id=self.id, subject=subject)
+        return RefreshRequest(repository=self.full_name, repository_id=self.id, subject=subject)
 
-    def touch_whole(self) -> Touch:
+    def refresh_whole(self) -> RefreshRequest:
         """The touch of everything in this repository."""
-        return self.touch("repository", "")
+        return self.refresh("repository", "")
 
 
 class Numbered(Struct, frozen=True):
@@ -113,7 +113,7 @@ def read_pull(body: bytes) -> Outcome:
     Raises `msgspec.DecodeError` or `RecursionError` for a body that is not such an event.
     """
     payload = msgspec.json.decode(body, type=_PullPayload)
-    return Outcome(touches=(payload.repository.touch("pull", payload.pull_request.number),))
+    return Outcome(refreshes=(payload.repository.refresh("pull", payload.pull_request.number),))
 
 
 class _Base(Struct, frozen=True):
@@ -135,14 +135,14 @@ class Checked(Struct, frozen=True):
     head_sha: str
     pull_requests: tuple[_ListedPull, ...] = ()
 
-    def touches(self, repository: Repository) -> tuple[Touch, ...]:
+    def refreshes(self, repository: Repository) -> tuple[RefreshRequest, ...]:
         """The pull requests GitHub lists for the commit, else the commit itself.
 
         A fork's check lists pull requests of other repositories too; those are left out.
         """
         pulls = tuple(
-            repository.touch("pull", pull.number)
+            repository.refresh("pull", pull.number)
             for pull in self.pull_requests
             if pull.base.repo.id == repository.id
         )
-        return pulls or (repository.touch("sha", self.head_sha),)
+        return pulls or (repository.refresh("sha", self.head_sha),)

@@ -14,4 +14,4 @@ class _Payload(Struct, frozen=True):
 def read(body: bytes) -> Outcome:
     """Look at the pull requests of the commit again."""
     payload = msgspec.json.decode(body, type=_Payload)
-    return Outcome(touches=payload.check_suite.touches(payload.repository))
+    return Outcome(refreshes=payload.check_suite.refreshes(payload.repository))

@@ -20,4 +20,6 @@ def read(body: bytes) -> Outcome:
     payload = msgspec.json.decode(body, type=_Payload)
     if payload.action in _GONE:
         return Outcome(rights=True)
-    return Outcome(touches=tuple(one.touch_whole() for one in payload.repositories), rights=True)
+    return Outcome(
+        refreshes=tuple(one.refresh_whole() for one in payload.repositories), rights=True
+    )

@@ -13,5 +13,5 @@ class _Payload(Struct, frozen=True):
 def read(body: bytes) -> Outcome:
     """Look at our rights, and over what was added; what was taken away cannot be read any more."""
     payload = msgspec.json.decode(body, type=_Payload)
-    added = tuple(one.touch_whole() for one in payload.repositories_added)
-    return Outcome(touches=added, rights=True)
+    added = tuple(one.refresh_whole() for one in payload.repositories_added)
+    return Outcome(refreshes=added, rights=True)

@@ -30,7 +30,7 @@ def read(body: bytes) -> Outcome:
     said = comment.said("comment", comment.id, repository, issue.number)
     by_author = payload.action == "edited" and payload.sender == comment.user
     return Outcome(
-        touches=(repository.touch(kind, issue.number),),
+        refreshes=(repository.refresh(kind, issue.number),),
         command=said if payload.action == "created" else None,
         edited=said if by_author else None,
     )

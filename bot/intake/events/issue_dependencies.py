@@ -18,4 +18,4 @@ def read(body: bytes) -> Outcome:
     if payload.blocked_issue is None:
         return Outcome()
     repository = payload.blocked_issue_repo or payload.repository
-    return Outcome(touches=(repository.touch("issue", payload.blocked_issue.number),))
+    return Outcome(refreshes=(repository.refresh("issue", payload.blocked_issue.number),))

@@ -40,4 +40,4 @@ def read(body: bytes) -> Outcome:
     issue, repository = payload.issue, payload.repository
     new = payload.action == "opened"
     command = issue.said("issue", issue.number, repository, issue.number) if new else None
-    return Outcome(touches=(repository.touch("issue", issue.number),), command=command)
+    return Outcome(refreshes=(repository.refresh("issue", issue.number),), command=command)

@@ -29,4 +29,4 @@ def read(body: bytes) -> Outcome:
     queued = _QUEUED.fullmatch(payload.merge_group.head_ref)
     if queued is None:
         return Outcome()
-    return Outcome(touches=(payload.repository.touch("pull", int(queued["number"])),))
+    return Outcome(refreshes=(payload.repository.refresh("pull", int(queued["number"])),))

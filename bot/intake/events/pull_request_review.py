@@ -20,4 +20,4 @@ def read(body: bytes) -> Outcome:
     review = payload.review
     new = payload.action == "submitted"
     command = review.said("review", review.id, repository, number) if new else None
-    return Outcome(touches=(repository.touch("pull", number),), command=command)
+    return Outcome(refreshes=(repository.refresh("pull", number),), command=command)

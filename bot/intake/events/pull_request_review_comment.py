@@ -20,4 +20,4 @@ def read(body: bytes) -> Outcome:
     comment = payload.comment
     new = payload.action == "created"
     command = comment.said("line", comment.id, repository, number) if new else None
-    return Outcome(touches=(repository.touch("pull", number),), command=command)
+    return Outcome(refreshes=(repository.refresh("pull", number),), command=command)

@@ -18,4 +18,4 @@ def read(body: bytes) -> Outcome:
     payload = msgspec.json.decode(body, type=_Payload)
     if not payload.ref.startswith(_BRANCH):
         return Outcome()
-    return Outcome(touches=(payload.repository.touch("branch", payload.ref[len(_BRANCH) :]),))
+    return Outcome(refreshes=(payload.repository.refresh("branch", payload.ref[len(_BRANCH) :]),))

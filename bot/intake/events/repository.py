@@ -19,4 +19,4 @@ def read(body: bytes) -> Outcome:
     payload = msgspec.json.decode(body, type=_Payload)
     if payload.action in _EMPTY:
         return Outcome(rights=True)
-    return Outcome(touches=(payload.repository.touch_whole(),), rights=True)
+    return Outcome(refreshes=(payload.repository.refresh_whole(),), rights=True)

@@ -14,4 +14,4 @@ class _Payload(Struct, frozen=True):
 def read(body: bytes) -> Outcome:
     """Look at what stands at the commit again."""
     payload = msgspec.json.decode(body, type=_Payload)
-    return Outcome(touches=(payload.repository.touch("sha", payload.sha),))
+    return Outcome(refreshes=(payload.repository.refresh("sha", payload.sha),))

@@ -12,7 +12,7 @@ from msgspec import Struct
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import TEXT, Count, Dollars, Seconds
-from runtimes.agents.shared.questions import Choice, Dialog, Way, with_choices
+from runtimes.agents.shared.questions import AnswerStep, Choice, Dialog, with_choices
 
 #: The empty box for the next message, in any of its modes: `>`, `ask>`, `diff multi>`.
 BOX = re.compile(r"([a-z-]+( multi)?)?>")
@@ -68,7 +68,7 @@ def dialog(screen: str) -> Dialog:
     return Dialog(
         asks=f"{_above(screen.rstrip())}\n{asked[0]}",
         choices=tuple(
-            Choice(number=number, label=label, way=Way(text=label.split()[0].lower()))
+            Choice(number=number, label=label, way=AnswerStep(text=label.split()[0].lower()))
             for number, label in labels
         ),
     )

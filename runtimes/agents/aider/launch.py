@@ -13,7 +13,15 @@ from pathlib import Path
 from runtimes.agents.aider import files as its
 from runtimes.agents.aider.messages import AiderMessages
 from runtimes.agents.aider.reader import AiderReader
-from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import (
+    PROVIDER_DEFAULT,
+    USUAL,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
 from runtimes.agents.shared.adoption import NotAdopted
 from runtimes.agents.shared.conversation import MessagesOfLines
 from runtimes.agents.shared.files import read_text, write_private
@@ -81,14 +89,16 @@ class Aider:
         self._program = kind.command or ("aider",)
         self.provider = PROVIDERS[self._provider] if self._provider in _VERSIONS else ""
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Write its message and what it is told, and start it twice; see `Program.prepare`.
 
         A conversation is what was written down of it: one that is not in the session's home any
         more is begun anew. It gets the name of the run that began it.
         """
-        prompt, system = introduced(self._kind, prompt, terms.system)
-        env = {**environment(self._kind, files), **_ENV, **self._credentials(terms.endpoint)}
+        prompt, system = introduced(self._kind, prompt, run_limits.system)
+        env = {**environment(self._kind, files), **_ENV, **self._credentials(run_limits.endpoint)}
         write_private(files.prompt, prompt)
         write_private(its.folder(files) / _MODELS, json.dumps({"sample_spec": {}}))
         _hide(files.workspace / _CACHE)
@@ -112,7 +122,7 @@ class Aider:
             *_MODES.get(self._kind.permission_mode, ()),
         )
         script = _TWICE.format(first=shlex.join(first))
-        return Command(argv=("/bin/sh", "-c", script, "aider", *argv), env=env, native_id=native)
+        return LaunchSpec(argv=("/bin/sh", "-c", script, "aider", *argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Refuse it, and say why."""
@@ -144,7 +154,9 @@ class Aider:
         """What `aider --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way: it is not installed, no model is chosen, or not where it is."""
         problems = missing(self._program, _INSTALL, environ.get("PATH"))
         if endpoint.url and self._provider not in _VERSIONS:

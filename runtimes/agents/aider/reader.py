@@ -15,8 +15,8 @@ from runtimes.agents.aider import files as its
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.exits import ended
 from runtimes.agents.shared.files import TEXT, holds, read_text, understood
-from runtimes.agents.shared.line_tail import Lines
-from runtimes.agents.shared.usage_counter import Tally
+from runtimes.agents.shared.line_tail import LineTail
+from runtimes.agents.shared.usage_counter import UsageCounter
 from runtimes.agents.shared.usage_limits import resets
 from runtimes.base import Seen
 
@@ -35,13 +35,13 @@ class AiderReader:
     def __init__(self, files: RunFiles) -> None:
         self._files = files
         self._native = read_text(files.conversation)
-        self._events = Lines(files.spool)
-        self._history = Lines(its.history(files, self._native))
+        self._events = LineTail(files.spool)
+        self._history = LineTail(its.history(files, self._native))
         self._last = ""  #: The last thing it counted that says what it is at.
         self._since: datetime | None = None  #: When it last began to start, or to call the model.
         self._touched: datetime | None = None
         self._model = ""
-        self._tally = Tally()
+        self._tally = UsageCounter()
         self._calls = 0  #: Calls that were counted since its spool was last begun.
         self._begun = 0
         self._fault = ""  #: What the last call broke off with, by itself.

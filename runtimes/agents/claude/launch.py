@@ -11,7 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
-from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import (
+    PROVIDER_DEFAULT,
+    USUAL,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
 from runtimes.agents.claude import files as its
 from runtimes.agents.claude import messages
 from runtimes.agents.claude.reader import ClaudeReader
@@ -75,14 +83,16 @@ class Claude:
         self._kind = kind
         self._program = kind.command or ("claude",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Write settings, hooks and the answers to its first questions; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
         """
-        prompt, system = introduced(self._kind, prompt, terms.system)
+        prompt, system = introduced(self._kind, prompt, run_limits.system)
         env = {**environment(self._kind, files), **_QUIET}
-        env |= terms.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
+        env |= run_limits.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(its.folder(files))
         write_private(files.prompt, prompt)
         settings = files.dir / "claude-settings.json"
@@ -94,7 +104,7 @@ class Claude:
         in_file = self._kind.preamble == "instructions-file"
         write_private(its.folder(files) / "CLAUDE.md", system if in_file else "")
 
-        tools = named(self.tools, terms.tools)
+        tools = named(self.tools, run_limits.tools)
         native = read_text(files.conversation)
         if not native:
             native = resume if its.transcript(files, resume) else str(uuid.uuid4())
@@ -111,7 +121,7 @@ class Claude:
             *(() if self._kind.intra_parallel else ("--disallowedTools", ",".join(_AGENTS))),
             *self._kind.args,
         ]
-        return Command(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)
+        return LaunchSpec(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its transcript; where it was said does not matter to the program."""
@@ -147,10 +157,12 @@ class Claude:
         """What `claude --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way: it is not installed, cannot sign in, or refuses this user."""
         problems = missing(self._program, _INSTALL, environ.get("PATH"))
-        if endpoint == THEIRS and not login(self._kind, environ, self.logins):
+        if endpoint == PROVIDER_DEFAULT and not login(self._kind, environ, self.logins):
             problems.append(
                 "it has no credentials: set ANTHROPIC_API_KEY for the server and name it in `key`"
                 " of the agent type, or CLAUDE_CODE_OAUTH_TOKEN, which `claude setup-token` makes"

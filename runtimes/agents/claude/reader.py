@@ -14,10 +14,10 @@ from runtimes.agents.shared.exits import ended
 from runtimes.agents.shared.files import TEXT, holds, read_text, understood
 from runtimes.agents.shared.forms import questions
 from runtimes.agents.shared.hooks import Hook
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.questions import permission, put, with_choices
-from runtimes.agents.shared.usage_counter import Tally
-from runtimes.agents.shared.watched_file import Whole
+from runtimes.agents.shared.usage_counter import UsageCounter
+from runtimes.agents.shared.watched_file import WatchedFile
 from runtimes.base import Seen
 
 #: It says `idle` a moment before the error that ended the turn is written down.
@@ -42,19 +42,19 @@ class ClaudeReader:
         self._files = files
         self._started = files.began
         self._native = ""
-        self._spool = Lines(files.spool)
+        self._spool = LineTail(files.spool)
         self._path: Path | None = None
-        self._transcript: Lines | None = None
-        self._subagents: dict[Path, Lines] = {}  #: The transcripts of agents that it began.
+        self._transcript: LineTail | None = None
+        self._subagents: dict[Path, LineTail] = {}  #: The transcripts of agents that it began.
         self._recorded: datetime | None = None
         #: When the last prompt was submitted, unless its turn is known to be over: that it was idle
         #: before says nothing of this turn.
         self._prompted: datetime | None = None
         self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
-        self._tally = Tally()
-        self._own: Whole[its.Status] | None = None  #: The status file of the program.
-        self._first_line = Whole(its.first_line(files), its.Line)
-        self._last_line = Whole(its.last_line(files), its.Line)
+        self._tally = UsageCounter()
+        self._own: WatchedFile[its.Status] | None = None  #: The status file of the program.
+        self._first_line = WatchedFile(its.first_line(files), its.Line)
+        self._last_line = WatchedFile(its.last_line(files), its.Line)
         self._question = ""
         self._error = ""
         self._word: object = ""  #: What kind of error it is, in one word.
@@ -106,7 +106,7 @@ class ClaudeReader:
         if known is not None and self._own and not self._own.fresh:
             return known  # A program that dies does not write it any more.
         for path in (its.folder(self._files) / "sessions").glob("*.json"):
-            own = Whole(path, its.Status)
+            own = WatchedFile(path, its.Status)
             status = own.read()
             if status is not None and status.session_id == native and its.lives(status):
                 self._own = own
@@ -180,14 +180,14 @@ class ClaudeReader:
         if path is None:
             return
         if self._transcript is None:
-            self._transcript = Lines(path)
+            self._transcript = LineTail(path)
         offset = self._transcript.offset
         for record in self._records(self._transcript.to_end()):
             if record.message is not None and record.timestamp is not None:
                 self._note(record, record.message, record.timestamp)
         if self._transcript.offset != offset:  # It says there that it begins an agent.
             for other in its.subagents(path):
-                self._subagents.setdefault(other, Lines(other))
+                self._subagents.setdefault(other, LineTail(other))
         for theirs in self._subagents.values():
             for record in self._records(theirs.to_end()):
                 if record.message is not None:

@@ -8,7 +8,15 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import (
+    PROVIDER_DEFAULT,
+    USUAL,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
 from runtimes.agents.codex import files as its
 from runtimes.agents.codex.messages import CodexMessages
 from runtimes.agents.codex.reader import CodexReader
@@ -65,18 +73,20 @@ class Codex:
         self._kind = kind
         self._program = kind.command or ("codex",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Write its key, where it has one, and its arguments; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
-        prompt, system = introduced(self._kind, prompt, terms.system)
+        prompt, system = introduced(self._kind, prompt, run_limits.system)
         env = {**environment(self._kind, files), "CODEX_HOME": str(its.folder(files))}
-        env |= terms.endpoint.variables(key=_KEY)
+        env |= run_limits.endpoint.variables(key=_KEY)
         write_private(files.prompt, prompt)
         its.folder(files).mkdir(mode=0o700, parents=True, exist_ok=True)
-        if (key := env.get(_KEY)) and not terms.endpoint.url:
+        if (key := env.get(_KEY)) and not run_limits.endpoint.url:
             write_private(its.folder(files) / "auth.json", json.dumps({_KEY: key}))
         in_file = self._kind.preamble == "instructions-file"
         write_private(its.folder(files) / "AGENTS.md", system if in_file else "")
@@ -92,7 +102,7 @@ class Codex:
             *(
                 word
                 for setting in (
-                    *_settings(files, "" if in_file else system, terms.endpoint),
+                    *_settings(files, "" if in_file else system, run_limits.endpoint),
                     *_of_agents(self._kind.intra_parallel),
                 )
                 for word in ("--config", setting)
@@ -103,7 +113,7 @@ class Codex:
             "--",
             *((native,) if native else ()),
         ]
-        return Command(argv=(*argv, argument(files, prompt)), env=env, native_id=native)
+        return LaunchSpec(argv=(*argv, argument(files, prompt)), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its rollout, which the program finds by its name alone."""
@@ -134,12 +144,14 @@ class Codex:
         """What `codex --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way: it is not installed, or cannot sign in."""
         problems = missing(self._program, _INSTALL, environ.get("PATH"))
         own_provider = any("model_provider" in word for word in self._kind.args)
         signs_in = login(self._kind, environ, self.logins)
-        if endpoint == THEIRS and not signs_in and not own_provider:
+        if endpoint == PROVIDER_DEFAULT and not signs_in and not own_provider:
             problems.append(
                 "it has no credentials: set OPENAI_API_KEY for the server and name it in `key` of"
                 " the agent type, or name a model_provider of your own in its args"

@@ -14,9 +14,9 @@ from runtimes.agents.shared.exits import ended
 from runtimes.agents.shared.files import TEXT, holds, read_text, understood
 from runtimes.agents.shared.forms import questions
 from runtimes.agents.shared.hooks import Hook
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.questions import permission, with_choices
-from runtimes.agents.shared.usage_counter import Tally
+from runtimes.agents.shared.usage_counter import UsageCounter
 from runtimes.agents.shared.usage_limits import resets
 from runtimes.base import Seen
 
@@ -48,15 +48,15 @@ class CodexReader:
         self._files = files
         self._began = files.began
         self._native = read_text(files.conversation)
-        self._spool = Lines(files.spool)
+        self._spool = LineTail(files.spool)
         self._path: Path | None = None
-        self._rollout: Lines | None = None
+        self._rollout: LineTail | None = None
         self._recorded: datetime | None = None
         self._announced: dict[str, str] = {}  #: The call of each use of a tool.
         self._asks: dict[str, _Ask] = {}  #: What it waits for, by its call.
         self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
         self._model = ""  #: Of the turn.
-        self._tally = Tally()
+        self._tally = UsageCounter()
         self._limits = its.Limits()
         self._turn = Agent(run=files.run)  #: What its rollout says of the turn.
         self._last = self._turn
@@ -139,7 +139,7 @@ class CodexReader:
         if path is None:
             return
         if self._rollout is None:
-            self._rollout = Lines(path)
+            self._rollout = LineTail(path)
         for line in self._rollout.to_end():
             record = understood(line, its.Record)
             if record is None:

@@ -9,7 +9,15 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import (
+    PROVIDER_DEFAULT,
+    USUAL,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
 from runtimes.agents.gemini import files as its
 from runtimes.agents.gemini.messages import GeminiMessages
 from runtimes.agents.gemini.reader import GeminiReader
@@ -68,18 +76,20 @@ class Gemini:
         self._kind = kind
         self._program = kind.command or ("gemini",)
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Write its settings, its hooks and what it is told; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew.
         """
-        prompt, system = introduced(self._kind, prompt, terms.system)
+        prompt, system = introduced(self._kind, prompt, run_limits.system)
         env = environment(self._kind, files)
-        env |= terms.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
+        env |= run_limits.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         write_private(files.prompt, prompt)
         settings = _settings(files, env)
-        if terms.tools:
-            settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, terms.tools)]}
+        if run_limits.tools:
+            settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, run_limits.tools)]}
         elif not self._kind.intra_parallel:
             settings["tools"] = {"exclude": [_AGENTS]}
         write_private(its.folder(files) / "settings.json", json.dumps(settings, indent=1))
@@ -96,7 +106,7 @@ class Gemini:
             *self._kind.args,
             f"--prompt-interactive={argument(files, prompt)}",
         )
-        return Command(argv=argv, env=env, native_id=native)
+        return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its transcript, to a folder that the program takes for the workspace's."""
@@ -132,10 +142,12 @@ class Gemini:
         """What `gemini --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way: it is not installed, or cannot sign in."""
         problems = missing(self._program, _INSTALL, environ.get("PATH"))
-        if endpoint == THEIRS and not login(self._kind, environ, self.logins):
+        if endpoint == PROVIDER_DEFAULT and not login(self._kind, environ, self.logins):
             problems.append(
                 "it has no credentials: set GEMINI_API_KEY for the server and name it in `key` of"
                 " the agent type"

@@ -17,9 +17,9 @@ from runtimes.agents.shared.exits import ended
 from runtimes.agents.shared.files import TEXT, holds, read_text, understood
 from runtimes.agents.shared.forms import questions
 from runtimes.agents.shared.hooks import Hook
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.questions import permission, with_choices
-from runtimes.agents.shared.usage_counter import Tally
+from runtimes.agents.shared.usage_counter import UsageCounter
 from runtimes.agents.shared.usage_limits import resets
 from runtimes.base import Seen
 
@@ -38,8 +38,8 @@ class GeminiReader:
         self._files = files
         self._began = files.began
         self._native = read_text(files.conversation)
-        self._spool = Lines(files.spool)
-        self._transcripts: dict[Path, Lines] = {}
+        self._spool = LineTail(files.spool)
+        self._transcripts: dict[Path, LineTail] = {}
         self._prompted = _NEVER  #: When the last turn began.
         self._over = _NEVER  #: When one last ended, or was broken off.
         self._failed = _NEVER
@@ -53,7 +53,7 @@ class GeminiReader:
         #: Whether it asks for leave, and names its choices on the screen alone.
         self._leave = False
         self._touched: datetime | None = None
-        self._tally = Tally()
+        self._tally = UsageCounter()
         self._last = Agent()
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
@@ -182,7 +182,7 @@ class GeminiReader:
     def _read_transcripts(self, anew: bool) -> None:
         if anew or not self._transcripts:
             for path in its.transcripts(self._files, self._native):
-                self._transcripts.setdefault(path, Lines(path))
+                self._transcripts.setdefault(path, LineTail(path))
         for lines in self._transcripts.values():
             for line in lines.to_end():
                 record = understood(line, its.Record)

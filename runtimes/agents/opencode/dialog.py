@@ -6,7 +6,7 @@ from functools import partial
 from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode import files as its
 from runtimes.agents.shared.forms import answers, asks_in
-from runtimes.agents.shared.questions import Choice, Dialog, Way
+from runtimes.agents.shared.questions import AnswerStep, Choice, Dialog
 
 #: Where it says what it waits for.
 ASKED = {
@@ -34,7 +34,7 @@ def dialog(files: RunFiles) -> Dialog:
 
 
 def _asked(files: RunFiles, ask: its.Question) -> Dialog:
-    def way(text: str) -> Way | None:
+    def way(text: str) -> AnswerStep | None:
         given = answers(asks_in({"questions": ask.questions}), text)
         path = f"/question/{ask.id}/reply"
         return _way(files, path, {"answers": given}) if given is not None else None
@@ -42,5 +42,5 @@ def _asked(files: RunFiles, ask: its.Question) -> Dialog:
     return Dialog(asks=ask.id, words=way)
 
 
-def _way(files: RunFiles, path: str, body: Mapping[str, object]) -> Way:
-    return Way(request=partial(its.post, files, path, body))
+def _way(files: RunFiles, path: str, body: Mapping[str, object]) -> AnswerStep:
+    return AnswerStep(request=partial(its.post, files, path, body))

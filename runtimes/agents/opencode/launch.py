@@ -13,7 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import (
+    PROVIDER_DEFAULT,
+    USUAL,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
 from runtimes.agents.opencode import files as its
 from runtimes.agents.opencode import first_message
 from runtimes.agents.opencode.dialog import dialog
@@ -75,13 +83,15 @@ class OpenCode:
         self._program = kind.command or ("opencode",)
         self.provider = PROVIDERS.get(kind.model.partition("/")[0], "")
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Choose its port and write what it is told; see `Program.prepare`.
 
         A conversation that is not in the session's home any more is begun anew; of a new one it
         chooses the name.
         """
-        prompt, system = introduced(self._kind, prompt, terms.system)
+        prompt, system = introduced(self._kind, prompt, run_limits.system)
         env = {**environment(self._kind, files), **_QUIET}
         write_private(files.prompt, prompt)
         if not files.conversation.exists():
@@ -89,15 +99,15 @@ class OpenCode:
         native = read_text(files.conversation)
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
-        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, terms))
+        env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, run_limits))
         argv = [*self._program, "--port", str(server.port), *self._kind.args]
         if not native:
             argv.append(f"--prompt={argument(files, prompt)}")
-            return Command(argv=tuple(argv), env=env)
+            return LaunchSpec(argv=tuple(argv), env=env)
         says = (sys.executable, "-I", "-S", first_message.__file__)
         given = (str(its.server(files)), native, str(files.prompt))
         argv = [*says, *given, "--", *argv, "--session", native]
-        return Command(argv=tuple(argv), env=env, native_id=native)
+        return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Refuse it, and say why."""
@@ -130,11 +140,13 @@ class OpenCode:
         """What `opencode --version` says."""
         return installed_version(self._program, _INSTALL)
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way: it is not installed, has no key, or no model is chosen."""
         problems = missing(self._program, _INSTALL, environ.get("PATH"))
         problems += keyless(self._kind, endpoint)
-        if endpoint != THEIRS and "/" not in self._kind.model:
+        if endpoint != PROVIDER_DEFAULT and "/" not in self._kind.model:
             problems.append(
                 "nothing says whose its endpoint and key are: set `model` of the agent type to"
                 ' its name at a provider, e.g. "anthropic/NAME"'
@@ -142,13 +154,13 @@ class OpenCode:
         return problems
 
     def _settings(
-        self, files: RunFiles, given: str, system: str, terms: Terms
+        self, files: RunFiles, given: str, system: str, run_limits: RunLimits
     ) -> dict[str, object]:
         settings = understood(given, dict[str, object]) or {}
         own = settings.get("permission")
         mode = _MODES.get(self._kind.permission_mode, _REFUSES)
-        if terms.tools:
-            held = (*_ALWAYS, *named(self.tools, terms.tools))
+        if run_limits.tools:
+            held = (*_ALWAYS, *named(self.tools, run_limits.tools))
             mode = {"*": "deny", **{name: mode.get(name, "allow") for name in held}}
         settings |= {
             "autoupdate": False,
@@ -161,7 +173,7 @@ class OpenCode:
         }
         if self._kind.model:
             settings["model"] = self._kind.model
-            settings["provider"] = _providers(settings, self._kind.model, terms.endpoint)
+            settings["provider"] = _providers(settings, self._kind.model, run_limits.endpoint)
         if system:
             told = files.dir / "opencode-system.md"
             write_private(told, system)
@@ -179,7 +191,7 @@ def _providers(
     """
     given = settings.get("provider")
     providers = given if isinstance(given, dict) else {}
-    if endpoint == THEIRS:
+    if endpoint == PROVIDER_DEFAULT:
         return providers
     name, _, its_name = model.partition("/")
     provider = providers.get(name, {})

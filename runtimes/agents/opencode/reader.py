@@ -17,7 +17,7 @@ from runtimes.agents.shared.exits import ended
 from runtimes.agents.shared.files import TEXT, read_text, understood
 from runtimes.agents.shared.forms import questions
 from runtimes.agents.shared.questions import permission, with_choices
-from runtimes.agents.shared.usage_counter import Tally
+from runtimes.agents.shared.usage_counter import UsageCounter
 from runtimes.base import Seen
 
 #: From so many tries on it does not look as if the next one helped.
@@ -61,7 +61,7 @@ class OpenCodeReader:
         self._changed: tuple[object, ...] = ()
         self._updated = 0.0  #: The newest change to a message that was read.
         self._messages: dict[str, its.Message] = {}  #: Of this run, in all its conversations.
-        self._tally = Tally()
+        self._tally = UsageCounter()
         self._prompted: datetime | None = None
         self._last = ""  #: The last message of its own conversation.
         self._tools: list[its.Part] = []  #: That it called there, and that have not returned.

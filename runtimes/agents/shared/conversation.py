@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.messages import Kind, Message
 
 #: Makes messages of one line of a file, given every line of it in order.
@@ -21,14 +21,14 @@ class MessagesOfLines:
         """`paths` in their order, asked for at each look; each file gets its own `understands`."""
         self._paths = paths
         self._understands = understands
-        self._files: dict[Path, tuple[Lines, Understanding]] = {}
+        self._files: dict[Path, tuple[LineTail, Understanding]] = {}
         self._last: datetime | None = None  #: When the last one was said.
 
     def new(self) -> list[Message]:
         """The next of them; see `Messages`."""
         for path in self._paths():
             if path not in self._files:
-                self._files[path] = Lines(path), self._understands()
+                self._files[path] = LineTail(path), self._understands()
             lines, understands = self._files[path]
             offset = -1
             while offset != lines.offset:

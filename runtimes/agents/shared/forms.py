@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct, field
 
-from runtimes.agents.shared.questions import Dialog, Way, number_of, with_choices
+from runtimes.agents.shared.questions import AnswerStep, Dialog, number_of, with_choices
 
 _MANY = "Several may be taken, with commas between them"
 _LINES = "Answer all of them, each in a line of its own"
@@ -104,24 +104,24 @@ def form(name: str, asks: Sequence[Ask], page: Page) -> Dialog:
     )
 
 
-def _step(asks: Sequence[Ask], page: Page, text: str) -> Way | None:
+def _step(asks: Sequence[Ask], page: Page, text: str) -> AnswerStep | None:
     """What is done next to give this answer."""
     given = answers(asks, text)
     if given is None:
         return None
     if page.at is None:
         sent = [", ".join(each) for each in given]
-        return Way(keys=page.on) if _same(page.said or sent, sent) else None
+        return AnswerStep(keys=page.on) if _same(page.said or sent, sent) else None
     ask, said = asks[page.at], given[page.at]
     wanted = [number for number, label in enumerate(ask.labels, 1) if label in said]
     if not wanted and page.typed:
-        return Way(keys=("Enter",)) if _same([page.typed], said) else None
+        return AnswerStep(keys=("Enter",)) if _same([page.typed], said) else None
     if not wanted:
-        return None if page.own is None else Way(keys=page.own, text=said[0])
+        return None if page.own is None else AnswerStep(keys=page.own, text=said[0])
     if not ask.many:
-        return Way(keys=("Enter",) if page.marked == wanted[0] else (str(wanted[0]),))
+        return AnswerStep(keys=("Enter",) if page.marked == wanted[0] else (str(wanted[0]),))
     wrong = [str(number) for number, is_on in page.ticks.items() if is_on != (number in wanted)]
-    return Way(keys=tuple(wrong[:1]) or page.on)
+    return AnswerStep(keys=tuple(wrong[:1]) or page.on)
 
 
 def place_of(said: str, asks: Sequence[Ask]) -> int | None:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 
-from runtimes.agents.base import THEIRS, AgentType, Endpoint, RunFiles
+from runtimes.agents.base import PROVIDER_DEFAULT, AgentType, Endpoint, RunFiles
 
 _ARGUMENT_BYTES = 100_000  #: One argument of a program may have 128 KiB on Linux.
 
@@ -59,7 +59,7 @@ def keyless(kind: AgentType, endpoint: Endpoint) -> list[str]:
 
     For one whose model may be any provider's: there are too many to know which key it needs.
     """
-    if endpoint != THEIRS or kind.pass_env or kind.env:
+    if endpoint != PROVIDER_DEFAULT or kind.pass_env or kind.env:
         return []
     return [
         "it has no credentials: set the key of its model's provider for the server, e.g."

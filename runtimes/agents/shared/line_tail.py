@@ -9,7 +9,7 @@ from pathlib import Path
 from runtimes.agents.shared.files import opened
 
 
-class Lines:
+class LineTail:
     """The whole lines of a file that grows, each given once, in order.
 
     A file that was cut or replaced is read from its beginning. A line longer than `most` bytes may

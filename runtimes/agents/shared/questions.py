@@ -20,7 +20,7 @@ _MEANT = {
 }
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class AnswerStep(Struct, frozen=True, kw_only=True):
     """How one answer is given: at the program's terminal, or at its port."""
 
     keys: tuple[str, ...] = ()  #: Pressed first, each by its name.
@@ -33,7 +33,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     number: int
     label: str
-    way: Way
+    way: AnswerStep
 
 
 class Dialog(Struct, frozen=True, kw_only=True):
@@ -43,9 +43,9 @@ class Dialog(Struct, frozen=True, kw_only=True):
     shows: str = ""  #: Where it takes an answer in several steps, another text after each of them.
     choices: tuple[Choice, ...] = ()
     #: How other words are given, or the next step of that; it may refuse them.
-    words: Callable[[str], Way | None] | None = None
+    words: Callable[[str], AnswerStep | None] | None = None
 
-    def way(self, answer: str) -> Way | None:
+    def way(self, answer: str) -> AnswerStep | None:
         """How this answer is given; None: it is no choice, and such words are not taken."""
         ways = {choice.number: choice.way for choice in self.choices}
         number = number_of(answer, {choice.number: choice.label for choice in self.choices})
@@ -77,7 +77,7 @@ def number_of(answer: str, labels: Mapping[int, str]) -> int | None:
 def on_screen(above: str, labels: Iterable[str]) -> Dialog:
     """A dialog of numbered choices at a terminal, each taken by the key of its number."""
     choices = tuple(
-        Choice(number=number, label=label, way=Way(keys=(str(number),)))
+        Choice(number=number, label=label, way=AnswerStep(keys=(str(number),)))
         for number, label in enumerate(labels, 1)
     )
     return Dialog(asks="\n".join((above, *(one.label for one in choices))), choices=choices)
@@ -92,7 +92,7 @@ def walked(above: str, labels: Sequence[str], marked: int) -> Dialog:
     return Dialog(
         asks="\n".join((above, *labels)),
         choices=tuple(
-            Choice(number=number, label=label, way=Way(keys=keys))
+            Choice(number=number, label=label, way=AnswerStep(keys=keys))
             for number, (label, keys) in enumerate(zip(labels, ways, strict=True), 1)
         ),
     )

@@ -5,7 +5,7 @@ from lifecycle.model.facts import Usage
 _NOTHING = Usage()
 
 
-class Tally:
+class UsageCounter:
     """Counts answers of models as they are written down, also again and again."""
 
     def __init__(self) -> None:

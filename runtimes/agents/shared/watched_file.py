@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 _STEP_NS = 1_000_000_000
 
 
-class Whole(Generic[_T]):
+class WatchedFile(Generic[_T]):
     """One value in one file."""
 
     def __init__(self, path: Path, kind: type[_T]) -> None:

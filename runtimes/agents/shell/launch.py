@@ -39,13 +39,21 @@ from msgspec.structs import replace
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.status import Activity
 from lifecycle.model.text import plain, settled
-from runtimes.agents.base import THEIRS, USUAL, AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import (
+    PROVIDER_DEFAULT,
+    USUAL,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
 from runtimes.agents.shared.adoption import NotAdopted
 from runtimes.agents.shared.conversation import MessagesOfLines
 from runtimes.agents.shared.exits import ended
 from runtimes.agents.shared.files import TEXT, Count, Dollars, holds, understood, write_private
 from runtimes.agents.shared.launch import environment, introduced
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.messages import Kind, Message
 from runtimes.base import Seen
 
@@ -81,9 +89,11 @@ class Shell:
     def __init__(self, kind: AgentType) -> None:
         self._kind = kind
 
-    def prepare(self, files: RunFiles, prompt: str, resume: str, terms: Terms = USUAL) -> Command:
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+    ) -> LaunchSpec:
         """Write the prompt's file and fill the command's names; see `Program.prepare`."""
-        prompt, system = introduced(self._kind, prompt, terms.system)
+        prompt, system = introduced(self._kind, prompt, run_limits.system)
         write_private(files.prompt, prompt)
         names = {
             "{prompt}": str(files.prompt),
@@ -99,9 +109,11 @@ class Shell:
             **environment(self._kind, files),
             "MERGEWRIGHT_RESUME": resume,
             "MERGEWRIGHT_SYSTEM_PROMPT": system,
-            **terms.endpoint.variables(url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"),
+            **run_limits.endpoint.variables(
+                url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"
+            ),
         }
-        return Command(argv=argv, env=env, native_id=files.session)
+        return LaunchSpec(argv=argv, env=env, native_id=files.session)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Refuse it, and say why."""
@@ -135,7 +147,9 @@ class Shell:
             raise FileNotFoundError(self._missing())
         return path
 
-    def check(self, environ: Mapping[str, str], endpoint: Endpoint = THEIRS) -> Sequence[str]:
+    def check(
+        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
+    ) -> Sequence[str]:
         """What stands in the way: no command, or one that is not installed."""
         if not self._kind.command or not shutil.which(
             self._kind.command[0], path=environ.get("PATH")
@@ -154,7 +168,7 @@ class ShellReader:
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
-        self._lines = Lines(files.output)
+        self._lines = LineTail(files.output)
         self._said = Agent(run=files.run, native_id=files.session)
         self._printed: datetime | None = None
         self._works_since: datetime | None = None

@@ -9,15 +9,15 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
-from bot.github.snapshots import Glance
+from bot.github.snapshots import Fingerprint
 from tests.github.contract.conftest import BRANCH
 
 
 def test_a_glance_is_the_same_until_something_changes(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
-    def glance() -> Glance | None:
-        return github.read.glances(repo.full_name, [], [pull.number])[pull.number]
+    def fingerprint() -> Fingerprint | None:
+        return github.read.fingerprints(repo.full_name, [], [pull.number])[pull.number]
 
     def unprotect() -> None:
         repo.protections.clear()
@@ -26,8 +26,8 @@ def test_a_glance_is_the_same_until_something_changes(
     repo.protect("main", required_reviews=1)
     pull.check("unit", conclusion="failure")
     pull.check("lint", status="in_progress")
-    seen = [glance()]
-    assert seen == [glance()]
+    seen = [fingerprint()]
+    assert seen == [fingerprint()]
     changes: list[Callable[[], object]] = [
         lambda: pull.check("lint", conclusion="failure"),
         lambda: pull.check("unit", conclusion="success"),
@@ -42,7 +42,7 @@ def test_a_glance_is_the_same_until_something_changes(
     ]
     for change in changes:
         change()
-        seen.append(glance())
+        seen.append(fingerprint())
         assert seen[-1] not in seen[:-1]
 
 
@@ -50,9 +50,9 @@ def test_a_base_that_moves_is_news_only_where_something_rests_on_it(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     def changes() -> bool:
-        before = github.read.glances(repo.full_name, [], [pull.number])
+        before = github.read.fingerprints(repo.full_name, [], [pull.number])
         repo.push("main", {f"{len(repo.moves)}.py": "1\n"}, by="ann")
-        return github.read.glances(repo.full_name, [], [pull.number]) != before
+        return github.read.fingerprints(repo.full_name, [], [pull.number]) != before
 
     assert changes()
     pull.check("unit", conclusion="success")
@@ -65,8 +65,11 @@ def test_what_cannot_be_seen_costs_itself_alone(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     issue = repo.open_issue("Retry", by="ann")
-    seen = github.read.glances(repo.full_name, [issue.number, 4711], [pull.number, 4712])
-    assert {number for number, glance in seen.items() if glance} == {issue.number, pull.number}
+    seen = github.read.fingerprints(repo.full_name, [issue.number, 4711], [pull.number, 4712])
+    assert {number for number, fingerprint in seen.items() if fingerprint} == {
+        issue.number,
+        pull.number,
+    }
     assert seen.keys() == {issue.number, 4711, pull.number, 4712}
 
 
@@ -75,7 +78,7 @@ def test_fifty_at_a_glance_cost_one_point(
 ) -> None:
     pull.check("unit")
     github.read.me()
-    github.read.glances(repo.full_name, [], range(pull.number, pull.number + 50))
+    github.read.fingerprints(repo.full_name, [], range(pull.number, pull.number + 50))
     budget = github.read.budget(repo.full_name)
     assert budget is not None
     assert budget.cost == 1
@@ -93,10 +96,10 @@ def test_a_limit_reached_between_two_batches_is_waited_for(
     server.traffic.leave("wright", "graphql", left, seconds=60)
     before = len(server.requests)
     for _ in range(left):
-        assert github.read.glances(repo.full_name, [issue], [])[issue]
+        assert github.read.fingerprints(repo.full_name, [issue], [])[issue]
     for _ in range(3):
         with pytest.raises(Limited):
-            github.read.glances(repo.full_name, [issue], [])
+            github.read.fingerprints(repo.full_name, [issue], [])
     server.traffic.lift()
     assert len(server.requests) == before + 1
     assert github.read.repository(repo.full_name).default_branch == "main"
@@ -107,5 +110,5 @@ def test_a_glance_that_github_drops_is_no_news(
 ) -> None:
     server.fail_next("POST", "graphql", 502)
     with pytest.raises(TryLater):
-        github.read.glances(repo.full_name, [], [pull.number])
-    assert github.read.glances(repo.full_name, [], [pull.number])[pull.number]
+        github.read.fingerprints(repo.full_name, [], [pull.number])
+    assert github.read.fingerprints(repo.full_name, [], [pull.number])[pull.number]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runtimes.agents.base import AgentType, Command, RunFiles
+from runtimes.agents.base import AgentType, LaunchSpec, RunFiles
 
 KIND = AgentType(program="claude", model="opus", args=("--verbose",))
 #: When somebody looks: long after the hooks of a test were called, which know the real time only.
@@ -16,7 +16,7 @@ NOW = datetime.now(UTC) + timedelta(hours=1)
 
 def status(
     files: RunFiles,
-    command: Command,
+    command: LaunchSpec,
     word: str,
     *,
     start: str | None = None,
@@ -34,7 +34,7 @@ def status(
 
 
 def hook(
-    files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: object
+    files: RunFiles, command: LaunchSpec, event: str, *, run: int = 2, **payload: object
 ) -> subprocess.CompletedProcess[str]:
     """A hook is called, by the command line that was prepared."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())
@@ -45,7 +45,7 @@ def hook(
                           capture_output=True)  # fmt: skip
 
 
-def transcript(files: RunFiles, command: Command, *records: Mapping[str, object]) -> Path:
+def transcript(files: RunFiles, command: LaunchSpec, *records: Mapping[str, object]) -> Path:
     path = files.home / ".claude" / "projects" / "-work" / f"{command.native_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

@@ -8,20 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runtimes.agents.base import AgentType, Command, RunFiles
+from runtimes.agents.base import AgentType, LaunchSpec, RunFiles
 
 KIND = AgentType(program="codex", model="gpt-5.1-codex", args=("--search",))
 ID = "01a1fd83-378b-7881-bd79-673a10f8339e"
 SPENT = "token_usage_record"
 
 
-def settings(command: Command) -> dict[str, Any]:
+def settings(command: LaunchSpec) -> dict[str, Any]:
     """What it understands of its arguments."""
     words = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--config"]
     return tomllib.loads("\n".join(words))
 
 
-def hook(files: RunFiles, command: Command, event: str, *, run: int = 2, **payload: object) -> str:
+def hook(
+    files: RunFiles, command: LaunchSpec, event: str, *, run: int = 2, **payload: object
+) -> str:
     """A hook is called, by the command line that was prepared."""
     line = settings(command)["hooks"][event][0]["hooks"][0]["command"]
     said = {"session_id": ID, "hook_event_name": event, "turn_id": "t1", **payload}

@@ -20,7 +20,7 @@ import pytest
 
 from lifecycle.model.facts import Agent
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Program, Reader, RunFiles
+from runtimes.agents.base import AgentAdapter, AgentType, Reader, RunFiles
 from runtimes.base import Seen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -41,7 +41,7 @@ def over(cases: Sequence[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: "-".join(case.parts[-3:]))
 
 
-def program_of(case: Path) -> Program:
+def program_of(case: Path) -> AgentAdapter:
     """The program that wrote it."""
     name = case.parts[-3]
     return AGENTS[name](AgentType(program=name))

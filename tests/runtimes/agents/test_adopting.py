@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Program, RunFiles
+from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.agents.shared.adoption import NotAdopted
 from runtimes.agents.shared.files import read_text
 from tests.runtimes.agents.recordings import RECORDINGS
@@ -26,7 +26,7 @@ class Person:
         told = read_text(recorded / "run" / "conversation")
         self.native = told or self.transcript.stem[-36:]
         self.place = self.transcript.relative_to(home)
-        self.program: Program = AGENTS[agent](AgentType(program=agent))
+        self.program: AgentAdapter = AGENTS[agent](AgentType(program=agent))
 
 
 @pytest.fixture(autouse=True)

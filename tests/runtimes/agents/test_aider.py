@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.status import Activity
 from runtimes.agents.aider.launch import Aider
-from runtimes.agents.base import AgentType, Command, Endpoint, Reader, RunFiles, Terms
+from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, Reader, RunFiles, RunLimits
 from runtimes.base import Seen
 
 KIND = AgentType(program="aider", model="openai/gpt", args=("--edit-format", "diff"))
@@ -20,16 +20,16 @@ BOX = "Tokens: 1k sent.\n────\nnotes.md\ndiff> "
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     return Aider(KIND).prepare(files, "[mw-1] Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> Reader:
+def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Aider(KIND).reader(files)
 
 
-def option(command: Command, name: str) -> str:
+def option(command: LaunchSpec, name: str) -> str:
     return command.argv[command.argv.index(name) + 1]
 
 
@@ -41,12 +41,12 @@ def counts(files: RunFiles, *events: str, after: float = 0, **properties: object
             file.write(f"{line}\n")
 
 
-def asks(command: Command) -> None:
+def asks(command: LaunchSpec) -> None:
     """It calls the command by which it says that it wants to hear something."""
     subprocess.run(option(command, "--notifications-command"), shell=True, check=True)
 
 
-def says(command: Command, *lines: str) -> None:
+def says(command: LaunchSpec, *lines: str) -> None:
     with Path(option(command, "--chat-history-file")).open("a") as file:
         file.write("".join(f"{line}  \n" for line in lines))
 
@@ -117,7 +117,9 @@ def test_permission_modes_are_its_own(
     assert ("ask" in argv) is talks
 
 
-def test_what_it_writes_of_itself_is_no_part_of_the_work(files: RunFiles, command: Command) -> None:
+def test_what_it_writes_of_itself_is_no_part_of_the_work(
+    files: RunFiles, command: LaunchSpec
+) -> None:
     for name in ("--chat-history-file", "--input-history-file", "--analytics-log"):
         assert not Path(option(command, name)).is_relative_to(files.workspace)
     cache = files.workspace / ".aider.tags.cache.v4"
@@ -137,7 +139,7 @@ def test_a_link_in_the_place_of_its_cache_is_not_followed(files: RunFiles, tmp_p
 
 
 def test_it_counts_here_asks_nothing_by_itself_and_fetches_nothing(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
     assert option(command, "--analytics-log") == str(files.spool)
     for asked in ("check-update", "show-release-notes", "show-model-warnings", "gitignore"):
@@ -152,18 +154,18 @@ def test_it_counts_here_asks_nothing_by_itself_and_fetches_nothing(
     assert option(command, "--model") == "openai/gpt"
 
 
-def test_its_commits_are_signed_off_where_they_have_to_be(command: Command) -> None:
+def test_its_commits_are_signed_off_where_they_have_to_be(command: LaunchSpec) -> None:
     assert "--git-commit-verify" in command.argv  # Without it, it goes past the hook that does so.
 
 
 def test_what_it_is_told_before_anything_else_is_a_file_it_reads(files: RunFiles) -> None:
-    told = Aider(KIND).prepare(files, "x", "", Terms(system="Be kind."))
+    told = Aider(KIND).prepare(files, "x", "", RunLimits(system="Be kind."))
     assert Path(option(told, "--read")).read_text() == "Be kind."
     assert "--read" not in Aider(KIND).prepare(files, "x", "").argv
 
 
 def test_a_message_has_arrived_when_it_stands_in_the_conversation(
-    files: RunFiles, command: Command, reader: Reader
+    files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert not reader.received("mw-7")
     says(command, "", "#### [mw-7] Fix it.")
@@ -196,7 +198,7 @@ def test_words_that_come_are_progress_and_waiting_for_them_is_none(
 
 
 def test_what_was_counted_or_said_last_is_progress(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     says(command, "> Retrying in 0.2 seconds...")
     said = Path(option(command, "--chat-history-file"))
@@ -207,7 +209,7 @@ def test_what_was_counted_or_said_last_is_progress(
 
 
 def test_after_a_call_the_screen_decides_and_without_one_nothing_is_known(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "message_send")
     assert seen_at(None, reader, alive) == (Activity.NONE, False)
@@ -253,7 +255,7 @@ def test_a_question_is_shown_with_what_it_is_about_and_its_choices(
 
 
 def test_an_error_blocks_it_until_an_answer_comes_or_it_is_told_something(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "asks")
     says(command, "#### go", "> litellm.AuthenticationError: no", "> Check your API key.")
@@ -290,7 +292,7 @@ def test_a_call_that_it_broke_off_itself_blocks_it_until_the_next_one(
 
 
 def test_every_call_of_a_run_is_counted_with_its_model_and_its_price_where_it_has_one(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     says(command, "> Model: openai/gpt with diff edit format")
     counts(files, "message_send", prompt_tokens=100, completion_tokens=7, cost=0, total_cost=0)
@@ -306,7 +308,7 @@ def test_every_call_of_a_run_is_counted_with_its_model_and_its_price_where_it_ha
 
 
 def test_its_last_words_are_kept_without_the_files_it_wrote(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched")
     edit = ("a.py", "```python", "<<<<<<< SEARCH", "=======", "x = 1", ">>>>>>> REPLACE", "```")
@@ -320,7 +322,7 @@ def test_its_last_words_are_kept_without_the_files_it_wrote(
 
 
 def test_words_of_an_earlier_run_are_none_of_this_one(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     started = "# aider chat started at 2026-11-21 12:00:00"
     says(command, started, "#### go", "", "Of old.", "", "> Tokens: 1k sent.")
@@ -338,7 +340,7 @@ def test_words_of_an_earlier_run_are_none_of_this_one(
 
 
 def test_its_end_outweighs_what_its_files_and_its_screen_say(
-    files: RunFiles, command: Command, reader: Reader, dead: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     counts(files, "message_send_starting")
     agent = reader.read(dead, BOX, NOW)
@@ -348,13 +350,14 @@ def test_its_end_outweighs_what_its_files_and_its_screen_say(
 
 def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
     kind = AgentType(program="aider", command=("true",), model="anthropic/big")
-    gateway = Terms(endpoint=Endpoint(url="http://gateway", key="k"))
+    gateway = RunLimits(endpoint=Endpoint(url="http://gateway", key="k"))
     command = Aider(kind).prepare(files, "x", "", gateway)
     assert command.env["ANTHROPIC_API_BASE"] == "http://gateway"
     assert command.env["ANTHROPIC_API_KEY"] == "k"
     other = Aider(replace(kind, model="acme/big"))
     assert (
-        other.prepare(files, "x", "", Terms(endpoint=Endpoint(key="k"))).env["ACME_API_KEY"] == "k"
+        other.prepare(files, "x", "", RunLimits(endpoint=Endpoint(key="k"))).env["ACME_API_KEY"]
+        == "k"
     )
     assert other.check({}, Endpoint(key="k")) == []
     (problem,) = other.check({}, Endpoint(url="http://gateway"))

@@ -9,28 +9,28 @@ from typing import Any
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
+from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
 from runtimes.agents.claude.launch import Claude
 from runtimes.base import Seen
 from tests.runtimes.agents.claudes import KIND, NOW, hook, status, transcript
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> Reader:
+def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
-def option(command: Command, name: str) -> str:
+def option(command: LaunchSpec, name: str) -> str:
     return command.argv[command.argv.index(name) + 1]
 
 
 def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
     assert command.argv[0] == "claude"
     assert option(command, "--session-id") == command.native_id
@@ -41,14 +41,14 @@ def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
 
 
 def test_what_its_agent_is_told_before_anything_else_goes_with_every_run(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
-    told = Claude(KIND).prepare(files, "Do it.", "", Terms(system="Be kind."))
+    told = Claude(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind."))
     assert option(told, "--append-system-prompt") == "Be kind."
     assert "--append-system-prompt" not in command.argv
 
 
-def test_preparing_again_names_the_same_conversation(files: RunFiles, command: Command) -> None:
+def test_preparing_again_names_the_same_conversation(files: RunFiles, command: LaunchSpec) -> None:
     assert Claude(KIND).prepare(files, "Do it.", "") == command
 
 
@@ -102,14 +102,14 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
 
 
 def test_what_the_pull_request_is_to_say_is_written_without_asking(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     assert f"Edit(/{command.env['MERGEWRIGHT_SUMMARY_FILE']})" in settings["permissions"]["allow"]
 
 
 def test_a_hook_appends_one_line_and_says_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     said = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
@@ -119,14 +119,14 @@ def test_a_hook_appends_one_line_and_says_nothing(
     assert not reader.received("mw-2")
 
 
-def test_a_hook_cannot_fail_the_agent(files: RunFiles, command: Command) -> None:
+def test_a_hook_cannot_fail_the_agent(files: RunFiles, command: LaunchSpec) -> None:
     files.spool.mkdir()
     said = hook(files, command, "Stop")
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
 def test_a_message_counts_as_received_where_only_the_conversation_has_it(
-    files: RunFiles, command: Command, reader: Reader
+    files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     transcript(files, command, {"type": "user", "message": {"content": "do mw-1"}})
     assert reader.received("mw-1")
@@ -134,7 +134,7 @@ def test_a_message_counts_as_received_where_only_the_conversation_has_it(
 
 
 def test_a_status_file_of_a_process_that_is_gone_says_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit")
     status(files, command, "idle", start="1")
@@ -144,34 +144,34 @@ def test_a_status_file_of_a_process_that_is_gone_says_nothing(
 
 
 def test_a_status_file_of_another_conversation_says_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status(files, command, "busy", sessionId="other")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
 def test_its_status_file_may_become_that_of_another_conversation_or_move(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    def looks(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
+    def refresh_budget(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
         """What is seen twice of a file that was written long ago, with no other beside it."""
         written = status(files, command, word, **more).rename(path.with_name(name))
         os.utime(written, (0, len(name)))
         return [reader.read(alive, None, NOW).activity for _ in range(2)]
 
     path = status(files, command, "busy")
-    assert looks(path, "busy", "1.json") == [Activity.ACTIVE] * 2
-    assert looks(path, "waiting", "1.json", sessionId="another") == [Activity.ACTIVE] * 2
-    assert looks(path, "waiting", "1.json") == [Activity.WAITING_INPUT] * 2
+    assert refresh_budget(path, "busy", "1.json") == [Activity.ACTIVE] * 2
+    assert refresh_budget(path, "waiting", "1.json", sessionId="another") == [Activity.ACTIVE] * 2
+    assert refresh_budget(path, "waiting", "1.json") == [Activity.WAITING_INPUT] * 2
     path.with_name("1.json").unlink()
-    assert looks(path, "busy", "22.json") == [Activity.ACTIVE] * 2
+    assert refresh_budget(path, "busy", "22.json") == [Activity.ACTIVE] * 2
 
 
 @pytest.mark.parametrize(
     "content", ["", "[", "null", '{"more":' + "[" * 5000, '{"pid":"x"}', "\x00"]
 )
 def test_a_broken_status_file_changes_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen, content: str
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, content: str
 ) -> None:
     path = status(files, command, "busy")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
@@ -180,14 +180,14 @@ def test_a_broken_status_file_changes_nothing(
 
 
 def test_a_dialog_that_no_hook_told_of_is_named_as_it_names_it(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status(files, command, "waiting", waitingFor="dialog open")
     assert reader.read(alive, None, NOW).question == "It waits: dialog open."
 
 
 def test_progress_is_the_latest_of_what_it_wrote(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     earlier, latest = (NOW + timedelta(seconds=each) for each in (10, 20))
     for at in (latest, earlier):
@@ -197,7 +197,7 @@ def test_progress_is_the_latest_of_what_it_wrote(
 
 
 def test_a_time_out_of_this_world_changes_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status(files, command, "busy", statusUpdatedAt=1e300)
     assert reader.read(alive, None, NOW).activity is Activity.NONE
@@ -206,7 +206,7 @@ def test_a_time_out_of_this_world_changes_nothing(
 
 
 def test_a_late_hook_of_an_earlier_run_is_dropped(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit", run=1)
     with files.spool.open("a") as file:
@@ -216,7 +216,7 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
 
 
 def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit")
     status(files, command, "busy")
@@ -232,7 +232,7 @@ def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
 
 
 def test_that_it_was_idle_before_its_prompt_does_not_end_its_turn(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     ago = (NOW - datetime.now(UTC)).total_seconds()
     hook(files, command, "UserPromptSubmit")
@@ -245,7 +245,7 @@ def test_that_it_was_idle_before_its_prompt_does_not_end_its_turn(
 
 
 def test_a_turn_that_took_no_second_has_ended(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit")
     hook(files, command, "Stop", last_assistant_message="Done.")
@@ -254,7 +254,7 @@ def test_a_turn_that_took_no_second_has_ended(
 
 
 def test_an_error_is_over_with_the_next_prompt_or_a_turn_that_ends_well(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     ago = (NOW - datetime.now(UTC)).total_seconds()
     for event, after in (("UserPromptSubmit", 60), ("Stop", 0)):
@@ -282,7 +282,7 @@ def test_an_error_is_over_with_the_next_prompt_or_a_turn_that_ends_well(
 )
 def test_what_it_asks_is_told_in_words(
     files: RunFiles,
-    command: Command,
+    command: LaunchSpec,
     reader: Reader,
     alive: Seen,
     tool: str,
@@ -300,7 +300,7 @@ def test_what_it_asks_is_told_in_words(
 
 
 def test_an_error_is_over_with_the_next_prompt(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     text = [{"type": "odd"}, {"type": "text", "text": "You've hit your limit · resets 3pm"}]
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
@@ -314,7 +314,7 @@ def test_an_error_is_over_with_the_next_prompt(
 
 
 def test_an_error_of_an_earlier_run_is_not_this_runs(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     old = {"isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
     transcript(files, command, {"type": "assistant", "message": {"content": "no"}, **old})
@@ -324,7 +324,7 @@ def test_an_error_of_an_earlier_run_is_not_this_runs(
 
 
 def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
@@ -348,7 +348,7 @@ def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
 
 
 def test_a_call_that_was_interrupted_is_none_of_the_next_turn(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
@@ -358,7 +358,7 @@ def test_a_call_that_was_interrupted_is_none_of_the_next_turn(
 
 
 def test_its_end_outweighs_what_its_files_say(
-    files: RunFiles, command: Command, reader: Reader, dead: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     status(files, command, "busy")
     agent = reader.read(dead, None, NOW)

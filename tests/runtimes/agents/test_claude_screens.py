@@ -3,24 +3,24 @@
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import Command, Reader, RunFiles
+from runtimes.agents.base import LaunchSpec, Reader, RunFiles
 from runtimes.agents.claude.launch import Claude
 from runtimes.base import Seen
 from tests.runtimes.agents.claudes import KIND, NOW, status
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> Reader:
+def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
 def test_a_dialog_before_there_is_a_status_file_is_its_question(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     above = f"1. earlier\n\n{'─' * 40}\n Trust\n this?\n\n"
     foot = "\n\n Enter to confirm · Esc to cancel\n"
@@ -36,7 +36,7 @@ def test_a_dialog_before_there_is_a_status_file_is_its_question(
 
 
 def test_that_it_tries_again_after_an_error_is_told_while_it_is_busy(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     screen = "● Ran.\n\n✻ 429 Slow down · and · retrying in 8s · attempt 5/10\n\n❯ \n"
     status(files, command, "busy")

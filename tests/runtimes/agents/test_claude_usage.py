@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import Command, Reader, RunFiles
+from runtimes.agents.base import LaunchSpec, Reader, RunFiles
 from runtimes.agents.claude.launch import Claude
 from runtimes.base import Seen
 from tests.runtimes.agents.claudes import KIND, NOW, status, transcript
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> Reader:
+def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
@@ -39,7 +39,7 @@ def status_line(files: RunFiles, **said: object) -> None:
 
 
 def test_tokens_are_counted_once_an_answer_and_only_those_of_this_run(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     earlier = {**answer("m0", 500), "timestamp": "2026-01-01T00:00:00Z"}
     transcript(files, command, earlier, answer("m1", 1), answer("m1", 42), answer("m2", 42))
@@ -52,7 +52,7 @@ def test_tokens_are_counted_once_an_answer_and_only_those_of_this_run(
 
 
 def test_what_agents_of_its_own_used_is_counted_and_what_they_say_is_not_its_word(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     go = {"type": "user", "message": {"content": "go"}}
     path = transcript(files, command, go, answer("m1", 1))
@@ -75,7 +75,7 @@ def test_what_agents_of_its_own_used_is_counted_and_what_they_say_is_not_its_wor
 
 
 def test_a_run_costs_what_its_conversation_has_cost_since_it_began(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen, dead: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, dead: Seen
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.0126})  # By the runs before, at its start.
     assert reader.read(alive, None, NOW).usage.cost_usd == 0
@@ -86,7 +86,7 @@ def test_a_run_costs_what_its_conversation_has_cost_since_it_began(
 
 
 def test_a_status_line_that_cannot_be_understood_costs_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status_line(files, cost={"total_cost_usd": -1})
     assert reader.read(alive, None, NOW).usage.cost_usd is None
@@ -94,7 +94,7 @@ def test_a_status_line_that_cannot_be_understood_costs_nothing(
 
 @pytest.mark.parametrize("line", ["first", "last"])
 def test_one_status_line_tells_no_cost(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen, line: str
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, line: str
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.5})
     (files.dir / f"claude-line.{line}").unlink()
@@ -102,7 +102,7 @@ def test_one_status_line_tells_no_cost(
 
 
 def test_what_it_says_of_an_error_was_no_models_answer(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     error = answer("e1", 9)
     error["message"]["model"] = "<synthetic>"
@@ -112,7 +112,7 @@ def test_what_it_says_of_an_error_was_no_models_answer(
 
 
 def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     text = [{"type": "text", "text": "You've hit your session limit · resets 3pm"}]
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
@@ -151,7 +151,7 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
 )
 def test_an_error_of_its_key_or_login_is_told_apart(
     files: RunFiles,
-    command: Command,
+    command: LaunchSpec,
     reader: Reader,
     alive: Seen,
     word: object,
@@ -172,7 +172,7 @@ def test_an_error_of_its_key_or_login_is_told_apart(
     ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("idle", Activity.BLOCKED)]
 )
 def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen, word: str, activity: Activity
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, word: str, activity: Activity
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
     result = {"type": "tool_result", "tool_use_id": "t1"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
+from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
 from runtimes.agents.codex.launch import Codex
 from runtimes.base import Seen
 from tests.runtimes.agents.codexes import (
@@ -29,17 +29,17 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     return Codex(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> Reader:
+def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Codex(KIND).reader(files)
 
 
 @pytest.fixture
-def asking(files: RunFiles, command: Command) -> None:
+def asking(files: RunFiles, command: LaunchSpec) -> None:
     """It waits for leave for one of two calls."""
     use = {"command": "make"}
     hook(files, command, "UserPromptSubmit", prompt="go")
@@ -49,7 +49,7 @@ def asking(files: RunFiles, command: Command) -> None:
     rollout(files, started(), call("c1"), call("c2"))
 
 
-def test_it_is_started_without_its_daemon_and_with_the_prompt_last(command: Command) -> None:
+def test_it_is_started_without_its_daemon_and_with_the_prompt_last(command: LaunchSpec) -> None:
     assert command.argv[:2] == ("codex", "--no-daemon")
     assert command.argv[-3:] == ("--search", "--", "Do it.")
     assert command.argv[command.argv.index("--model") + 1] == "gpt-5.1-codex"
@@ -69,9 +69,9 @@ def test_its_first_questions_are_answered_beforehand(files: RunFiles) -> None:
 
 
 def test_what_its_agent_is_told_before_anything_else_stands_in_its_settings(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
-    told = Codex(KIND).prepare(files, "Do it.", "", Terms(system='Be "kind",\n\\n ä.'))
+    told = Codex(KIND).prepare(files, "Do it.", "", RunLimits(system='Be "kind",\n\\n ä.'))
     assert settings(told)["developer_instructions"] == 'Be "kind",\n\\n ä.'
     assert "developer_instructions" not in settings(command)
 
@@ -90,9 +90,9 @@ def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> N
 
 
 def test_in_its_sandbox_it_may_commit_and_write_the_pull_requests_text(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
-    def writable(command: Command) -> list[str]:
+    def writable(command: LaunchSpec) -> list[str]:
         roots: list[str] = settings(command)["sandbox_workspace_write"]["writable_roots"]
         return roots
 
@@ -137,7 +137,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
 
 
 def test_a_hook_appends_one_line_says_nothing_and_cannot_fail(
-    files: RunFiles, command: Command, reader: Reader
+    files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) %s\nend') == ""
     (line,) = files.spool.read_text().splitlines()
@@ -150,7 +150,7 @@ def test_a_hook_appends_one_line_says_nothing_and_cannot_fail(
 
 
 def test_a_message_counts_as_received_where_only_the_conversation_has_it(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     rollout(files, {"type": "user_message", "message": "do mw-1"})
     assert not reader.received("mw-1")  # Nobody said yet that this is its conversation.
@@ -163,7 +163,7 @@ def test_a_message_counts_as_received_where_only_the_conversation_has_it(
 
 
 def test_a_late_hook_of_an_earlier_run_is_dropped(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "PermissionRequest", run=1, tool_name="Bash")
     agent = reader.read(alive, None, NOW)
@@ -205,7 +205,7 @@ def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
 
 
 def test_a_question_is_put_whatever_the_screen_shows(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     rollout(files, started(), call("c1", name="request_user_input", arguments="odd"))
@@ -225,7 +225,7 @@ def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, aliv
 
 
 def test_that_it_tries_again_after_an_error_is_told_while_its_turn_goes_on(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     rollout(files, started(), call("c1"))
@@ -244,7 +244,7 @@ def test_that_it_tries_again_after_an_error_is_told_while_its_turn_goes_on(
 
 
 def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     rollout(files, started(), call("c1"))
@@ -260,7 +260,7 @@ def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
 
 
 def test_what_earlier_runs_said_is_not_this_runs(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     past = NOW - timedelta(hours=1)
@@ -279,7 +279,7 @@ def test_what_earlier_runs_said_is_not_this_runs(
 
 
 def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     full = {"used_percent": 100.0, "resets_at": 1795258800}
@@ -329,7 +329,7 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
 )
 def test_an_error_of_its_key_or_login_is_told_apart(
     files: RunFiles,
-    command: Command,
+    command: LaunchSpec,
     reader: Reader,
     alive: Seen,
     info: object,
@@ -342,7 +342,7 @@ def test_an_error_of_its_key_or_login_is_told_apart(
 
 
 def test_lines_that_are_half_or_broken_change_nothing(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     path = rollout(files, started())
@@ -360,7 +360,7 @@ def test_lines_that_are_half_or_broken_change_nothing(
 
 
 def test_its_end_outweighs_what_its_files_say(
-    files: RunFiles, command: Command, reader: Reader, dead: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     hook(files, command, "SessionStart")
     rollout(files, started())

@@ -8,7 +8,7 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.shared.questions import Dialog, Way, choices_in, number_of, with_choices
+from runtimes.agents.shared.questions import AnswerStep, Dialog, choices_in, number_of, with_choices
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import RECORDINGS, lay
 
@@ -27,7 +27,7 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
     ("agent", "case", "answer", "way"),
     [
         *(
-            (agent, f"waiting_input/{case}", said, Way(keys=(key,)) if key else None)
+            (agent, f"waiting_input/{case}", said, AnswerStep(keys=(key,)) if key else None)
             for agent, case in (
                 ("claude", "permission"),
                 ("codex", "permission"),
@@ -35,44 +35,49 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
             )
             for said, key in LEAVE
         ),
-        ("claude", "waiting_input/permission", "no", Way(keys=("4",))),
-        ("claude", "waiting_input/permission", "Yes, always", Way(keys=("2",))),
+        ("claude", "waiting_input/permission", "no", AnswerStep(keys=("4",))),
+        ("claude", "waiting_input/permission", "Yes, always", AnswerStep(keys=("2",))),
         ("claude", "waiting_input/permission", "5", None),
-        ("codex", "waiting_input/permission", "no", Way(keys=("3",))),
-        ("codex", "waiting_input/permission", "Yes, proceed (y)", Way(keys=("1",))),
-        ("codex", "waiting_input/trust", "yes", Way(keys=("1",))),
-        ("codex", "waiting_input/trust", "back to agent", Way(keys=("2",))),
+        ("codex", "waiting_input/permission", "no", AnswerStep(keys=("3",))),
+        ("codex", "waiting_input/permission", "Yes, proceed (y)", AnswerStep(keys=("1",))),
+        ("codex", "waiting_input/trust", "yes", AnswerStep(keys=("1",))),
+        ("codex", "waiting_input/trust", "back to agent", AnswerStep(keys=("2",))),
         ("codex", "waiting_input/trust", "back to age", None),
-        ("claude", "waiting_input/trust", "yes", Way(keys=("Down", "Enter"))),
-        ("claude", "waiting_input/trust", "no", Way(keys=("Enter",))),
-        ("claude", "waiting_input/api_key", "1", Way(keys=("Up", "Enter"))),
-        ("claude", "waiting_input/api_key", "No (recommended)", Way(keys=("Enter",))),
+        ("claude", "waiting_input/trust", "yes", AnswerStep(keys=("Down", "Enter"))),
+        ("claude", "waiting_input/trust", "no", AnswerStep(keys=("Enter",))),
+        ("claude", "waiting_input/api_key", "1", AnswerStep(keys=("Up", "Enter"))),
+        ("claude", "waiting_input/api_key", "No (recommended)", AnswerStep(keys=("Enter",))),
         ("claude", "waiting_input/api_key", "perhaps", None),
-        ("gemini", "waiting_input/permission_seen", "No", Way(keys=("3",))),
-        ("gemini", "waiting_input/permission_seen", "Allow for this session", Way(keys=("2",))),
-        ("claude", "waiting_input/question", "blue", Way(keys=("2",))),
-        ("claude", "waiting_input/question", "-x; any", Way(keys=("3",), text="-x; any")),
-        ("gemini", "waiting_input/question", "Red", Way(keys=("Enter",))),
-        ("gemini", "waiting_input/question", "Green", Way(keys=("3",), text="Green")),
-        ("aider", "waiting_input/new_file", "yes", Way(text="yes")),
-        ("aider", "waiting_input/new_file", "2", Way(text="no")),
+        ("gemini", "waiting_input/permission_seen", "No", AnswerStep(keys=("3",))),
+        (
+            "gemini",
+            "waiting_input/permission_seen",
+            "Allow for this session",
+            AnswerStep(keys=("2",)),
+        ),
+        ("claude", "waiting_input/question", "blue", AnswerStep(keys=("2",))),
+        ("claude", "waiting_input/question", "-x; any", AnswerStep(keys=("3",), text="-x; any")),
+        ("gemini", "waiting_input/question", "Red", AnswerStep(keys=("Enter",))),
+        ("gemini", "waiting_input/question", "Green", AnswerStep(keys=("3",), text="Green")),
+        ("aider", "waiting_input/new_file", "yes", AnswerStep(text="yes")),
+        ("aider", "waiting_input/new_file", "2", AnswerStep(text="no")),
         ("aider", "waiting_input/new_file", "perhaps", None),
-        ("aider", "waiting_input/command", "don't ask again", Way(text="don't")),
-        ("aider", "waiting_input/command", "Don’t ask again.", Way(text="don't")),
-        ("aider", "waiting_input/command", "always", Way(text="don't")),
-        ("aider", "waiting_input/gitignore", "No", Way(text="no")),
-        ("gemini", "waiting_input/trust", "yes", Way(keys=("1",))),
-        ("gemini", "waiting_input/trust", "Don't trust", Way(keys=("3",))),
-        ("gemini", "waiting_input/sign_in", "Use Gemini API Key", Way(keys=("2",))),
+        ("aider", "waiting_input/command", "don't ask again", AnswerStep(text="don't")),
+        ("aider", "waiting_input/command", "Don’t ask again.", AnswerStep(text="don't")),
+        ("aider", "waiting_input/command", "always", AnswerStep(text="don't")),
+        ("aider", "waiting_input/gitignore", "No", AnswerStep(text="no")),
+        ("gemini", "waiting_input/trust", "yes", AnswerStep(keys=("1",))),
+        ("gemini", "waiting_input/trust", "Don't trust", AnswerStep(keys=("3",))),
+        ("gemini", "waiting_input/sign_in", "Use Gemini API Key", AnswerStep(keys=("2",))),
         ("gemini", "waiting_input/key", "sk-of-somebody", None),
-        ("gemini", "waiting_input/question_for_words", "1", Way(text="1")),
-        ("gemini", "waiting_input/question_yes_no", "no", Way(keys=("2",))),
-        ("gemini", "waiting_input/question_yes_no", "Later", Way(keys=("3",), text="Later")),
-        ("gemini", "blocked/usage_limit", "Stop", Way(keys=("2",))),
+        ("gemini", "waiting_input/question_for_words", "1", AnswerStep(text="1")),
+        ("gemini", "waiting_input/question_yes_no", "no", AnswerStep(keys=("2",))),
+        ("gemini", "waiting_input/question_yes_no", "Later", AnswerStep(keys=("3",), text="Later")),
+        ("gemini", "blocked/usage_limit", "Stop", AnswerStep(keys=("2",))),
     ],
 )
 def test_an_answer_is_given_as_the_dialog_takes_it(
-    files: RunFiles, agent: str, case: str, answer: str, way: Way | None
+    files: RunFiles, agent: str, case: str, answer: str, way: AnswerStep | None
 ) -> None:
     assert dialog(agent, case, files).way(answer) == way
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Command, Endpoint, RunFiles, Terms
+from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.opencode.launch import OpenCode
 
 HERE = Endpoint(url="http://127.0.0.1:1234", key="the-dummy")
@@ -16,11 +16,11 @@ OWN_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MERGEWRIGH
 MODELS = {"aider": "openai/model", "opencode": "acme/model"}
 
 
-def of_variables(url: str, key: str) -> Callable[[Command], tuple[str, str]]:
+def of_variables(url: str, key: str) -> Callable[[LaunchSpec], tuple[str, str]]:
     return lambda command: (command.env[url], command.env[key])
 
 
-def of_codex(command: Command) -> tuple[str, str]:
+def of_codex(command: LaunchSpec) -> tuple[str, str]:
     words = [word for flag, word in zip(command.argv, command.argv[1:], strict=False)
              if flag == "--config"]  # fmt: skip
     told = tomllib.loads("\n".join(words))
@@ -29,18 +29,18 @@ def of_codex(command: Command) -> tuple[str, str]:
     return provider["base_url"].removesuffix("/v1"), command.env[provider["env_key"]]
 
 
-def of_opencode(command: Command) -> tuple[str, str]:
+def of_opencode(command: LaunchSpec) -> tuple[str, str]:
     provider = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]["acme"]
     assert (provider["npm"], *provider["models"]) == ("@ai-sdk/openai-compatible", "model")
     return provider["options"]["baseURL"].removesuffix("/v1"), provider["options"]["apiKey"]
 
 
-def of_aider(command: Command) -> tuple[str, str]:
+def of_aider(command: LaunchSpec) -> tuple[str, str]:
     url, key = of_variables("OPENAI_API_BASE", "OPENAI_API_KEY")(command)
     return url.removesuffix("/v1"), key
 
 
-SEEN: Mapping[str, Callable[[Command], tuple[str, str]]] = {
+SEEN: Mapping[str, Callable[[LaunchSpec], tuple[str, str]]] = {
     "aider": of_aider,
     "claude": of_variables("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
     "codex": of_codex,
@@ -57,7 +57,7 @@ def kind(request: pytest.FixtureRequest) -> AgentType:
 
 
 def test_an_agent_finds_its_model_at_the_endpoint(kind: AgentType, files: RunFiles) -> None:
-    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", Terms(endpoint=HERE))
+    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
     assert HERE.key not in " ".join(command.argv)
     assert "" not in command.env  # No program could be started with it.
@@ -67,7 +67,7 @@ def test_the_endpoints_key_stands_in_for_one_it_was_passed(
     kind: AgentType, files: RunFiles
 ) -> None:
     passed = replace(kind, env=dict.fromkeys(OWN_KEYS, "another"))
-    command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", Terms(endpoint=HERE))
+    command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
 
 
@@ -91,7 +91,7 @@ def test_an_endpoint_keeps_what_else_is_said_of_the_provider(files: RunFiles) ->
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": own})}
     kind = AgentType(program="opencode", model="anthropic/big", env=env)
     endpoint = Endpoint(url="http://gateway")
-    command = OpenCode(kind).prepare(files, "x", "", Terms(endpoint=endpoint))
+    command = OpenCode(kind).prepare(files, "x", "", RunLimits(endpoint=endpoint))
     told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]
     options = {"timeout": 1, "baseURL": "http://gateway/v1"}
     assert told == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}

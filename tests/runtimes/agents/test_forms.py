@@ -9,7 +9,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.shared.forms import Page, answers, asks_in, form, questions
-from runtimes.agents.shared.questions import Dialog, Way
+from runtimes.agents.shared.questions import AnswerStep, Dialog
 from tests.runtimes.agents.recordings import RECORDINGS, Laid, lay, over
 
 GIVEN = [
@@ -62,25 +62,27 @@ def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
 @pytest.mark.parametrize(
     ("page", "way"),
     [
-        (Page(at=0, shows="", own=("3",), marked=1), Way(keys=("2",))),
-        (Page(at=0, shows="", own=("3",), marked=2), Way(keys=("Enter",))),
-        (Page(at=1, shows="", ticks={1: False, 2: False}), Way(keys=("1",))),
-        (Page(at=1, shows="", ticks={1: True, 2: True}), Way(keys=("2",))),
-        (Page(at=1, shows="", ticks={1: True, 2: False}, on=("Tab",)), Way(keys=("Tab",))),
-        (Page(at=3, shows="", own=("3",)), Way(keys=("3",), text="Ada")),
-        (Page(at=3, shows="", own=("3",), typed="A\n da"), Way(keys=("Enter",))),
+        (Page(at=0, shows="", own=("3",), marked=1), AnswerStep(keys=("2",))),
+        (Page(at=0, shows="", own=("3",), marked=2), AnswerStep(keys=("Enter",))),
+        (Page(at=1, shows="", ticks={1: False, 2: False}), AnswerStep(keys=("1",))),
+        (Page(at=1, shows="", ticks={1: True, 2: True}), AnswerStep(keys=("2",))),
+        (Page(at=1, shows="", ticks={1: True, 2: False}, on=("Tab",)), AnswerStep(keys=("Tab",))),
+        (Page(at=3, shows="", own=("3",)), AnswerStep(keys=("3",), text="Ada")),
+        (Page(at=3, shows="", own=("3",), typed="A\n da"), AnswerStep(keys=("Enter",))),
         (Page(at=3, shows="", own=("3",), typed="Bob"), None),
         (Page(at=3, shows=""), None),
-        (Page(at=None, shows="", on=("1",)), Way(keys=("1",))),
+        (Page(at=None, shows="", on=("1",)), AnswerStep(keys=("1",))),
         (
             Page(at=None, shows="", said=("Dark,\n red", "Salt", "Yes", "Ada"), on=("1",)),
-            Way(keys=("1",)),
+            AnswerStep(keys=("1",)),
         ),
         (Page(at=None, shows="", said=("Dark, red", "Oil, Salt", "Yes", "Ada"), on=("1",)), None),
         (Page(at=None, shows="", said=("Dark, red", "Salt", "Yes"), on=("1",)), None),
     ],
 )
-def test_each_step_brings_what_is_shown_nearer_to_the_answer(page: Page, way: Way | None) -> None:
+def test_each_step_brings_what_is_shown_nearer_to_the_answer(
+    page: Page, way: AnswerStep | None
+) -> None:
     assert form("", ASKS, page).way("2\nSalt\nyes\nAda") == way
     assert form("", ASKS, page).way("2") is None
 
@@ -92,40 +94,46 @@ FOUR = "Blue\nSalt, Sugar\nbob\nyes"
 @pytest.mark.parametrize(
     ("agent", "case", "screen", "answer", "way"),
     [
-        ("claude", "several", "screen", SEVERAL, Way(keys=("2",))),
-        ("claude", "several", "screen", "red\nSalt\nLarge", Way(keys=("Enter",))),
-        ("claude", "several", "screen", "green\nSalt\nLarge", Way(keys=("3",), text="green")),
+        ("claude", "several", "screen", SEVERAL, AnswerStep(keys=("2",))),
+        ("claude", "several", "screen", "red\nSalt\nLarge", AnswerStep(keys=("Enter",))),
+        (
+            "claude",
+            "several",
+            "screen",
+            "green\nSalt\nLarge",
+            AnswerStep(keys=("3",), text="green"),
+        ),
         ("claude", "several", "screen", "2\nSalt, Vinegar\nLarge", None),
         ("claude", "several", "screen", "2", None),
-        ("claude", "several", "ticked", SEVERAL, Way(keys=("Tab",))),
-        ("claude", "several", "ticked", "2\nPepper\nLarge", Way(keys=("1",))),
-        ("claude", "several", "review", SEVERAL, Way(keys=("1",))),
-        ("claude", "several", "review", "blue\n3, 1\n2", Way(keys=("1",))),
+        ("claude", "several", "ticked", SEVERAL, AnswerStep(keys=("Tab",))),
+        ("claude", "several", "ticked", "2\nPepper\nLarge", AnswerStep(keys=("1",))),
+        ("claude", "several", "review", SEVERAL, AnswerStep(keys=("1",))),
+        ("claude", "several", "review", "blue\n3, 1\n2", AnswerStep(keys=("1",))),
         ("claude", "several", "review", "blue\nSalt\n2", None),
-        ("claude", "preview", "screen", "Narrow\nyes", Way(keys=("Enter",))),
-        ("claude", "preview", "screen", "Wide\nyes", Way(keys=("1",))),
+        ("claude", "preview", "screen", "Narrow\nyes", AnswerStep(keys=("Enter",))),
+        ("claude", "preview", "screen", "Wide\nyes", AnswerStep(keys=("1",))),
         ("claude", "preview", "screen", "Tall\nyes", None),
-        ("gemini", "several", "screen", FOUR, Way(keys=("2",))),
-        ("gemini", "several", "screen", "red\n1\n-\ny", Way(keys=("Enter",))),
-        ("gemini", "several", "typed", "red\n1\n-\ny", Way(keys=("1",))),
-        ("gemini", "several", "screen", "green\n1\n-\ny", Way(keys=("3",), text="green")),
-        ("gemini", "several", "typed", "green\n1\n-\ny", Way(keys=("Enter",))),
-        ("gemini", "several", "ticked", FOUR, Way(keys=("Down",))),
-        ("gemini", "several", "ticked", "2\nPepper\nbob\nyes", Way(keys=("1",))),
+        ("gemini", "several", "screen", FOUR, AnswerStep(keys=("2",))),
+        ("gemini", "several", "screen", "red\n1\n-\ny", AnswerStep(keys=("Enter",))),
+        ("gemini", "several", "typed", "red\n1\n-\ny", AnswerStep(keys=("1",))),
+        ("gemini", "several", "screen", "green\n1\n-\ny", AnswerStep(keys=("3",), text="green")),
+        ("gemini", "several", "typed", "green\n1\n-\ny", AnswerStep(keys=("Enter",))),
+        ("gemini", "several", "ticked", FOUR, AnswerStep(keys=("Down",))),
+        ("gemini", "several", "ticked", "2\nPepper\nbob\nyes", AnswerStep(keys=("1",))),
         ("gemini", "several", "ticked", "2\nVinegar\nbob\nyes", None),
-        ("gemini", "several", "done", "2\nPepper\nbob\nyes", Way(keys=("Enter",))),
-        ("gemini", "several", "name", FOUR, Way(keys=("Enter",))),
+        ("gemini", "several", "done", "2\nPepper\nbob\nyes", AnswerStep(keys=("Enter",))),
+        ("gemini", "several", "name", FOUR, AnswerStep(keys=("Enter",))),
         ("gemini", "several", "name", "2\n1\nada\ny", None),
-        ("gemini", "several", "review", FOUR, Way(keys=("Enter",))),
+        ("gemini", "several", "review", FOUR, AnswerStep(keys=("Enter",))),
         ("gemini", "several", "review", "Blue\nSalt, Sugar\nada\nyes", None),
-        ("codex", "several", "screen", "blue\nlarge", Way(keys=("2",))),
-        ("codex", "several", "screen", "red\nlarge", Way(keys=("Enter",))),
+        ("codex", "several", "screen", "blue\nlarge", AnswerStep(keys=("2",))),
+        ("codex", "several", "screen", "red\nlarge", AnswerStep(keys=("Enter",))),
         ("codex", "several", "screen", "green\nlarge", None),
-        ("codex", "several", "second", "blue\nlarge", Way(keys=("2",))),
+        ("codex", "several", "second", "blue\nlarge", AnswerStep(keys=("2",))),
     ],
 )
 def test_what_really_asks_is_answered_where_it_stands(
-    files: RunFiles, agent: str, case: str, screen: str, answer: str, way: Way | None
+    files: RunFiles, agent: str, case: str, screen: str, answer: str, way: AnswerStep | None
 ) -> None:
     recording = RECORDINGS / agent / "waiting_input" / case
     lay(recording, files, 0)
@@ -198,7 +206,7 @@ def test_words_in_the_field_of_geminis_question_are_sent_and_not_pasted_again(
     for words in ("a name", "Enter your response", "Ada", "Ada\n│   and Bob", "Eve"):
         dialog = program.dialog(files, screen.replace("> a name", f"> {words}"))
         ways += [dialog.way("Ada and Bob" if "Bob" in words else "Ada")] if dialog else []
-    paste, enter = Way(text="Ada"), Way(keys=("Enter",))
+    paste, enter = AnswerStep(text="Ada"), AnswerStep(keys=("Enter",))
     assert ways == [paste, paste, enter, enter, None]
 
 
@@ -218,7 +226,7 @@ def test_choices_of_geminis_question_that_have_scrolled_away_can_still_be_taken(
     screen = (recording / "screen.txt").read_text()
     scrolled = screen.replace("● 1.  Red", "▲").replace("the red one ", "").replace("  2.", "● 2.")
     dialog = AGENTS["gemini"](AgentType(program="gemini")).dialog(files, scrolled)
-    assert dialog.way(FOUR) == Way(keys=("Enter",)) if dialog else False
+    assert dialog.way(FOUR) == AnswerStep(keys=("Enter",)) if dialog else False
 
 
 @over([RECORDINGS / "gemini" / "waiting_input" / "several"])
@@ -247,4 +255,4 @@ def test_what_codex_shows_without_its_last_line_or_choices_is_no_dialog(files: R
     assert program.dialog(files, "Press enter to continue\n") == Dialog()
     second = program.dialog(files, screen.replace("› 1.", "  1.").replace("  2. Blue", "› 2. Blue"))
     assert second is not None
-    assert second.way("blue\nlarge") == Way(keys=("Enter",))
+    assert second.way("blue\nlarge") == AnswerStep(keys=("Enter",))

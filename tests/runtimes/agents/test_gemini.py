@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import AgentType, Command, Reader, RunFiles, Terms
+from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
 from runtimes.agents.gemini.launch import Gemini
 from runtimes.base import Seen
 
@@ -20,14 +20,14 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     prepared = Gemini(KIND).prepare(files, "Do it.", "")
     os.utime(files.conversation, (NOW.timestamp(), NOW.timestamp()))
     return prepared
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> Reader:
+def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Gemini(KIND).reader(files)
 
 
@@ -66,7 +66,7 @@ def asks(files: RunFiles) -> None:
 
 
 def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
     assert command.argv[:3] == ("gemini", "--session-id", command.native_id)
     assert command.argv[-2:] == ("--debug", "--prompt-interactive=Do it.")
@@ -98,7 +98,7 @@ def test_its_settings_sign_it_in_and_let_nothing_change_or_vanish_by_itself(
     files: RunFiles,
 ) -> None:
     kind = AgentType(program="gemini", env={"GEMINI_API_KEY": "k"})
-    Gemini(kind).prepare(files, "x", "", Terms(system="Be kind."))
+    Gemini(kind).prepare(files, "x", "", RunLimits(system="Be kind."))
     told = settings(files)
     assert told["security"]["auth"]["selectedType"] == "gemini-api-key"
     assert not told["security"]["folderTrust"]["enabled"]
@@ -111,7 +111,7 @@ def test_its_settings_sign_it_in_and_let_nothing_change_or_vanish_by_itself(
 
 
 def test_a_hook_appends_one_line_and_says_nothing(
-    files: RunFiles, command: Command, reader: Reader
+    files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert hook(files, "BeforeAgent", prompt='it\'s "mw-1" $(id) %s\nend') == ""
     assert reader.received("mw-1")
@@ -121,7 +121,7 @@ def test_a_hook_appends_one_line_and_says_nothing(
 
 
 def test_a_late_hook_of_an_earlier_run_is_dropped(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent", run=1)
     with files.spool.open("a") as file:
@@ -130,7 +130,7 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
 
 
 def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     asks(files)
     agent = reader.read(alive, None, NOW)
@@ -161,7 +161,7 @@ def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
 )
 def test_what_it_asks_is_told_in_words(
     files: RunFiles,
-    command: Command,
+    command: LaunchSpec,
     reader: Reader,
     alive: Seen,
     tool: str,
@@ -188,7 +188,7 @@ def test_what_it_asks_is_told_in_words(
     ],
 )
 def test_an_error_of_its_key_or_login_is_told_apart(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen, said: str, unauthorised: bool
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, said: str, unauthorised: bool
 ) -> None:
     hook(files, "BeforeAgent")
     record(files, "1", "error", content=said)
@@ -198,7 +198,7 @@ def test_an_error_of_its_key_or_login_is_told_apart(
 
 
 def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     asks(files)
     later = NOW + timedelta(seconds=9)
@@ -211,7 +211,7 @@ def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
 
 
 def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_are(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     screen = " ╭─╮\n │ Loop? │\n │ ● 1. Go on │\n │   2. Stop │\n ╰─╯"
     began = reader.read(alive, screen, NOW)
@@ -239,7 +239,7 @@ def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_a
 
 
 def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent")
     record(files, "0", "gemini", content="ok")
@@ -266,7 +266,7 @@ def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
 
 
 def test_an_answer_is_counted_once_with_what_was_written_last_and_only_in_its_run(
-    files: RunFiles, command: Command, reader: Reader, alive: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     used = {"input": 1200, "output": 42, "cached": 800, "thoughts": 7, "total": 1249}
     record(files, "0", "gemini", tokens=used, after=-3600)
@@ -282,7 +282,7 @@ def test_an_answer_is_counted_once_with_what_was_written_last_and_only_in_its_ru
 
 
 def test_its_end_outweighs_what_its_files_say(
-    files: RunFiles, command: Command, reader: Reader, dead: Seen
+    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     hook(files, "BeforeAgent")
     agent = reader.read(dead, None, NOW)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.agents.shared.files import holds, opened, write_private
-from runtimes.agents.shared.line_tail import Lines
+from runtimes.agents.shared.line_tail import LineTail
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def append(path: Path, text: str) -> None:
 
 
 def test_each_line_is_given_once_and_only_when_it_is_whole(log: Path) -> None:
-    lines = Lines(log)
+    lines = LineTail(log)
     assert lines.new() == []
     append(log, "one\ntw")
     assert lines.new() == ["one"]
@@ -30,7 +30,7 @@ def test_each_line_is_given_once_and_only_when_it_is_whole(log: Path) -> None:
 
 
 def test_it_is_known_when_it_was_written_while_it_is_there(log: Path) -> None:
-    lines = Lines(log)
+    lines = LineTail(log)
     append(log, "one\n")
     os.utime(log, (9, 9))
     lines.new()
@@ -41,7 +41,7 @@ def test_it_is_known_when_it_was_written_while_it_is_there(log: Path) -> None:
 
 
 def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
-    lines = Lines(log)
+    lines = LineTail(log)
     append(log, "one\ntwo\nha")
     lines.new()
     log.write_text("new\n")
@@ -49,7 +49,7 @@ def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
 
 
 def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log: Path) -> None:
-    lines = Lines(log)
+    lines = LineTail(log)
     append(log, "one\n")
     lines.new()
     other = log.with_name("other")
@@ -59,7 +59,7 @@ def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
-    lines = Lines(log, most=10)
+    lines = LineTail(log, most=10)
     append(log, "x" * 25)
     for _ in range(4):
         assert lines.new() == []
@@ -68,7 +68,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
 
 
 def test_it_is_known_how_long_a_line_was_that_is_left_out(log: Path) -> None:
-    lines = Lines(log, most=10)
+    lines = LineTail(log, most=10)
     append(log, "x" * 25 + "\nshort\n" + "y" * 9 + "\n")
     told = [(lines.new(), lines.left_out) for _ in range(6)]
     assert [one for one in told if any(one)] == [
@@ -79,7 +79,7 @@ def test_it_is_known_how_long_a_line_was_that_is_left_out(log: Path) -> None:
 
 
 def test_all_that_is_there_is_read_where_somebody_wants_it(log: Path) -> None:
-    lines = Lines(log, most=10)
+    lines = LineTail(log, most=10)
     assert list(lines.to_end()) == []
     append(log, "one\n" * 7 + "x" * 25 + "\ntwo\nha")
     assert list(lines.to_end()) == ["one"] * 7 + ["two"]
@@ -88,7 +88,7 @@ def test_all_that_is_there_is_read_where_somebody_wants_it(log: Path) -> None:
 
 
 def test_what_is_written_meanwhile_is_for_the_next_look(log: Path) -> None:
-    lines = Lines(log, most=10)
+    lines = LineTail(log, most=10)
     append(log, "one\n" * 5)
     for _ in lines.to_end():
         append(log, "another\n" * 3)
@@ -97,12 +97,12 @@ def test_what_is_written_meanwhile_is_for_the_next_look(log: Path) -> None:
 
 def test_bytes_that_are_no_text_do_no_harm(log: Path) -> None:
     log.write_bytes(b"\xff\xfe\nfine\n")
-    assert Lines(log).new()[1] == "fine"
+    assert LineTail(log).new()[1] == "fine"
 
 
 def test_a_pipe_or_a_link_in_its_place_is_not_opened(log: Path, tmp_path: Path) -> None:
     os.mkfifo(log)
-    assert Lines(log).new() == []
+    assert LineTail(log).new() == []
     with os.fdopen(os.open(log, os.O_RDWR), "w+b", buffering=0) as pipe:
         pipe.write(b"said\n")
         with pytest.raises(OSError, match="no regular file"), opened(log):
@@ -111,7 +111,7 @@ def test_a_pipe_or_a_link_in_its_place_is_not_opened(log: Path, tmp_path: Path) 
     secret = tmp_path / "secret"
     secret.write_text("secret\n")
     log.symlink_to(secret)
-    assert Lines(log).new() == []
+    assert LineTail(log).new() == []
     assert not holds(log, "secret")
 
 

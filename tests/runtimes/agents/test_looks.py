@@ -14,7 +14,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.gemini.launch import Gemini
 from runtimes.agents.opencode.launch import OpenCode
-from runtimes.agents.shared.watched_file import Whole
+from runtimes.agents.shared.watched_file import WatchedFile
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import CASES, RECORDINGS, lay, over, program_of
@@ -33,7 +33,7 @@ def says(path: Path, status: str, age: float) -> None:
 
 def test_a_whole_file_is_understood_anew_where_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
-    whole = Whole(path, Said)
+    whole = WatchedFile(path, Said)
     assert whole.read() is None
     says(path, "busy", age=60)
     assert (whole.read(), whole.fresh) == (Said("busy"), True)
@@ -48,7 +48,7 @@ def test_a_whole_file_is_understood_anew_where_it_was_written(tmp_path: Path) ->
 
 def test_what_was_just_written_may_change_within_one_step_of_the_clock(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
-    whole = Whole(path, Said)
+    whole = WatchedFile(path, Said)
     says(path, "busy", age=0)
     before = path.stat()
     assert whole.read() == Said("busy")
@@ -102,18 +102,18 @@ def test_opencode_is_asked_while_something_happens_and_now_and_then(
     moment = lay(RECORDINGS / "opencode/waiting_input/permission", files, number)
     reader = OpenCode(AgentType(program="opencode")).reader(files)
 
-    def looks(seconds: float) -> Activity:
+    def refresh_budget(seconds: float) -> Activity:
         return reader.read(alive, None, moment.now + timedelta(seconds=seconds)).activity
 
-    assert looks(0) is Activity.ACTIVE
+    assert refresh_budget(0) is Activity.ACTIVE
     answers["/permission"] = asked
-    assert looks(5) is Activity.WAITING_INPUT, "lately something was written"
+    assert refresh_budget(5) is Activity.WAITING_INPUT, "lately something was written"
     answers["/permission"] = []
-    assert looks(32) is Activity.WAITING_INPUT, "nothing has happened since"
-    assert looks(36) is Activity.ACTIVE, "it was not asked for long"
+    assert refresh_budget(32) is Activity.WAITING_INPUT, "nothing has happened since"
+    assert refresh_budget(36) is Activity.ACTIVE, "it was not asked for long"
     answers["/permission"] = asked
-    assert looks(64) is Activity.ACTIVE
-    assert looks(66) is Activity.WAITING_INPUT
+    assert refresh_budget(64) is Activity.ACTIVE
+    assert refresh_budget(66) is Activity.WAITING_INPUT
 
 
 def test_a_transcript_that_gemini_begins_later_is_found(files: RunFiles, alive: Seen) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.base import AgentType, Command, RunFiles, Terms
+from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.opencode import files as its
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.opencode.reader import OpenCodeReader
@@ -26,12 +26,12 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def command(files: RunFiles) -> Command:
+def command(files: RunFiles) -> LaunchSpec:
     return OpenCode(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def agent(files: RunFiles, command: Command) -> Iterator[Agent]:
+def agent(files: RunFiles, command: LaunchSpec) -> Iterator[Agent]:
     agent = Agent(files)
     with answering(agent.answers, "secret") as port:
         write_private(its.server(files), json.dumps({"port": port, "password": "secret"}))
@@ -39,16 +39,16 @@ def agent(files: RunFiles, command: Command) -> Iterator[Agent]:
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: Command) -> OpenCodeReader:
+def reader(files: RunFiles, command: LaunchSpec) -> OpenCodeReader:
     return OpenCode(KIND).reader(files)
 
 
-def settings(command: Command) -> dict[str, Any]:
+def settings(command: LaunchSpec) -> dict[str, Any]:
     return dict(json.loads(command.env["OPENCODE_CONFIG_CONTENT"]))
 
 
 def test_it_is_started_with_its_prompt_and_a_port_behind_a_password(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
     assert command.argv[0] == "opencode"
     assert command.argv[-2:] == ("--pure", "--prompt=Do it.")
@@ -74,16 +74,16 @@ def test_permission_modes_are_its_own(files: RunFiles, mode: str, word: str) -> 
     assert told["theme"] == "dark"
 
 
-def test_by_itself_it_may_do_everything(command: Command) -> None:
+def test_by_itself_it_may_do_everything(command: LaunchSpec) -> None:
     assert settings(command)["permission"] == {"*": "allow"}
 
 
 def test_what_its_agent_is_told_before_anything_else_stands_in_a_file(
-    files: RunFiles, command: Command
+    files: RunFiles, command: LaunchSpec
 ) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": '{"instructions": ["RULES.md"]}'}
     kind = AgentType(program="opencode", env=env)
-    kindly = OpenCode(kind).prepare(files, "x", "", Terms(system="Be kind."))
+    kindly = OpenCode(kind).prepare(files, "x", "", RunLimits(system="Be kind."))
     more, told = settings(kindly)["instructions"]
     assert (more, Path(told).read_text()) == ("RULES.md", "Be kind.")
     assert "instructions" not in settings(command)

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, RunFiles, Terms
+from runtimes.agents.base import AgentType, RunFiles, RunLimits
 
 SAID = "Be kind to parsers."
 
@@ -26,7 +26,7 @@ def places(files: RunFiles, *told: str) -> set[str]:
 )
 def test_a_system_prompt_stands_where_its_type_says(name: str, way: str, files: RunFiles) -> None:
     program = AGENTS[name](AgentType(program=name, preamble=way))
-    command = program.prepare(files, "Do it.", "", Terms(system=SAID))
+    command = program.prepare(files, "Do it.", "", RunLimits(system=SAID))
     found = places(files, *command.argv, *command.env.values())
     if way == "first-message":
         assert files.prompt.read_text() == f"{SAID}\n\nDo it."

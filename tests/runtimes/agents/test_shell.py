@@ -9,7 +9,7 @@ import pytest
 
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.base import AgentType, Reader, RunFiles, Terms
+from runtimes.agents.base import AgentType, Reader, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
 from runtimes.base import Seen
 
@@ -39,7 +39,7 @@ def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files: RunFile
 
 
 def test_what_its_agent_is_told_before_anything_else_is_a_variable(files: RunFiles) -> None:
-    env = Shell(KIND).prepare(files, "Do it.", "", Terms(system="Be kind.")).env
+    env = Shell(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind.")).env
     assert env["MERGEWRIGHT_SYSTEM_PROMPT"] == "Be kind."
 
 

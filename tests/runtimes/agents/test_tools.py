@@ -6,22 +6,22 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Command, RunFiles, Terms
+from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
 
 
-def of_claude(files: RunFiles, command: Command) -> Collection[str] | None:
+def of_claude(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
     if "--tools" not in command.argv:
         return None
     return command.argv[command.argv.index("--tools") + 1].split(",")
 
 
-def of_gemini(files: RunFiles, command: Command) -> Collection[str] | None:
+def of_gemini(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
     told = json.loads((files.home / ".gemini" / "settings.json").read_text())
     core: Collection[str] | None = told.get("tools", {}).get("core")
     return core
 
 
-def of_opencode(files: RunFiles, command: Command) -> Collection[str] | None:
+def of_opencode(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
     told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
     if told["*"] != "deny":
         return None
@@ -29,7 +29,9 @@ def of_opencode(files: RunFiles, command: Command) -> Collection[str] | None:
 
 
 #: What each has besides questions, held to reading and running.
-HELD: Mapping[str, tuple[Callable[[RunFiles, Command], Collection[str] | None], str, set[str]]] = {
+HELD: Mapping[
+    str, tuple[Callable[[RunFiles, LaunchSpec], Collection[str] | None], str, set[str]]
+] = {
     "claude": (of_claude, "AskUserQuestion", {"Read", "Glob", "Grep", "Bash"}),
     "gemini": (of_gemini, "ask_user", {"read_file", "grep_search", "run_shell_command"}),
     "opencode": (of_opencode, "question", {"read", "glob", "grep", "bash"}),
@@ -41,7 +43,7 @@ def test_it_has_the_tools_it_is_held_to_and_no_others(name: str, files: RunFiles
     seen, question, held = HELD[name]
     program = AGENTS[name](AgentType(program=name))
     assert set(program.tools) == {"read", "edit", "run", "web"}
-    command = program.prepare(files, "Do it.", "", Terms(tools=("read", "run")))
+    command = program.prepare(files, "Do it.", "", RunLimits(tools=("read", "run")))
     told = seen(files, command)
     assert told is not None
     assert {*held, question} <= set(told)
@@ -49,31 +51,31 @@ def test_it_has_the_tools_it_is_held_to_and_no_others(name: str, files: RunFiles
     assert seen(files, program.prepare(files, "Do it.", "")) is None
 
 
-def refused_by_claude(files: RunFiles, command: Command) -> bool:
+def refused_by_claude(files: RunFiles, command: LaunchSpec) -> bool:
     words = command.argv
     refused = words[words.index("--disallowedTools") + 1] if "--disallowedTools" in words else ""
     return {"Agent", "Task", "Workflow"} <= set(refused.split(","))
 
 
-def refused_by_codex(files: RunFiles, command: Command) -> bool:
+def refused_by_codex(files: RunFiles, command: LaunchSpec) -> bool:
     told = [word for word in command.argv if word.endswith("=false") and "agent" in word]
     alone = {"agents.enabled", "features.multi_agent", "features.multi_agent_v2"}
     return alone <= {word.removesuffix("=false") for word in told}
 
 
-def refused_by_gemini(files: RunFiles, command: Command) -> bool:
+def refused_by_gemini(files: RunFiles, command: LaunchSpec) -> bool:
     told = json.loads((files.home / ".gemini" / "settings.json").read_text())
     return bool(told.get("tools") == {"exclude": ["invoke_agent"]})
 
 
-def refused_by_opencode(files: RunFiles, command: Command) -> bool:
+def refused_by_opencode(files: RunFiles, command: LaunchSpec) -> bool:
     told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
     return bool(told.get("task") == "deny")
 
 
 #: How each is told that it has no agents of its own: seen with the real programs to take the tools
 #: out of what their models are offered.
-ALONE: Mapping[str, Callable[[RunFiles, Command], bool]] = {
+ALONE: Mapping[str, Callable[[RunFiles, LaunchSpec], bool]] = {
     "claude": refused_by_claude,
     "codex": refused_by_codex,
     "gemini": refused_by_gemini,

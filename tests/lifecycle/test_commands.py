@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bot.intake.commands import COMMANDS
 from bot.intake.local_commands import ASKABLE
 from lifecycle.decide import Decision, decide
-from lifecycle.judge.commands import WISHES
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Done, Ended, Facts, Failure, Issue, Spending
 from lifecycle.model.policy import Mode, Policy
@@ -26,12 +26,12 @@ from tests.lifecycle.universe import (
     ago,
     approval,
     check,
+    command,
     done,
     facts,
     objection,
     published,
     pull,
-    wish,
 )
 
 S = Status
@@ -55,7 +55,7 @@ IN: dict[Status, Facts] = {
     S.MERGEABLE: of({"verdicts": (approval(),)}),
     S.NEEDS_INPUT: published(agent=agent(Activity.WAITING_INPUT, question="May I?")),
     S.STUCK: published(agent=agent(Activity.BLOCKED, 5000, error="529")),
-    S.PAUSED: published(wishes=(wish("pause", at=ago(90)),)),
+    S.PAUSED: published(commands=(command("pause", at=ago(90)),)),
     S.MERGED: published(pulls=(pull(state=PullState.MERGED),), done=done("release:r1")),
     S.ERRORED: over(S.ERRORED),
     S.KILLED: over(S.KILLED),
@@ -63,7 +63,7 @@ IN: dict[Status, Facts] = {
     S.TERMINATED: over(S.TERMINATED),
     S.CLEANUP: published(ended=OVER, pending=frozenset({"stop:r1"})),
 }
-#: A text that fits, of wishes that take one.
+#: A text that fits, of commands that take one.
 TEXT = {
     "tell": "Use tabs.",
     "answer": "Yes.",
@@ -78,10 +78,10 @@ def decision(given: Facts, **policy: Any) -> Decision:
     return decide(given, Policy(**policy), NOW)
 
 
-def asking(kind: str, given: Facts, **wished: Any) -> Decision:
+def asking(kind: str, given: Facts, **commanded: Any) -> Decision:
     """What follows when a person asks for this."""
-    wished = {"text": TEXT.get(kind, ""), "head": HEAD, **wished}
-    return decision(replace(given, wishes=(*given.wishes, wish(kind, **wished))))
+    commanded = {"text": TEXT.get(kind, ""), "head": HEAD, **commanded}
+    return decision(replace(given, commands=(*given.commands, command(kind, **commanded))))
 
 
 def answers(found: Decision) -> dict[str, str]:
@@ -97,7 +97,7 @@ def answer(found: Decision) -> str:
 
 
 def test_every_command_has_a_row_and_every_row_can_be_asked_for() -> None:
-    assert set(WISHES) == set(COMMANDS) | set(ASKABLE)
+    assert set(COMMAND_RULES) == set(COMMANDS) | set(ASKABLE)
 
 
 @pytest.mark.parametrize("status", Status)
@@ -105,8 +105,8 @@ def test_there_are_facts_of_every_status(status: Status) -> None:
     assert decision(IN[status]).status is status
 
 
-@pytest.mark.parametrize(("kind", "status"), list(itertools.product(WISHES, Status)))
-def test_every_wish_in_every_status_works_or_is_explained_and_once(
+@pytest.mark.parametrize(("kind", "status"), list(itertools.product(COMMAND_RULES, Status)))
+def test_every_command_in_every_status_works_or_is_explained_and_once(
     kind: str, status: Status
 ) -> None:
     found = asking(kind, IN[status])
@@ -114,27 +114,29 @@ def test_every_wish_in_every_status_works_or_is_explained_and_once(
     if kind == "freeze":
         assert not deeds(found)
         return
-    works = status in WISHES[kind].works
+    works = status in COMMAND_RULES[kind].works
     if kind == "stop" and works:
         assert found.status in (S.KILLED, S.CLEANUP)
         return
     ((key, text),) = ((k, v) for k, v in said.items() if k.endswith(f":comment:{kind}"))
     assert text
     assert "{" not in text
-    given = replace(IN[status], wishes=(*IN[status].wishes, wish(kind, text=TEXT.get(kind, ""))))
+    given = replace(
+        IN[status], commands=(*IN[status].commands, command(kind, text=TEXT.get(kind, "")))
+    )
     again = decision(replace(given, pending=given.pending | set(said)))
     assert key not in answers(again)
     if not works:
-        assert key == f"comment:wish:comment:{kind}"
+        assert key == f"comment:command:comment:{kind}"
 
 
-@pytest.mark.parametrize(("kind", "status"), list(itertools.product(WISHES, Status)))
+@pytest.mark.parametrize(("kind", "status"), list(itertools.product(COMMAND_RULES, Status)))
 def test_what_is_explained_changes_nothing_now_or_later(kind: str, status: Status) -> None:
-    if status in WISHES[kind].works:
+    if status in COMMAND_RULES[kind].works:
         return
     before, asked = decision(IN[status]), asking(kind, IN[status])
-    explained = {f"comment:wish:comment:{kind}"}
-    later = replace(IN[status], wishes=(*IN[status].wishes, wish(kind, text="x", head=HEAD)))
+    explained = {f"comment:command:comment:{kind}"}
+    later = replace(IN[status], commands=(*IN[status].commands, command(kind, text="x", head=HEAD)))
     for found in (asked, decision(replace(later, done={**later.done, **done(*explained)}))):
         assert (found.status, found.because) == (before.status, before.because)
         assert _effects(found) == _effects(before)
@@ -157,19 +159,19 @@ WORKS: dict[str, set[Status]] = {
 }
 
 
-def test_where_each_wish_works() -> None:
-    assert {kind: set(row.works) for kind, row in WISHES.items()} == WORKS
+def test_where_each_command_works() -> None:
+    assert {kind: set(row.works) for kind, row in COMMAND_RULES.items()} == WORKS
 
 
 # -- each of them ----------------------------------------------------------------------------------
 
 
-def test_a_wish_that_comes_early_is_explained_and_does_not_come_true_later() -> None:
+def test_a_command_that_comes_early_is_explained_and_does_not_come_true_later() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Policy()
     life.slots = False
     life.facts = replace(life.facts, slot=False)
-    life.person_wishes("restart").reads(S.QUEUED)
+    life.person_commands("restart").reads(S.QUEUED)
     assert "nothing to restart" in life.answers()[0]
     life.slots_are(True).agent_works().waits(60)
     assert life.heard() == ["start"]
@@ -191,11 +193,11 @@ def test_status_and_why_say_what_is_in_the_way_and_what_was_spent() -> None:
 
 
 def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
-    life = Life().agent_works().person_wishes("restart")
+    life = Life().agent_works().person_commands("restart")
     assert life.sent("start:") == ["start:first:r1", "start:restart:comment:1:r2"]
     life.agent_works().waits(60).agent_rests()
     assert life.heard() == ["start", "resume"]
-    life.person_wishes("restart")
+    life.person_commands("restart")
     assert life.sent("start:")[-1] == "start:restart:comment:2:r3"
 
 
@@ -208,7 +210,7 @@ def test_a_restart_in_each_status_of_a_session_that_is_under_way(status: Status)
 
 
 def test_only_one_run_is_started_at_a_time() -> None:
-    given = published(agent=agent(), wishes=(wish("restart"), wish("tell", text="Hello")))
+    given = published(agent=agent(), commands=(command("restart"), command("tell", text="Hello")))
     given = replace(given, agent=replace(given.agent, activity=Activity.EXITED, stopped=True))
     parked = replace(given, done={**given.done, **done("park:work:r1", seconds_ago=60)})
     starts = [a.key for a in decision(parked).actions if isinstance(a, do.Start)]
@@ -216,12 +218,12 @@ def test_only_one_run_is_started_at_a_time() -> None:
 
 
 def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
-    life = Life().agent_works().person_wishes("tell", "Use tabs.")
+    life = Life().agent_works().person_commands("tell", "Use tabs.")
     assert life.heard() == ["start"]
     assert life.answers() == ["The agent is told as soon as it can hear."]
     life.agent_rests()
     (tell,) = [a for _, a in life.out if isinstance(a, do.Tell)]
-    assert tell.key == "tell:wish:comment:1:r1"
+    assert tell.key == "tell:command:comment:1:r1"
     assert tell.prompt.name == "tell"
     assert tell.prompt.values == {"actor": "alice", "text": "Use tabs."}
     life.agent_works().agent_rests().waits(60)
@@ -238,15 +240,15 @@ def test_a_persons_own_words_go_to_an_agent_that_asks_as_an_answer(kind: str) ->
 
 def test_other_words_from_before_a_question_wait_until_it_is_answered() -> None:
     given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, since=NOW))
-    early = wish("tell", text="Use tabs.", at=NOW - timedelta(seconds=60))
-    found = decision(replace(given, wishes=(early,)))
+    early = command("tell", text="Use tabs.", at=NOW - timedelta(seconds=60))
+    found = decision(replace(given, commands=(early,)))
     assert not [a for a in found.actions if isinstance(a, do.Tell)]
 
 
 def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
     agent = replace(IN[S.NEEDS_INPUT].agent, question="May I? (Yes / No)")
-    given = replace(IN[S.NEEDS_INPUT], agent=agent, wishes=(wish("answer", text="green"),))
-    key = "tell:wish:comment:answer"
+    given = replace(IN[S.NEEDS_INPUT], agent=agent, commands=(command("answer", text="green"),))
+    key = "tell:command:comment:answer"
     assert [a.key for a in decision(given).actions if isinstance(a, do.Tell)] == [f"{key}:r1"]
     for result, told in (("it was given", []), (REFUSED, ["comment:refused:comment:answer"])):
         found = replace(given, done={**given.done, f"{key}:r1": Done(at=NOW, result=result)})
@@ -288,12 +290,12 @@ def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
         ("review", "codx", HEAD, "There is no agent `codx` here; there are: ada, codex, shell."),
     ],
 )
-def test_a_wish_with_something_wrong_in_it_is_explained(
+def test_a_command_with_something_wrong_in_it_is_explained(
     kind: str, text: str, head: str, says: str
 ) -> None:
     found = asking(kind, published(), text=text, head=head)
     ((key, said),) = answers(found).items()
-    assert key == f"comment:wish:comment:{kind}"
+    assert key == f"comment:command:comment:{kind}"
     assert said.startswith(says)
 
 
@@ -315,18 +317,18 @@ def test_an_ended_session_is_not_brought_back_for_an_agent_nobody_knows() -> Non
 
 def test_a_merge_says_what_is_in_the_way_and_a_cancel_takes_it_back() -> None:
     life = until_reviewed()
-    life.person_wishes("merge", head=life.pull.head)
+    life.person_commands("merge", head=life.pull.head)
     assert life.answers()[-1].endswith("- review_required: a review is needed")
-    life.person_wishes("cancel").reviewer_approves().reads(S.MERGEABLE)
-    life.person_wishes("cancel")
+    life.person_commands("cancel").reviewer_approves().reads(S.MERGEABLE)
+    life.person_commands("cancel")
     assert life.answers()[-1] == "Nobody has asked for a merge."
-    life.person_wishes("merge", "rebase", head=life.pull.head).reads(S.MERGED)
+    life.person_commands("merge", "rebase", head=life.pull.head).reads(S.MERGED)
     (merge,) = [a for _, a in life.out if isinstance(a, do.MergePull)]
     assert merge.method == "rebase"
 
 
 def test_a_merge_may_be_said_of_any_open_pull_request() -> None:
-    two = of({"head": HEAD}, wishes=())
+    two = of({"head": HEAD}, commands=())
     two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
     for head in (HEAD, NEXT):
         assert answer(asking("merge", two, head=head)).startswith("It is merged at this commit")
@@ -354,40 +356,42 @@ def test_what_would_end_again_at_once_is_not_brought_back(kind: str) -> None:
 
 def test_a_restore_that_was_granted_stays_granted_without_its_answer() -> None:
     """Where nothing could be written on GitHub in between: the session itself remembers it."""
-    again = wish("restore", at=ago(30))
-    given = replace(over(S.KILLED), ended=None, restored_at=ago(29), wishes=(again,))
+    again = command("restore", at=ago(30))
+    given = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
     assert decision(given).status is S.QUEUED
     before = replace(given, restored_at=ago(31))
     assert "It cannot be brought back" in answer(decision(before))
 
 
-def test_a_wish_before_the_end_needs_no_answer_after_it() -> None:
-    given = replace(over(S.KILLED), wishes=(wish("stop", at=ago(121)), wish("tell", at=ago(130))))
+def test_a_command_before_the_end_needs_no_answer_after_it() -> None:
+    given = replace(
+        over(S.KILLED), commands=(command("stop", at=ago(121)), command("tell", at=ago(130)))
+    )
     assert answers(decision(given)) == {}
 
 
-def test_wishes_are_judged_in_the_order_they_were_made() -> None:
-    pause, resume = wish("pause", at=ago(30)), wish("resume", at=ago(20))
+def test_commands_are_judged_in_the_order_they_were_made() -> None:
+    pause, resume = command("pause", at=ago(30)), command("resume", at=ago(20))
     for order in ((pause, resume), (resume, pause)):
-        found = decision(facts(agent=AT_WORK, wishes=order))
+        found = decision(facts(agent=AT_WORK, commands=order))
         assert found.status is S.WORKING
         assert list(answers(found)) == [
-            "comment:heeded:comment:pause",
-            "comment:heeded:comment:resume",
+            "comment:applied:comment:pause",
+            "comment:applied:comment:resume",
         ]
 
 
-def test_a_wish_nobody_knows_is_left_alone() -> None:
-    found = decision(facts(agent=AT_WORK, wishes=(wish("dance"),)))
+def test_a_command_nobody_knows_is_left_alone() -> None:
+    found = decision(facts(agent=AT_WORK, commands=(command("dance"),)))
     assert answers(found) == {}
     assert [a.key for a in deeds(found)] == ["react:comment:dance"]
 
 
-def test_before_its_time_the_same_wish_has_the_same_answer() -> None:
+def test_before_its_time_the_same_command_has_the_same_answer() -> None:
     """What was not written down is judged again, and its answer may change with the status."""
     blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
-    asked = (wish("status", at=ago(30)), wish("pause", at=ago(20)))
-    found = decision(replace(blocked, wishes=asked))
+    asked = (command("status", at=ago(30)), command("pause", at=ago(20)))
+    found = decision(replace(blocked, commands=asked))
     assert found.status is S.PAUSED, "which waits for nothing by itself"
     stuck_at = ago(550).timestamp() + 600
     assert found.recheck_at is not None

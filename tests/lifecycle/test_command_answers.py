@@ -1,12 +1,12 @@
-"""What is answered to each wish, word for word: where it works, and where it does not."""
+"""What is answered to each command, word for word: where it works, and where it does not."""
 
 import pytest
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Failure, Spending
 from lifecycle.model.status import TERMINAL, Reason, Status
-from tests.lifecycle.test_wishes import IN, TEXT, answers, asking, decision
-from tests.lifecycle.universe import HEAD, ago, published, wish
+from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
+from tests.lifecycle.universe import HEAD, ago, command, published
 
 S = Status
 GOES_ON = "It goes on in a new run, once there is a slot for it."
@@ -53,39 +53,41 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize(("kind", "text"), HEEDED.items(), ids=HEEDED)
-def test_a_wish_that_works_is_answered_in_these_words(kind: str, text: str) -> None:
+def test_a_command_that_works_is_answered_in_these_words(kind: str, text: str) -> None:
     said = answers(asking(kind, IN[S.REVIEW_PENDING]))
-    assert said[f"comment:heeded:comment:{kind}"].startswith(text)
+    assert said[f"comment:applied:comment:{kind}"].startswith(text)
 
 
 @pytest.mark.parametrize("kind", ["start", "restore"])
 @pytest.mark.parametrize("status", [S.ERRORED, S.KILLED, S.TERMINATED, S.DONE])
 def test_an_ended_session_is_answered_that_it_goes_on(kind: str, status: Status) -> None:
-    assert answers(asking(kind, IN[status])) == {f"comment:heeded:comment:{kind}": GOES_ON}
+    assert answers(asking(kind, IN[status])) == {f"comment:applied:comment:{kind}": GOES_ON}
 
 
 @pytest.mark.parametrize("kind", OTHERWISE)
-def test_a_wish_that_does_not_work_is_explained_in_these_words(kind: str) -> None:
+def test_a_command_that_does_not_work_is_explained_in_these_words(kind: str) -> None:
     status, text = OTHERWISE[kind]
-    assert answers(asking(kind, IN[status])) == {f"comment:wish:comment:{kind}": text}
+    assert answers(asking(kind, IN[status])) == {f"comment:command:comment:{kind}": text}
 
 
 @pytest.mark.parametrize("status", Status)
 def test_a_freeze_is_answered_once_it_is_over(status: Status) -> None:
-    asked = (wish("freeze", at=ago(30)), wish("unfreeze", at=ago(20)))
-    before = tuple(wish for wish in IN[status].wishes)
-    said = answers(decision(replace(IN[status], wishes=(*before, *asked))))
+    asked = (command("freeze", at=ago(30)), command("unfreeze", at=ago(20)))
+    before = tuple(command for command in IN[status].commands)
+    said = answers(decision(replace(IN[status], commands=(*before, *asked))))
     said = {key: text for key, text in said.items() if "freeze" in key}
     assert said == {
-        "comment:heeded:comment:freeze": "Nothing is done any more until somebody says `unfreeze`.",
-        "comment:heeded:comment:unfreeze": "It goes on.",
+        "comment:applied:comment:freeze": (
+            "Nothing is done any more until somebody says `unfreeze`."
+        ),
+        "comment:applied:comment:unfreeze": "It goes on.",
     }
 
 
 ALIVE = set(Status) - TERMINAL
 STARTED = ALIVE - {S.QUEUED, S.SPAWNING}
 RESTORABLE = {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE}
-#: Where each is heeded that has no fault in itself.
+#: Where each is applied that has no fault in itself.
 WORKS = {
     "help": set(Status),
     "status": set(Status),
@@ -107,10 +109,10 @@ WORKS = {
 
 
 @pytest.mark.parametrize("kind", WORKS)
-def test_a_wish_is_heeded_wherever_it_works(kind: str) -> None:
-    key = f"comment:heeded:comment:{kind}"
-    heeded = {status for status in Status if key in answers(asking(kind, IN[status]))}
-    assert heeded == WORKS[kind]
+def test_a_command_is_applied_wherever_it_works(kind: str) -> None:
+    key = f"comment:applied:comment:{kind}"
+    applied = {status for status in Status if key in answers(asking(kind, IN[status]))}
+    assert applied == WORKS[kind]
 
 
 @pytest.mark.parametrize("kind", ["resume", "restart"])
@@ -121,7 +123,7 @@ def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> Non
         for key, text in answers(asking(kind, spent)).items()
         if key.endswith(f":comment:{kind}")
     )
-    assert key.startswith("comment:wish:")
+    assert key.startswith("comment:command:")
     assert text.startswith("It stays paused: ")
     assert "`/mergewright budget +5`" in text
 
@@ -129,13 +131,13 @@ def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> Non
 def test_what_was_given_up_is_tried_again_wherever_that_is_asked() -> None:
     given_up = {"pull:x": Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
     said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
-    assert said == {"comment:heeded:comment:retry": "It is tried again."}
+    assert said == {"comment:applied:comment:retry": "It is tried again."}
 
 
 def test_a_merge_is_cancelled_wherever_one_was_asked_for() -> None:
-    asked = replace(IN[S.REVIEW_PENDING], wishes=(wish("merge", at=ago(60), head=HEAD),))
+    asked = replace(IN[S.REVIEW_PENDING], commands=(command("merge", at=ago(60), head=HEAD),))
     said = answers(asking("cancel", asked))
-    assert said["comment:heeded:comment:cancel"] == "It is not merged without another word."
+    assert said["comment:applied:comment:cancel"] == "It is not merged without another word."
 
 
 def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
@@ -151,7 +153,7 @@ def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
         *("restore", "stop", "pause", "resume", "restart"),
     ],
 )
-def test_a_wish_that_asks_for_no_name_is_heeded_whatever_words_come_with_it(kind: str) -> None:
+def test_a_command_that_asks_for_no_name_is_applied_whatever_words_come_with_it(kind: str) -> None:
     given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
     said = answers(asking(kind, given, text="nobody"))
-    assert f"comment:wish:comment:{kind}" not in said
+    assert f"comment:command:comment:{kind}" not in said

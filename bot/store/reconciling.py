@@ -21,7 +21,7 @@ from bot.store.loading import load
 from bot.store.outbox import add_actions
 from bot.store.rows import encoded, seconds
 from bot.store.slots import free_slot
-from bot.store.values import Kind, Recorded, Visit
+from bot.store.values import Kind, LoadedSession, Recorded
 from lifecycle.model.facts import Facts
 
 DUE_VISITS = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
@@ -40,23 +40,23 @@ _DECIDED = """UPDATE sessions SET due = :due, version = version + 1,
     WHERE id = :id AND version = :version"""
 
 
-class Visits(Base):
+class Reconciling(Base):
     """What the engine does at the store."""
 
-    def due_visits(self, now: datetime, limit: int = 100) -> list[str]:
+    def due_sessions(self, now: datetime, limit: int = 100) -> list[str]:
         """Sessions to visit now, longest overdue first."""
         with self._read() as connection:
             return [row["id"] for row in connection.execute(DUE_VISITS, (now.timestamp(), limit))]
 
-    def visits(self, sessions: Sequence[str]) -> list[Visit]:
+    def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
         """These sessions as they are, all from one state of the store, in the same order."""
         with self._read() as connection:
-            found = {visit.session: visit for visit in load(connection, sessions, self.clock())}
+            found = {one.session: one for one in load(connection, sessions, self.clock())}
         return [found[session] for session in sessions if session in found]
 
     def facts(self, session: str) -> Facts:
         """Everything known of a session. Raises `BadRow`."""
-        visits = self.visits([session])
+        visits = self.load([session])
         if not visits:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
         (visit,) = visits
@@ -65,7 +65,7 @@ class Visits(Base):
         return visit.facts
 
     def record(
-        self, decided: Sequence[tuple[Visit, Recorded]], now: datetime
+        self, decided: Sequence[tuple[LoadedSession, Recorded]], now: datetime
     ) -> list[Future[list[str]]]:
         """Write decisions and what follows from them down, in one transaction.
 
@@ -89,13 +89,13 @@ class Visits(Base):
         self.write(lambda connection: connection.executemany(_POSTPONE, values))
 
 
-def _only_due(visit: Visit, decision: Recorded) -> bool:
+def _only_due(visit: LoadedSession, decision: Recorded) -> bool:
     before = visit.before
     return replace(decision, recheck_at=before.recheck_at, judgement=None) == before
 
 
 def _record(
-    visit: Visit, decision: Recorded, now: datetime, connection: sqlite3.Connection
+    visit: LoadedSession, decision: Recorded, now: datetime, connection: sqlite3.Connection
 ) -> list[str]:
     """Write one decision down; the keys of the actions that are new. Raises `Fenced`."""
     before = visit.before
@@ -131,7 +131,7 @@ def _record(
     return new
 
 
-def _fenced(written: sqlite3.Cursor, visit: Visit) -> None:
+def _fenced(written: sqlite3.Cursor, visit: LoadedSession) -> None:
     if written.rowcount != 1:
         raise Fenced(
             f"session {visit.session!r} changed while it was decided about: nothing was written,"
