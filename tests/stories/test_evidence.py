@@ -65,7 +65,7 @@ def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
         world.time_passes(**much)
         visited = world.clock()
         world.app.parts.agent_observer.sweep()  # type: ignore[union-attr]
-        world.app.parts.engine.reconcile_live()  # type: ignore[union-attr]
+        world.app.parts.reconciler.reconcile_live()  # type: ignore[union-attr]
         session = issue.session
         assert session is not None
         assert session.status == "review_pending", visited
