@@ -1,18 +1,30 @@
-"""Whether a delivery really comes from GitHub. No I/O: bytes in, a yes or a no out."""
+"""Verifies webhook signatures. No I/O: bytes in, yes or no out.
+
+GitHub sends the HMAC-SHA256 of the raw body as `sha256=` and 64 hexadecimal digits in the header
+`X-Hub-Signature-256`:
+https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+"""
 
 import hmac
+import re
 from collections.abc import Sequence
 
+_FORMAT = re.compile(rb"sha256=[0-9a-f]{64}")
 
-def verify(secrets: Sequence[str], body: bytes, signature: str | None) -> bool:
-    """Whether `signature` (the header `X-Hub-Signature-256`) signs `body` with one of the secrets.
 
-    Several secrets allow a rotation without a gap. An empty secret signs nothing, and without any
-    secret nothing is genuine. Every secret is tried, so that the time taken tells nothing.
+def is_well_formed(signature: bytes) -> bool:
+    """Whether the header can be a signature at all, which is known before the body is read."""
+    return _FORMAT.fullmatch(signature) is not None
+
+
+def verify(secrets: Sequence[str], body: bytes, signature: bytes) -> bool:
+    """Whether `signature`, the header's value, signs `body` with one of the secrets.
+
+    Two secrets allow a rotation without a gap. An empty secret signs nothing. Every secret is
+    tried, so that the time taken does not depend on which one matched.
     """
-    given = (signature or "").encode("utf-8", "replace")
     genuine = False
     for secret in filter(None, secrets):
         expected = "sha256=" + hmac.digest(secret.encode(), body, "sha256").hex()
-        genuine |= hmac.compare_digest(expected.encode(), given)
+        genuine |= hmac.compare_digest(expected.encode(), signature)
     return genuine

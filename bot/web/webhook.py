@@ -1,12 +1,11 @@
-"""`POST /webhooks/github`: the one door for deliveries, and the hot route of the server.
+"""`POST /webhooks/github`: receives webhook deliveries. The hot route of the server.
 
 A plain ASGI route: it counts and checks the bytes itself, and answers 202 only after the delivery
-is on disk. The order of its checks is fixed: nothing of a body is looked at before its signature.
+is committed. The order of its checks is fixed: no body is parsed before its signature is verified.
 """
 
 import asyncio
 import concurrent.futures
-import hmac
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from litestar.types import HTTPScope, Receive, Scope, Send
 from msgspec import Struct
 
 from bot.intake.inbox import Inbox
+from bot.intake.signatures import is_well_formed, verify
 from bot.store import Accepted, Delivery
 from bot.web.health import Health
 
@@ -29,7 +29,6 @@ PATH = "/webhooks/github"
 _Waiting = tuple[Delivery, asyncio.Future[Accepted]]
 
 _log = logging.getLogger(__name__)
-_SIGNATURE = re.compile(rb"sha256=[0-9a-f]{64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
 _EVENT = re.compile(r"[a-z0-9_]{1,100}")
 
@@ -56,12 +55,14 @@ def webhook(
     inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: Limits
 ) -> ASGIRouteHandler:
     """Make the route. A delivery signed with any of the secrets is genuine."""
-    door = _Door(inbox, secrets, health, limits)
+    receiver = _Receiver(inbox, secrets, health, limits)
 
     @asgi(PATH, copy_scope=False)
     async def receive_delivery(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            status, text = await door.take(cast(HTTPScope, scope), receive)  # no websockets here
+            status, text = await receiver.take(
+                cast(HTTPScope, scope), receive
+            )  # no websockets here
             headers: Mapping[str, str] = {}
         except _Refused as refusal:
             status, text, headers = refusal.status, refusal.text, refusal.headers
@@ -70,12 +71,12 @@ def webhook(
     return receive_delivery
 
 
-class _Door:
+class _Receiver:
     def __init__(
         self, inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: Limits
     ):
         self._inbox = inbox
-        self._secrets = [secret.encode() for secret in secrets if secret]
+        self._secrets = [secret for secret in secrets if secret]
         self._health = health
         self._limits = limits
         self._unverified = 0
@@ -161,7 +162,7 @@ class _Door:
                 "no webhook secret is configured here: set MERGEWRIGHT_WEBHOOK_SECRET",
             )
         signature = headers.get(b"x-hub-signature-256", b"")
-        if not _SIGNATURE.fullmatch(signature):
+        if not is_well_formed(signature):
             raise _Refused(
                 HTTPStatus.UNAUTHORIZED,
                 "no SHA-256 signature: give the webhook a secret in the repository's settings",
@@ -171,18 +172,14 @@ class _Door:
             async with asyncio.timeout(self._limits.body_seconds):
                 await self._read(receive, chunks)
             body = b"".join(chunks)
-            proof = bytes.fromhex(signature.decode().removeprefix("sha256="))
-            genuine = [
-                hmac.compare_digest(hmac.digest(secret, body, "sha256"), proof)
-                for secret in self._secrets
-            ]
+            genuine = verify(self._secrets, body, signature)
         except TimeoutError:
             raise _Refused(
                 HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive", {"connection": "close"}
             ) from None
         finally:
             self._unverified -= sum(map(len, chunks))
-        if not any(genuine):
+        if not genuine:
             raise _Refused(
                 HTTPStatus.UNAUTHORIZED,
                 "wrong signature: the webhook's secret is not the one configured here",
