@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.intake.redelivery import Redelivery
 from bot.store import Delivery, Store
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.databases import empty_database
+from tests.world.faulty_github import FaultyGitHub
 from tests.world.waiting import eventually
 
 NOBODY = "http://127.0.0.1:1/nobody"
@@ -21,7 +21,7 @@ NOBODY = "http://127.0.0.1:1/nobody"
 class House:
     """An App whose webhook nobody answers, and who asks for what was lost."""
 
-    def __init__(self, github: GitHubServer, store: Store, url: str = NOBODY) -> None:
+    def __init__(self, github: FaultyGitHub, store: Store, url: str = NOBODY) -> None:
         self.github, self.store = github, store
         self.app = github.app("mergewright", PUBLIC)
         github.app_webhook(self.app, url, "secret")
@@ -50,7 +50,7 @@ class House:
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     store = Store(empty_database(tmp_path / "database"))
-    with GitHubServer(tmp_path / "github") as github:
+    with FaultyGitHub(tmp_path / "github") as github:
         house = House(github, store)
         yield house
         house.client.close()

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from bot.decide.policies import Policies
-from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
@@ -15,6 +14,7 @@ from bot.store import RefreshRequest, Store
 from config.settings import Project
 from lifecycle.model.policy import Policy
 from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.faulty_github import FaultyGitHub
 
 FILE = ".github/mergewright.toml"
 STRICT = "[policy]\nci-repairs = 1\n"
@@ -22,15 +22,15 @@ BROKEN = "[policy]\nci-repairs = 9\n"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
+    with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
         server.user("wright", token="wrights-token")
         server.user("ann")
         yield server
 
 
 @pytest.fixture
-def repo(server: GitHubServer, request: pytest.FixtureRequest) -> Repository:
+def repo(server: FaultyGitHub, request: pytest.FixtureRequest) -> Repository:
     made = server.repository(f"acme/{request.node.name[:60]}", {"README": "x\n"})
     for login in ("wright", "ann"):
         made.permission(login, "write")
@@ -40,7 +40,7 @@ def repo(server: GitHubServer, request: pytest.FixtureRequest) -> Repository:
 class Told:
     """The configuration of one repository, as a bot has it that may be started anew."""
 
-    def __init__(self, room: Any, server: GitHubServer, repo: Repository) -> None:
+    def __init__(self, room: Any, server: FaultyGitHub, repo: Repository) -> None:
         self.room, self.server, self.repo = room, server, repo
         self.credentials = Credentials(token="wrights-token")
         self.policy = Policy()
@@ -71,7 +71,7 @@ class Told:
 
 
 @pytest.fixture
-def told(room: Any, server: GitHubServer, repo: Repository) -> Iterator[Told]:
+def told(room: Any, server: FaultyGitHub, repo: Repository) -> Iterator[Told]:
     made = Told(room, server, repo)
     yield made
     made.github.close()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
@@ -14,6 +13,7 @@ from bot.observe.access import AccessObserver
 from bot.store import RIGHTS, KnownRepository, RefreshRequest, Store
 from config.settings import Project
 from tests.world.databases import empty_database
+from tests.world.faulty_github import FaultyGitHub
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 class House:
     """A repository at the stand-in, and who looks whether it is open to us."""
 
-    def __init__(self, github: GitHubServer, repo: Repository, store: Store) -> None:
+    def __init__(self, github: FaultyGitHub, repo: Repository, store: Store) -> None:
         self.github, self.repo, self.store = github, repo, store
         self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
         project = Project(repository=repo.full_name)
@@ -39,7 +39,7 @@ class House:
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     store = Store(empty_database(tmp_path / "database"))
-    with GitHubServer(tmp_path / "github") as github:
+    with FaultyGitHub(tmp_path / "github") as github:
         github.user("wright", token="wrights")
         house = House(github, github.repository("acme/widgets"), store)
         yield house

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
@@ -17,12 +16,13 @@ from bot.intake.inbox import Inbox
 from bot.store import Accepted, Store, StoreFull
 from config.settings import Project
 from tests.world.databases import empty_database
+from tests.world.faulty_github import FaultyGitHub
 
 
 class House:
     """A repository that people comment in, and who looks for what they write."""
 
-    def __init__(self, github: GitHubServer, repo: Repository, store: Store) -> None:
+    def __init__(self, github: FaultyGitHub, repo: Repository, store: Store) -> None:
         self.github, self.repo, self.store = github, repo, store
         self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
         self.inbox = Inbox(store, frozenset([repo.full_name]), lambda: None)
@@ -57,7 +57,7 @@ class House:
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     store = Store(empty_database(tmp_path / "database"))
-    with GitHubServer(tmp_path / "github") as github:
+    with FaultyGitHub(tmp_path / "github") as github:
         github.user("wright", token="wrights")
         repo = github.repository("acme/widgets")
         for login in ("wright", "alice"):

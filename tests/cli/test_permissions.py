@@ -7,23 +7,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.world import App
 from bot.github.permissions import PERMISSIONS, Permission
 from config.repository import PATH
 from tests.cli.conftest import CommandLine, House
 from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.faulty_github import FaultyGitHub
 
 
 @pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
+    with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
         server.repository("acme/widgets")
         yield server
 
 
 @pytest.fixture
-def app(github: GitHubServer, house: House, monkeypatch: pytest.MonkeyPatch) -> App:
+def app(github: FaultyGitHub, house: House, monkeypatch: pytest.MonkeyPatch) -> App:
     """The App that the installation is configured to be."""
     app = github.app("mergewright", PUBLIC)
     with house.file.open("a") as file:
@@ -106,7 +106,7 @@ def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
 
 
 def test_signatures_are_held_against_how_each_repository_is_really_merged(
-    app: App, github: GitHubServer, house: House, mergewright: CommandLine
+    app: App, github: FaultyGitHub, house: House, mergewright: CommandLine
 ) -> None:
     for name, allowed, said in (
         ("all", {"merge", "squash", "rebase"}, ""),

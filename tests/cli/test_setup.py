@@ -14,19 +14,19 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.permissions import PERMISSIONS
 from config.load import load
 from tests.cli.conftest import MERGEWRIGHT, CommandLine
+from tests.world.faulty_github import FaultyGitHub
 
 URL = "https://bot.example"
 
 
 @pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
+    with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
         server.repository("acme/widgets").permission("wright", "write")
         server.user("wright", token="wrights")
         server.user("mallory", token="mallorys")
@@ -60,7 +60,7 @@ class Browser:
 
 
 @contextmanager
-def setting_up(github: GitHubServer, folder: Path, *more: str) -> Iterator[Browser]:
+def setting_up(github: FaultyGitHub, folder: Path, *more: str) -> Iterator[Browser]:
     """The command while it waits; it must end well once the browser is done."""
     command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)]
     process = subprocess.Popen(
@@ -85,7 +85,7 @@ def environment(file: Path) -> dict[str, str]:
 
 
 def test_an_app_is_made_installed_and_works(
-    github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    github: FaultyGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with setting_up(github, tmp_path, "--organization") as browser:
         action, fields = browser.form()
@@ -125,7 +125,7 @@ def test_an_app_is_made_installed_and_works(
     client.close()
 
 
-def test_a_code_that_nobody_asked_for_is_not_taken(github: GitHubServer, tmp_path: Path) -> None:
+def test_a_code_that_nobody_asked_for_is_not_taken(github: FaultyGitHub, tmp_path: Path) -> None:
     with setting_up(github, tmp_path, "--organization") as browser:
         right = browser.presses()
         code = parse_qs(urlsplit(right).query)["code"][0]
@@ -137,7 +137,7 @@ def test_a_code_that_nobody_asked_for_is_not_taken(github: GitHubServer, tmp_pat
         assert browser.http.get(right).status_code == 302
 
 
-def test_an_app_of_somebody_else_is_not_kept(github: GitHubServer, tmp_path: Path) -> None:
+def test_an_app_of_somebody_else_is_not_kept(github: FaultyGitHub, tmp_path: Path) -> None:
     with setting_up(github, tmp_path, "--organization") as browser:
         action, fields = browser.form()
         wrong = action.replace("/organizations/acme", "/organizations/umbrella")
@@ -175,7 +175,7 @@ def test_what_cannot_be_set_up_is_said_before_anything_is_made(
     assert says in result.err
 
 
-def given(github: GitHubServer, folder: Path, token: str) -> subprocess.CompletedProcess[str]:
+def given(github: FaultyGitHub, folder: Path, token: str) -> subprocess.CompletedProcess[str]:
     """Set up with a token, as a script does: by standard input."""
     return subprocess.run(
         [
@@ -189,7 +189,7 @@ def given(github: GitHubServer, folder: Path, token: str) -> subprocess.Complete
     )
 
 
-def test_a_token_is_looked_at_and_kept(github: GitHubServer, tmp_path: Path) -> None:
+def test_a_token_is_looked_at_and_kept(github: FaultyGitHub, tmp_path: Path) -> None:
     done = given(github, tmp_path, "wrights")
     assert done.returncode == 0, done.stderr
     assert f"Add a webhook to acme/widgets: {URL}/webhooks/github" in done.stdout
@@ -204,7 +204,7 @@ def test_a_token_is_looked_at_and_kept(github: GitHubServer, tmp_path: Path) -> 
     [("mallorys", "its account may not write"), ("wrong", "Bad credentials")],
 )
 def test_a_token_that_may_not_write_is_not_kept(
-    github: GitHubServer, tmp_path: Path, token: str, says: str
+    github: FaultyGitHub, tmp_path: Path, token: str, says: str
 ) -> None:
     done = given(github, tmp_path, token)
     assert done.returncode == 1

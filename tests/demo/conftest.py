@@ -9,17 +9,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from tests.demo.outside import Checkout, Client, Ear, Heard
+from tests.world.faulty_github import FaultyGitHub
 
 README = "one\ntwo\nthree\n"
 _numbers = count(1)
 
 
 @pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
+    with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
         server.user("alice", token="alices")
         server.user("rob", token="robs")
         server.user("mallory", token="mallorys")
@@ -28,7 +28,7 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
 
 
 @pytest.fixture
-def repo(github: GitHubServer) -> Repository:
+def repo(github: FaultyGitHub) -> Repository:
     """A repository of its own for each test."""
     repo = github.repository(f"acme/widgets-{next(_numbers)}", {"README.md": README})
     repo.permission("alice", "admin")
@@ -38,7 +38,7 @@ def repo(github: GitHubServer) -> Repository:
 
 
 @pytest.fixture
-def ask(github: GitHubServer) -> Iterator[Callable[[str], Client]]:
+def ask(github: FaultyGitHub) -> Iterator[Callable[[str], Client]]:
     """Ask as the owner of a token; an empty one asks as nobody."""
     opened = []
 

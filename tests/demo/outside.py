@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from githubkit import GitHub
 
-from bot.demo.github import GitHubServer
+from tests.world.faulty_github import FaultyGitHub
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
@@ -40,7 +40,7 @@ class Client:
         return answer.json()
 
 
-def kit_for(github: GitHubServer, auth: Any) -> GitHub[Any]:
+def kit_for(github: FaultyGitHub, auth: Any) -> GitHub[Any]:
     return GitHub(auth, base_url=f"{github.url}api/v3/", auto_retry=False, http_cache=False)
 
 

@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from tests.demo.outside import Checkout, Ear, wait_for
+from tests.world.faulty_github import FaultyGitHub
 
 CheckoutFor = Callable[[str], Checkout]
 
 
 def test_a_push_moves_the_head_of_its_pull_request(
-    github: GitHubServer, repo: Repository, checkout: CheckoutFor, ear: Ear
+    github: FaultyGitHub, repo: Repository, checkout: CheckoutFor, ear: Ear
 ) -> None:
     moved: list[tuple[int, str]] = []
     github.on_head(lambda pull: moved.append((pull.number, pull.head)))

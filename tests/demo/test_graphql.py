@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from graphql import build_schema, parse, validate
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.github.documents import document, fingerprints, labelled, names
 from tests.demo.outside import Client
+from tests.world.faulty_github import FaultyGitHub
 
 Ask = Callable[..., Client]
 QUERIES = {name: document(name) for name in names()} | {
@@ -242,7 +242,7 @@ def test_the_rule_of_a_branch_is_shown_to_administrators_and_its_demands_to_all(
 
 
 def test_mutations_change_the_same_state(
-    github: GitHubServer, ask: Ask, repo: Repository, pull: Pull
+    github: FaultyGitHub, ask: Ask, repo: Repository, pull: Pull
 ) -> None:
     issue = repo.open_issue("Broken", by="rob")
     pull.review("rob", "COMMENTED", threads=[("README.md", 3, "Why?")])

@@ -6,10 +6,10 @@ import httpx
 import jwt
 import pytest
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from tests.demo.outside import Client
 from tests.world.app_key import PRIVATE, PUBLIC, key_pair
+from tests.world.faulty_github import FaultyGitHub
 
 Ask = Callable[..., Client]
 
@@ -181,7 +181,7 @@ def test_every_answer_tells_what_is_left(ask: Ask, here: str) -> None:
 
 
 def test_an_app_gets_a_token_for_its_installation_by_its_key(
-    github: GitHubServer, ask: Ask, repo: Repository, here: str
+    github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     stranger = key_pair().private
     app = github.app("mergewright", PUBLIC)
@@ -218,7 +218,7 @@ def test_check_runs_are_made_by_apps_alone(ask: Ask, repo: Repository, here: str
 
 
 def test_a_planned_fault_hits_as_often_as_it_was_planned(
-    github: GitHubServer, ask: Ask, repo: Repository, here: str
+    github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     issue = repo.open_issue("Broken", by="rob")
     comments = f"{here}/issues/1/comments"
@@ -235,7 +235,7 @@ def test_a_planned_fault_hits_as_often_as_it_was_planned(
 
 
 def test_a_connection_can_be_cut_before_or_after_the_effect(
-    github: GitHubServer, ask: Ask, repo: Repository, here: str
+    github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     issue = repo.open_issue("Broken", by="rob")
     for after in (False, True):
@@ -245,7 +245,7 @@ def test_a_connection_can_be_cut_before_or_after_the_effect(
     assert [comment.body for comment in issue.comments] == ["True"]
 
 
-def test_a_request_can_be_held_back(github: GitHubServer, ask: Ask, here: str) -> None:
+def test_a_request_can_be_held_back(github: FaultyGitHub, ask: Ask, here: str) -> None:
     github.delay_next("GET", here, 2.0)
     with pytest.raises(httpx.ReadTimeout):
         ask()("GET", here, timeout=0.5)
@@ -253,7 +253,7 @@ def test_a_request_can_be_held_back(github: GitHubServer, ask: Ask, here: str) -
 
 
 def test_requests_are_counted_by_who_and_what(
-    github: GitHubServer, ask: Ask, repo: Repository, here: str
+    github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     repo.open_issue("Broken", by="rob")
     comments = f"{here}/issues/1/comments"
@@ -265,7 +265,7 @@ def test_requests_are_counted_by_who_and_what(
 
 
 def test_a_secondary_limit_holds_for_everything_until_it_is_lifted(
-    github: GitHubServer, ask: Ask, repo: Repository, here: str
+    github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     repo.open_issue("Broken", by="rob")
     before = github.traffic.refused
@@ -281,7 +281,7 @@ def test_a_secondary_limit_holds_for_everything_until_it_is_lifted(
 
 
 def test_what_is_used_up_is_refused_until_the_time_that_is_told(
-    github: GitHubServer, ask: Ask, here: str
+    github: FaultyGitHub, ask: Ask, here: str
 ) -> None:
     github.traffic.leave("wright", "core", 1, seconds=0)
     github.traffic.leave("wright", "graphql", 0, seconds=600)

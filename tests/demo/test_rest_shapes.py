@@ -7,7 +7,6 @@ import jwt
 import pytest
 from githubkit import GitHub, TokenAuthStrategy
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.checks import CheckSuite
 from bot.demo.github.http import pattern_of
 from bot.demo.github.pulls import Pull
@@ -24,6 +23,7 @@ from bot.demo.github.rest import (
 )
 from tests.demo.outside import Ear, kit_for, wait_for
 from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.faulty_github import FaultyGitHub
 
 TABLES = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
 Kit = GitHub[Any]
@@ -32,7 +32,7 @@ Kit = GitHub[Any]
 class Scene:
     """A repository with one of everything, and githubkit as each who may ask."""
 
-    def __init__(self, github: GitHubServer, repo: Repository) -> None:
+    def __init__(self, github: FaultyGitHub, repo: Repository) -> None:
         self.github, self.repo = github, repo
         repo.async_merges = True
         self.at = {"owner": repo.owner.login, "repo": repo.name}
@@ -78,7 +78,7 @@ _NOTE = {
 
 
 @pytest.fixture(scope="module")
-def scene(github: GitHubServer) -> Scene:
+def scene(github: FaultyGitHub) -> Scene:
     repo = github.repository("acme/shapes", {"README.md": "one\ntwo\nthree\n"})
     repo.permission("alice", "admin")
     repo.permission("rob", "write")

@@ -13,10 +13,10 @@ import pytest
 from githubkit_schemas.latest import webhooks
 from pydantic import TypeAdapter
 
-from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.demo.github.rest import manifests
 from tests.demo.outside import Ear, Heard, wait_for
+from tests.world.faulty_github import FaultyGitHub
 
 
 @cache
@@ -139,7 +139,7 @@ def test_deliveries_come_in_the_order_of_what_happened(
 
 
 def test_a_lost_delivery_is_kept_and_comes_with_its_guid_when_it_is_redelivered(
-    github: GitHubServer, repo: Repository, ear: Ear, told: Callable[[], list[Heard]]
+    github: FaultyGitHub, repo: Repository, ear: Ear, told: Callable[[], list[Heard]]
 ) -> None:
     github.lose_next(2)
     issue = repo.open_issue("Broken", by="rob")
@@ -155,7 +155,7 @@ def test_a_lost_delivery_is_kept_and_comes_with_its_guid_when_it_is_redelivered(
 
 
 def test_a_delivery_to_nobody_and_one_that_is_refused_are_told_apart(
-    github: GitHubServer, repo: Repository, ear: Ear
+    github: FaultyGitHub, repo: Repository, ear: Ear
 ) -> None:
     def statuses() -> list[Any]:
         return [d.status_code for d in github.deliveries if d.hook.repo is repo]
@@ -167,9 +167,9 @@ def test_a_delivery_to_nobody_and_one_that_is_refused_are_told_apart(
 
 
 def test_an_app_that_is_installed_is_named_and_gets_a_suite_for_every_push(
-    github: GitHubServer, tmp_path_factory: pytest.TempPathFactory, ear: Ear
+    github: FaultyGitHub, tmp_path_factory: pytest.TempPathFactory, ear: Ear
 ) -> None:
-    with GitHubServer(tmp_path_factory.mktemp("github")) as other:
+    with FaultyGitHub(tmp_path_factory.mktemp("github")) as other:
         app = other.app("mergewright", "a public key")
         repo = other.repository("acme/widgets")
         repo.webhook(ear.url, "secret")
@@ -184,7 +184,7 @@ def test_an_app_that_is_installed_is_named_and_gets_a_suite_for_every_push(
 def test_an_app_is_told_of_its_suspension_and_of_nothing_else_while_it_lasts(
     tmp_path: Path, ear: Ear
 ) -> None:
-    with GitHubServer(tmp_path) as other:
+    with FaultyGitHub(tmp_path) as other:
         app, repo = other.app("ear", "a public key"), other.repository("acme/widgets")
         other.app_webhook(app, ear.url, "secret")
         other.suspend(app)
@@ -220,7 +220,7 @@ def test_a_suite_is_complete_when_its_last_run_is(
 
 
 def test_an_app_hears_of_every_repository_of_its_owner_once_it_is_installed(
-    github: GitHubServer, repo: Repository, ear: Ear
+    github: FaultyGitHub, repo: Repository, ear: Ear
 ) -> None:
     manifest = {
         "name": "Ear",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bot.app.replay import replay
-from bot.demo.github import GitHubServer
 from tests.world.clock import told_by
+from tests.world.faulty_github import FaultyGitHub
 from tests.world.world import World
 
 
@@ -17,7 +17,7 @@ def world() -> Iterator[World]:
     """A universe of its own, under a path short enough for a socket."""
     with (
         tempfile.TemporaryDirectory(prefix="mw-") as folder,
-        GitHubServer(Path(folder) / "github") as github,
+        FaultyGitHub(Path(folder) / "github") as github,
     ):
         made = World(Path(folder), github)
         with told_by(made.clock):

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from bot.app.application import App
 from bot.demo.bot_process import free_port
-from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
@@ -27,6 +26,7 @@ from runtimes import RUNTIMES
 from runtimes.base import Options
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.clock import Clock
+from tests.world.faulty_github import FaultyGitHub
 from tests.world.waiting import PATIENCE, eventually
 
 BOT, ALICE, ROB, MALLORY = "mergewright-bot", "alice", "rob", "mallory"
@@ -86,7 +86,7 @@ _POLICY: Mapping[str, object] = {
 class World:
     """Everything a story needs. Close it, and nothing of it is left."""
 
-    def __init__(self, folder: Path, github: GitHubServer) -> None:
+    def __init__(self, folder: Path, github: FaultyGitHub) -> None:
         self.folder = folder
         self.github = github
         self.puppets = folder / "puppets"

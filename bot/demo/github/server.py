@@ -21,7 +21,7 @@ from bot.demo.github.http import Answer, Request
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Move, Repository
 from bot.demo.github.rest.endpoint import Rest
-from bot.demo.github.traffic import Fault, Seen, Traffic
+from bot.demo.github.traffic import Seen, Traffic
 from bot.demo.github.webhooks import Delivery, Webhooks
 from bot.demo.github.world import App, Token, User, World
 
@@ -46,7 +46,7 @@ class GitHubServer:
     def __enter__(self) -> Self:
         listening = socket.create_server(("127.0.0.1", 0))
         self.world.url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        self._webhooks = Webhooks(self.world)
+        self._webhooks = self._new_webhooks()
         self.world.publish = self._webhooks.publish
         self.world.head_moved = self._heads.put
         self._rest = Rest(self.world, self.traffic, self._webhooks)
@@ -81,6 +81,9 @@ class GitHubServer:
         for thread in self._threads:
             thread.join(10)
         self._webhooks.close()
+
+    def _new_webhooks(self) -> Webhooks:
+        return Webhooks(self.world)
 
     # -- people and repositories
 
@@ -153,7 +156,7 @@ class GitHubServer:
             self.world.repositories[full_name.lower()] = self.world.add(repo)
             return repo
 
-    # -- what tests ask and break
+    # -- what was asked
 
     @property
     def requests(self) -> list[Seen]:
@@ -184,57 +187,9 @@ class GitHubServer:
     def redeliver(self, delivery_id: int) -> Delivery:
         return self._webhooks.redeliver(delivery_id)
 
-    def lose_next(self, count: int = 1) -> None:
-        """Let the next webhooks fail without being sent; they can be redelivered."""
-        self._webhooks.lose_next(count)
-
     def on_head(self, callback: Callable[[Pull], None]) -> None:
         """Call this, in a thread apart, whenever a pull request is opened or its head moves."""
         self._callbacks.append(callback)
-
-    def fail_next(
-        self,
-        method: str,
-        path_regex: str,
-        status: int = 502,
-        headers: Mapping[str, str] = {},
-        body: bytes = b"",
-        times: int = 1,
-        after: bool = False,
-        operation: str = "",
-    ) -> None:
-        """Answer the next matching requests with this instead.
-
-        A status of 0 cuts the connection. With `after`, what was asked for happens all the same.
-        `operation` is a text that must be in the body, to tell GraphQL documents apart.
-        """
-        answer = Answer(status=status, body=body, headers=dict(headers))
-        self.traffic.plan(
-            Fault(
-                method=method,
-                path=re.compile(path_regex),
-                times=times,
-                answer=answer,
-                after=after,
-                operation=operation,
-            )
-        )
-
-    def limit_next(self, method: str, path_regex: str, seconds: int, status: int = 403) -> None:
-        """Let the next matching request meet a secondary limit, and all that follow it.
-
-        Nothing they ask for happens. `traffic.lift` ends it, whatever time was named.
-        """
-        told = {"message": "You have exceeded a secondary rate limit.", "status": str(status)}
-        headers = {"Retry-After": str(seconds), "Content-Type": "application/json; charset=utf-8"}
-        answer = Answer(status=status, body=told, headers=headers)
-        path = re.compile(path_regex)
-        self.traffic.plan(Fault(method=method, path=path, times=1, answer=answer, lasts=True))
-
-    def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
-        """Hold the next matching requests back before they are looked at."""
-        path = re.compile(path_regex)
-        self.traffic.plan(Fault(method=method, path=path, times=times, seconds=seconds))
 
     def _call_back(self) -> None:
         while pull := self._heads.get():
@@ -261,18 +216,14 @@ class GitHubServer:
             headers={name.decode().lower(): value.decode() for name, value in scope["headers"]},
             body=body,
         )
-        fault = self.traffic.fault(request.method, request.path, body)
-        if fault and fault.seconds:
-            await asyncio.sleep(fault.seconds)
-        if fault is None or fault.answer is None or fault.after:
-            try:
-                answer = await asyncio.to_thread(self._answer, request)
-            except Exception:  # noqa: BLE001 - a fault of ours must not look like silence
-                _log.exception("%s %s failed in the stand-in itself", request.method, request.path)
-                answer = Answer(status=500, body={"message": "Server Error"})
-        if fault and fault.answer:
-            answer = fault.answer
-        await _send(answer, send)
+        await self._send(await self._respond(request), send)
+
+    async def _respond(self, request: Request) -> Answer:
+        try:
+            return await asyncio.to_thread(self._answer, request)
+        except Exception:  # noqa: BLE001 - a fault of the stand-in must not look like silence
+            _log.exception("%s %s failed in the stand-in itself", request.method, request.path)
+            return Answer(status=500, body={"message": "Server Error"})
 
     def _answer(self, request: Request) -> Answer:
         operation = ""
@@ -295,15 +246,10 @@ class GitHubServer:
         )
         return answer
 
-
-async def _send(answer: Answer, send: Any) -> None:
-    raw = answer.raw
-    headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
-    # Promising more than is sent makes the server close the connection in the client's face.
-    length = len(raw) if answer.status else len(raw) + 1
-    if answer.status not in (204, 304):
-        headers.append((b"content-length", str(length).encode()))
-    status = answer.status or 200
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    if answer.status:
+    async def _send(self, answer: Answer, send: Any) -> None:
+        raw = answer.raw
+        headers = [(name.lower().encode(), text.encode()) for name, text in answer.headers.items()]
+        if answer.status not in (204, 304):
+            headers.append((b"content-length", str(len(raw)).encode()))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": raw})

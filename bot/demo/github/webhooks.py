@@ -97,7 +97,6 @@ class Webhooks:
         self.hooks: list[Hook] = []
         self.deliveries: list[Delivery] = []
         self._waiting: queue.Queue[Delivery | None] = queue.Queue()
-        self._to_lose = 0
         self._client = httpx.Client(timeout=_SECONDS_TO_ANSWER, trust_env=False)
         self._thread = threading.Thread(target=self._send_all, name="webhooks", daemon=True)
         self._thread.start()
@@ -161,11 +160,6 @@ class Webhooks:
             self._queue(again)
             return again
 
-    def lose_next(self, count: int) -> None:
-        """Let the next deliveries fail without being sent."""
-        with self.world.lock:
-            self._to_lose += count
-
     def _deliver(
         self, hook: Hook, repo: Repository, event: str, action: str | None, body: Json
     ) -> None:
@@ -201,11 +195,7 @@ class Webhooks:
 
     def _queue(self, delivery: Delivery) -> None:
         self.deliveries.append(delivery)
-        if self._to_lose:
-            self._to_lose -= 1
-            delivery.status, delivery.status_code = "failed to connect to host", 502
-        else:
-            self._waiting.put(delivery)
+        self._waiting.put(delivery)
 
     def _send_all(self) -> None:
         while delivery := self._waiting.get():

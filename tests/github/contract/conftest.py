@@ -7,21 +7,21 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.demo.github.world import Token
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.permissions import PERMISSIONS
 from bot.github.snapshots import PullReading
 from tests.world.app_key import PRIVATE, PUBLIC
+from tests.world.faulty_github import FaultyGitHub
 
 BRANCH = "mergewright/12-retry"
 names = count(1)
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with GitHubServer(tmp_path_factory.mktemp("github")) as server:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
+    with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
         server.user("wright")
         # What the App of our manifest may is all that is needed: GitHub refuses it anything else.
         app = server.world.app("manifest")
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
 
 
 @pytest.fixture
-def repo(server: GitHubServer) -> Repository:
+def repo(server: FaultyGitHub) -> Repository:
     """A repository of its own for each test, where `ann` and the bot may write."""
     repo = server.repository(f"acme/widgets-{next(names)}", {"retry.py": "one\ntwo\nthree\n"})
     repo.permission("wright", "write")
@@ -43,21 +43,21 @@ def repo(server: GitHubServer) -> Repository:
 
 
 @pytest.fixture
-def github(server: GitHubServer) -> Iterator[GitHub]:
+def github(server: FaultyGitHub) -> Iterator[GitHub]:
     client = GitHub(f"{server.url}api/v3", Credentials(token="wrights-token"))
     yield client
     client.close()
 
 
 @pytest.fixture(scope="session")
-def key(server: GitHubServer) -> str:
+def key(server: FaultyGitHub) -> str:
     """The private key of an App that is installed everywhere."""
     server.app("mergewright", PUBLIC)
     return PRIVATE
 
 
 @pytest.fixture
-def app(server: GitHubServer, key: str) -> Iterator[GitHub]:
+def app(server: FaultyGitHub, key: str) -> Iterator[GitHub]:
     number = server.world.apps["mergewright"].id
     client = GitHub(f"{server.url}api/v3", Credentials(app_id=str(number), private_key=key))
     yield client

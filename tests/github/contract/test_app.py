@@ -9,12 +9,12 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused
 from bot.github.permissions import PERMISSIONS, Permission
 from tests.github.contract.conftest import names, read
+from tests.world.faulty_github import FaultyGitHub
 
 
 def test_an_app_knows_its_own_words_again(app: GitHub, repo: Repository, pull: Pull) -> None:
@@ -25,7 +25,7 @@ def test_an_app_knows_its_own_words_again(app: GitHub, repo: Repository, pull: P
     assert (remark.author, remark.own, remark.bot) == ("mergewright[bot]", True, True)
 
 
-def test_git_is_let_in_with_the_header(server: GitHubServer, github: GitHub, app: GitHub) -> None:
+def test_git_is_let_in_with_the_header(server: FaultyGitHub, github: GitHub, app: GitHub) -> None:
     repo = server.repository(f"acme/secrets-{next(names)}", private=True)
     repo.permission("wright", "write")
     for client in (github, app):
@@ -37,7 +37,7 @@ def test_git_is_let_in_with_the_header(server: GitHubServer, github: GitHub, app
 @pytest.mark.parametrize("level", ["", "none"])
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
 def test_each_permission_that_is_missing_is_named(
-    server: GitHubServer, app: GitHub, repo: Repository, needed: Permission, level: str
+    server: FaultyGitHub, app: GitHub, repo: Repository, needed: Permission, level: str
 ) -> None:
     granted = server.world.apps["mergewright"].permissions
     assert app.read.lacking(repo.full_name) == ()
@@ -72,7 +72,7 @@ TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
 def test_there_is_something_that_each_permission_alone_lets_us_do(
-    server: GitHubServer, app: GitHub, pull: Pull, needed: Permission
+    server: FaultyGitHub, app: GitHub, pull: Pull, needed: Permission
 ) -> None:
     manifest: dict[str, str] = {one.name: one.level for one in PERMISSIONS}
     pull.repo.protect("main", queue=True)
@@ -88,7 +88,7 @@ def test_there_is_something_that_each_permission_alone_lets_us_do(
 
 
 def test_reading_alone_is_too_little_where_we_write(
-    server: GitHubServer, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
+    server: FaultyGitHub, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     granted = server.world.apps["mergewright"].permissions
     monkeypatch.setitem(granted, "contents", "read")
@@ -98,7 +98,7 @@ def test_reading_alone_is_too_little_where_we_write(
 
 
 def test_a_token_that_may_not_push_is_found_out(
-    server: GitHubServer, github: GitHub, repo: Repository
+    server: FaultyGitHub, github: GitHub, repo: Repository
 ) -> None:
     assert github.read.lacking(repo.full_name) == ()
     repo.permission("wright", "read")
@@ -116,7 +116,7 @@ def test_a_token_that_may_not_push_is_found_out(
     ],
 )
 def test_a_classic_token_without_the_scope_to_write_is_found_out(
-    server: GitHubServer, repo: Repository, scopes: str, lacks: bool
+    server: FaultyGitHub, repo: Repository, scopes: str, lacks: bool
 ) -> None:
     server.user("wright", token="classic", scopes=scopes)
     client = GitHub(f"{server.url}api/v3", Credentials(token="classic"))
@@ -126,7 +126,7 @@ def test_a_classic_token_without_the_scope_to_write_is_found_out(
 
 
 def test_a_suspended_app_waits_and_then_goes_on(
-    server: GitHubServer, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
+    server: FaultyGitHub, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = server.world.apps["mergewright"]
     monkeypatch.setattr(known, "suspended", True)
@@ -141,7 +141,7 @@ def test_a_suspended_app_waits_and_then_goes_on(
 
 
 def test_an_app_that_was_taken_off_waits_and_then_goes_on(
-    server: GitHubServer, app: GitHub, repo: Repository
+    server: FaultyGitHub, app: GitHub, repo: Repository
 ) -> None:
     known = server.world.apps["mergewright"]
     assert app.read.repository(repo.full_name).default_branch == "main"
@@ -155,7 +155,7 @@ def test_an_app_that_was_taken_off_waits_and_then_goes_on(
 
 
 def test_an_installation_of_somebody_nobody_allowed_is_ignored(
-    server: GitHubServer, key: str, repo: Repository
+    server: FaultyGitHub, key: str, repo: Repository
 ) -> None:
     number = str(server.world.apps["mergewright"].id)
     mine = Credentials(app_id=number, private_key=key, owners=("ACME",))

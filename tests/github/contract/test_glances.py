@@ -6,11 +6,11 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
 from bot.github.snapshots import Fingerprint
 from tests.github.contract.conftest import BRANCH
+from tests.world.faulty_github import FaultyGitHub
 
 
 def test_a_glance_is_the_same_until_something_changes(
@@ -74,7 +74,7 @@ def test_what_cannot_be_seen_costs_itself_alone(
 
 
 def test_fifty_at_a_glance_cost_one_point(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     pull.check("unit")
     github.read.me()
@@ -90,7 +90,7 @@ def test_fifty_at_a_glance_cost_one_point(
 
 @pytest.mark.parametrize("left", [0, 1], ids=["others use it up", "we use it up"])
 def test_a_limit_reached_between_two_batches_is_waited_for(
-    github: GitHub, server: GitHubServer, repo: Repository, left: int
+    github: GitHub, server: FaultyGitHub, repo: Repository, left: int
 ) -> None:
     issue = repo.open_issue("Retry", by="ann").number
     server.traffic.leave("wright", "graphql", left, seconds=60)
@@ -106,7 +106,7 @@ def test_a_limit_reached_between_two_batches_is_waited_for(
 
 
 def test_a_glance_that_github_drops_is_no_news(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("POST", "graphql", 502)
     with pytest.raises(TryLater):

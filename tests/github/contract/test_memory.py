@@ -7,8 +7,8 @@ import pytest
 
 from bot.demo.github.issues import Issue
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
+from tests.world.faulty_github import FaultyGitHub
 
 #: Reads a list, and answers it with the status of each of its pages and what it cost.
 Reads = Callable[[], tuple[Any, list[int], int]]
@@ -24,7 +24,7 @@ def waiting(repo: Repository) -> Issue:
 
 
 @pytest.fixture
-def reads(github: GitHub, server: GitHubServer, waiting: Issue) -> Reads:
+def reads(github: GitHub, server: FaultyGitHub, waiting: Issue) -> Reads:
     def answer() -> tuple[Any, list[int], int]:
         seen, used = len(server.requests), _used(server)
         found = github.read.blocked_by(waiting.repo.full_name, waiting.number)
@@ -33,7 +33,7 @@ def reads(github: GitHub, server: GitHubServer, waiting: Issue) -> Reads:
     return answer
 
 
-def _used(server: GitHubServer) -> int:
+def _used(server: FaultyGitHub) -> int:
     return server.traffic.spend("wright", "core", 0)["used"]
 
 
@@ -76,7 +76,7 @@ def test_an_old_memory_makes_room(
 
 
 def test_another_token_of_an_app_reads_anew(
-    app: GitHub, server: GitHubServer, repo: Repository
+    app: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     issue = repo.open_issue("Broken", by="ann")
     statuses = []
@@ -90,7 +90,7 @@ def test_another_token_of_an_app_reads_anew(
 
 
 def test_permission_is_never_remembered(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     for _ in range(2):
         with github.remembering():

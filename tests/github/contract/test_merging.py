@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.demo.github.pulls import Pull
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, TryLater
 from bot.github.merging import Merges
@@ -13,6 +12,7 @@ from lifecycle.model.facts import Check, Dequeued
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import CheckState, Merge, PullState
 from tests.github.contract.conftest import BRANCH, read
+from tests.world.faulty_github import FaultyGitHub
 
 
 def request(pull: Pull, sha: str = "") -> tuple[str, int, str, MergeMethod, str, str]:
@@ -37,7 +37,7 @@ def queued(github: GitHub, pull: Pull) -> Pull:
 
 @pytest.mark.parametrize("method", MergeMethod)
 def test_a_merge_happens_once_by_each_method(
-    github: GitHub, server: GitHubServer, pull: Pull, method: MergeMethod
+    github: GitHub, server: FaultyGitHub, pull: Pull, method: MergeMethod
 ) -> None:
     asked = (pull.repo.full_name, pull.number, pull.head, method, "Retry (#1)", "Closes #12")
     server.fail_next("PUT", "/merge", 502, after=True)
@@ -104,7 +104,7 @@ def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
 
 
 def test_a_merge_that_takes_long_is_asked_about_less_and_less(
-    github: GitHub, server: GitHubServer, background: Pull, monkeypatch: pytest.MonkeyPatch
+    github: GitHub, server: FaultyGitHub, background: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     monkeypatch.setattr(github.merges._calls, "clock", lambda: now)
@@ -122,7 +122,7 @@ def test_a_merge_that_takes_long_is_asked_about_less_and_less(
 
 
 def test_what_is_queued_reads_as_such_and_stays_where_it_is(
-    github: GitHub, server: GitHubServer, queued: Pull
+    github: GitHub, server: FaultyGitHub, queued: Pull
 ) -> None:
     tried = queued.queued
     assert github.merges.enqueue(queued.repo.full_name, queued.number, queued.head) == "queued"

@@ -6,12 +6,12 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import Merge, PullState, Review
 from tests.github.contract.conftest import BRANCH, read
+from tests.world.faulty_github import FaultyGitHub
 
 
 def test_the_bot_knows_itself(github: GitHub) -> None:
@@ -51,7 +51,7 @@ def test_who_does_not_exist_may_not_write(github: GitHub, repo: Repository, logi
 
 @pytest.mark.parametrize("status", [500, 401, 403])
 def test_no_answer_is_no_permission(
-    github: GitHub, server: GitHubServer, repo: Repository, status: int
+    github: GitHub, server: FaultyGitHub, repo: Repository, status: int
 ) -> None:
     server.fail_next("GET", "permission", status)
     with pytest.raises(GitHubFailure):
@@ -79,7 +79,7 @@ def test_an_assignment_reads_as_a_label_of_whom_it_is_assigned_to(
 
 
 def test_the_open_issues_an_issue_waits_for(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     issue, first, other = (repo.open_issue(name, by="eve") for name in ("a", "b", "c"))
     far = server.repository(f"{repo.full_name}-far").open_issue("d", by="eve")
@@ -176,7 +176,7 @@ def test_a_repository_out_of_sight_is_no_missing_issue(github: GitHub) -> None:
 
 
 def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_full_page(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     def listed(*words: str) -> tuple[set[int], int]:
         before = len(server.requests)

@@ -1,11 +1,11 @@
 """Reading the checks of commits, against the stand-in."""
 
 from bot.demo.github.pulls import Pull
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.snapshots import CheckReport
 from lifecycle.model.status import CheckState, Merge
 from tests.github.contract.conftest import read
+from tests.world.faulty_github import FaultyGitHub
 
 
 def test_checks_and_statuses_and_what_is_required(github: GitHub, pull: Pull) -> None:
@@ -74,7 +74,7 @@ def test_a_failed_status_says_where_it_stands_and_what_it_is(github: GitHub, pul
 
 
 def test_what_the_base_says_of_checks_is_read_where_it_matters(
-    github: GitHub, server: GitHubServer, pull: Pull
+    github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     def asked() -> int:
         return len(server.requests)
@@ -95,7 +95,7 @@ def test_what_the_base_says_of_checks_is_read_where_it_matters(
 
 
 def test_where_the_base_had_checks_none_are_not_taken_for_all(
-    github: GitHub, server: GitHubServer, pull: Pull
+    github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     assert not read(github, pull).pull.checks_expected
     app = server.world.app("github-actions")

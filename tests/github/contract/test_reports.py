@@ -7,12 +7,12 @@ import pytest
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
 from lifecycle.model.names import NAME
 from tests.github.contract.conftest import read
+from tests.world.faulty_github import FaultyGitHub
 
 KEY = "widgets-1/report:1"
 
@@ -34,7 +34,7 @@ def test_a_report_is_edited_where_it_stands(github: GitHub, issue: Issue) -> Non
 
 
 def test_a_report_that_went_out_unheard_is_found(
-    github: GitHub, server: GitHubServer, issue: Issue
+    github: GitHub, server: FaultyGitHub, issue: Issue
 ) -> None:
     server.fail_next("POST", "/comments", 502, after=True)
     with pytest.raises(TryLater):
@@ -57,7 +57,7 @@ def test_a_report_with_our_key_that_somebody_else_wrote_is_left_alone(
 
 
 def test_a_report_that_was_deleted_is_written_anew_and_only_once(
-    github: GitHub, server: GitHubServer, issue: Issue
+    github: GitHub, server: FaultyGitHub, issue: Issue
 ) -> None:
     first = report(github, issue, "It works.")
     issue.comments[0].delete("ann")
@@ -70,7 +70,7 @@ def test_a_report_that_was_deleted_is_written_anew_and_only_once(
 
 
 def test_a_report_that_may_not_be_edited_is_not_written_a_second_time(
-    github: GitHub, server: GitHubServer, issue: Issue
+    github: GitHub, server: FaultyGitHub, issue: Issue
 ) -> None:
     first = report(github, issue, "It works.")
     server.fail_next("PATCH", "/comments", 403)
@@ -116,7 +116,7 @@ def test_a_check_of_the_same_name_by_another_app_is_left_alone(app: GitHub, pull
 
 
 def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
-    app: GitHub, pull: Pull, server: GitHubServer
+    app: GitHub, pull: Pull, server: FaultyGitHub
 ) -> None:
     server.fail_next("POST", "/check-runs", 404)
     with pytest.raises(TryLater):
@@ -124,7 +124,7 @@ def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
     assert check(app, pull, "pr_open")
 
 
-def test_only_an_app_may_make_check_runs(app: GitHub, server: GitHubServer, pull: Pull) -> None:
+def test_only_an_app_may_make_check_runs(app: GitHub, server: FaultyGitHub, pull: Pull) -> None:
     assert app.reports.may_check
     server.user("wright", token="of-no-app")
     with closing(GitHub(f"{server.url}api/v3", Credentials(token="of-no-app"))) as client:

@@ -4,9 +4,9 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
+from tests.world.faulty_github import FaultyGitHub
 
 REPLY = "addPullRequestReviewThreadReply"
 
@@ -28,7 +28,7 @@ def said(pull: Pull) -> list[list[str]]:
     return [[body.partition("\n")[0] for body in bodies] for bodies in every]
 
 
-def test_a_thread_is_answered_once(github: GitHub, server: GitHubServer, asked: Pull) -> None:
+def test_a_thread_is_answered_once(github: GitHub, server: FaultyGitHub, asked: Pull) -> None:
     (first, _) = [thread.node_id for thread in asked.threads]
     server.fail_next("POST", "graphql", 502, after=True, operation=REPLY)
     with pytest.raises(TryLater):
@@ -52,7 +52,7 @@ def test_the_answers_of_one_round_are_one_review(github: GitHub, asked: Pull) ->
 
 @pytest.mark.parametrize("operation", ["addPullRequestReview", REPLY, "submitPullRequestReview"])
 def test_a_review_that_a_crash_cut_short_is_said_once(
-    github: GitHub, server: GitHubServer, asked: Pull, operation: str
+    github: GitHub, server: FaultyGitHub, asked: Pull, operation: str
 ) -> None:
     threads = [thread.node_id for thread in asked.threads]
     server.fail_next("POST", "graphql", 502, after=True, operation=operation)
@@ -65,7 +65,7 @@ def test_a_review_that_a_crash_cut_short_is_said_once(
 
 
 def test_a_review_that_was_cut_short_goes_on_where_it_was(
-    github: GitHub, server: GitHubServer, asked: Pull
+    github: GitHub, server: FaultyGitHub, asked: Pull
 ) -> None:
     threads = [thread.node_id for thread in asked.threads]
     server.fail_next("POST", "graphql", 502, operation="submitPullRequestReview")
@@ -78,7 +78,7 @@ def test_a_review_that_was_cut_short_goes_on_where_it_was(
 
 
 def test_one_that_was_left_behind_is_dropped(
-    github: GitHub, server: GitHubServer, asked: Pull
+    github: GitHub, server: FaultyGitHub, asked: Pull
 ) -> None:
     threads = [thread.node_id for thread in asked.threads]
     server.fail_next("POST", "graphql", 502, operation="submitPullRequestReview")

@@ -1,13 +1,13 @@
 """What is sent to GitHub holds no secret, whoever wrote it there."""
 
 from bot.demo.github.pulls import Pull
-from bot.demo.github.server import GitHubServer
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.system.redaction import Redaction
+from tests.world.faulty_github import FaultyGitHub
 
 
-def test_no_secret_goes_out_with_what_is_written(server: GitHubServer, pull: Pull) -> None:
+def test_no_secret_goes_out_with_what_is_written(server: FaultyGitHub, pull: Pull) -> None:
     where, known = f"{server.url}api/v3", Credentials(token="wrights-token")
     github = GitHub(where, known, redact=Redaction(["wrights-token"]))
     github.write.comment(pull.repo.full_name, pull.number, "It is wrights-token.", "started:1")

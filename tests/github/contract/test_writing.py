@@ -6,10 +6,10 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.demo.github.server import GitHubServer
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, Refused, TryLater
 from tests.github.contract.conftest import BRANCH
+from tests.world.faulty_github import FaultyGitHub
 
 
 def test_a_comment_is_written_once_for_a_key(github: GitHub, repo: Repository) -> None:
@@ -26,7 +26,7 @@ def test_a_comment_is_written_once_for_a_key(github: GitHub, repo: Repository) -
 
 
 def test_a_comment_that_went_out_unheard_is_found(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     issue = repo.open_issue("Retry", by="ann")
     server.fail_next("POST", "/comments", 502, after=True)
@@ -105,7 +105,7 @@ def test_a_label_is_put_on_and_taken_off_as_often_as_it_is_said(
 
 
 def test_a_pull_request_is_opened_once(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
     request = (repo.full_name, BRANCH, "main", "Retry", "Tries again.", True, ())
@@ -140,7 +140,7 @@ def test_the_open_one_of_several_is_found_and_never_a_forks(
 
 
 def test_a_fork_of_the_same_owner_is_another_repository(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
     ends = {"head": {"sha": "a", "repo": {"id": 8}}, "base": {"sha": "b", "repo": {"id": 7}}}
@@ -152,7 +152,7 @@ def test_a_fork_of_the_same_owner_is_another_repository(
 
 
 def test_one_that_appears_meanwhile_is_returned(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, b"[]")
     request = (repo.full_name, BRANCH, "main", "Retry", "", False, ())
@@ -187,7 +187,7 @@ def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: R
 
 
 def test_an_issue_is_closed_and_keeps_the_reason_it_had(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     done, dropped = (repo.open_issue("Retry", by="ann") for _ in range(2))
     dropped.close("ann", "not_planned")
@@ -199,7 +199,7 @@ def test_an_issue_is_closed_and_keeps_the_reason_it_had(
 
 
 def test_a_branch_is_deleted_only_where_it_was_left(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     github.write.delete_branch(repo.full_name, BRANCH, "0" * 40)
     assert repo.heads[BRANCH] == pull.head
@@ -211,7 +211,7 @@ def test_a_branch_is_deleted_only_where_it_was_left(
 
 
 def test_a_branch_that_goes_meanwhile_is_gone(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     body = b'{"message": "Reference does not exist"}'
     server.fail_next("DELETE", "/git/refs", 422, body=body)
@@ -219,7 +219,7 @@ def test_a_branch_that_goes_meanwhile_is_gone(
 
 
 def test_a_branch_that_may_not_be_deleted_is_a_refusal(
-    github: GitHub, server: GitHubServer, repo: Repository, pull: Pull
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("DELETE", "/git/refs", 422, body=b'{"message": "Cannot delete this branch"}')
     with pytest.raises(Refused):
@@ -273,7 +273,7 @@ def test_what_comes_upon_an_archived_repository_waits_until_it_is_none(
 
 
 def test_a_second_run_that_was_asked_for_unheard_is_not_refused(
-    github: GitHub, server: GitHubServer, pull: Pull
+    github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     run = pull.check("unit", conclusion="cancelled", suite="CI")
     server.fail_next("POST", "/rerun-failed-jobs", 502, after=True)
@@ -285,7 +285,7 @@ def test_a_second_run_that_was_asked_for_unheard_is_not_refused(
 
 
 def test_a_check_of_another_app_is_asked_for_again(
-    github: GitHub, server: GitHubServer, pull: Pull
+    github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     run = pull.check("scan", conclusion="cancelled", app="scanner")
     github.write.rerun(pull.repo.full_name, [run.id])
@@ -293,7 +293,7 @@ def test_a_check_of_another_app_is_asked_for_again(
 
 
 def test_a_draft_is_made_ready_however_often_it_is_said(
-    github: GitHub, server: GitHubServer, repo: Repository
+    github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
     pull = repo.open_pull(BRANCH, title="Retry", by="wright", draft=True)

@@ -1,0 +1,175 @@
+"""The stand-in GitHub with faults: requests that fail, limits that are reached, lost webhooks."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.http import Answer, Request
+from bot.demo.github.traffic import Traffic, Window
+from bot.demo.github.webhooks import Delivery, Webhooks
+
+
+@dataclass(kw_only=True)
+class Fault:
+    """What happens to the next requests that match. A status of 0 cuts the connection."""
+
+    method: str
+    path: re.Pattern[str]
+    times: int
+    answer: Answer | None = None
+    seconds: float = 0.0
+    after: bool = False  #: Only the answer is lost: the request takes effect.
+    operation: str = ""
+    lasts: bool = False  #: Every later API request gets the same answer, until limits are lifted.
+
+
+class FaultyTraffic(Traffic):
+    """Traffic with faults that are planned, and limits that tests set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._faults: list[Fault] = []
+        self._lasting: Fault | None = None
+
+    def plan(self, fault: Fault) -> None:
+        """Add a fault for the next requests that match it."""
+        with self.lock:
+            self._faults.append(fault)
+
+    @property
+    def planned(self) -> int:
+        """How many planned faults have not happened yet."""
+        with self.lock:
+            return sum(fault.times for fault in self._faults)
+
+    def fault(self, request: Request) -> Fault | None:
+        """The fault that this request meets; it is counted."""
+        with self.lock:
+            fault = self._lasting if request.path.startswith("/api/") else None
+            fault = fault or self._next(request)
+            if fault is not None and fault.lasts:
+                self._lasting = fault
+                self.refused += 1
+            return fault
+
+    def _next(self, request: Request) -> Fault | None:
+        for fault in self._faults:
+            hit = fault.method in (request.method, "*") and fault.path.search(request.path)
+            if hit and fault.operation.encode() in request.body:
+                fault.times -= 1
+                if not fault.times:
+                    self._faults.remove(fault)
+                return fault
+        return None
+
+    def leave(self, login: str, resource: str, remaining: int, seconds: int) -> None:
+        """Leave an account so many requests or points until so many seconds from now."""
+        with self.lock:
+            used, ends = self.limits[resource] - remaining, int(time()) + seconds
+            self.windows[login, resource] = Window(used=used, ends=ends)
+
+    def lift(self) -> None:
+        """End every limit that holds."""
+        with self.lock:
+            self._lasting = None
+            self.windows.clear()
+
+
+class FaultyWebhooks(Webhooks):
+    """Webhooks of which the next ones can be lost."""
+
+    to_lose = 0
+
+    def _queue(self, delivery: Delivery) -> None:
+        if not self.to_lose:
+            super()._queue(delivery)
+            return
+        self.to_lose -= 1
+        delivery.status, delivery.status_code = "failed to connect to host", 502
+        self.deliveries.append(delivery)
+
+
+class FaultyGitHub(GitHubServer):
+    """A GitHub whose requests and webhooks fail as a test plans it."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.traffic: FaultyTraffic = FaultyTraffic()
+
+    def _new_webhooks(self) -> Webhooks:
+        self._faulty_webhooks = FaultyWebhooks(self.world)
+        return self._faulty_webhooks
+
+    def lose_next(self, count: int = 1) -> None:
+        """Let the next webhooks fail without being sent; they can be redelivered."""
+        with self.world.lock:
+            self._faulty_webhooks.to_lose += count
+
+    def fail_next(
+        self,
+        method: str,
+        path_regex: str,
+        status: int = 502,
+        headers: Mapping[str, str] = {},
+        body: bytes = b"",
+        times: int = 1,
+        after: bool = False,
+        operation: str = "",
+    ) -> None:
+        """Answer the next matching requests with this instead.
+
+        A status of 0 cuts the connection. With `after`, the request takes effect all the same.
+        `operation` is a text that must be in the body, to tell GraphQL documents apart.
+        """
+        answer = Answer(status=status, body=body, headers=dict(headers))
+        self.traffic.plan(
+            Fault(
+                method=method,
+                path=re.compile(path_regex),
+                times=times,
+                answer=answer,
+                after=after,
+                operation=operation,
+            )
+        )
+
+    def limit_next(self, method: str, path_regex: str, seconds: int, status: int = 403) -> None:
+        """Let the next matching request meet a secondary limit, and all that follow it.
+
+        None of them takes effect. `traffic.lift` ends the limit, whatever time was named.
+        """
+        body = {"message": "You have exceeded a secondary rate limit.", "status": str(status)}
+        headers = {"Retry-After": str(seconds), "Content-Type": "application/json; charset=utf-8"}
+        answer = Answer(status=status, body=body, headers=headers)
+        path = re.compile(path_regex)
+        self.traffic.plan(Fault(method=method, path=path, times=1, answer=answer, lasts=True))
+
+    def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
+        """Hold the next matching requests back before they are answered."""
+        path = re.compile(path_regex)
+        self.traffic.plan(Fault(method=method, path=path, times=times, seconds=seconds))
+
+    async def _respond(self, request: Request) -> Answer:
+        fault = self.traffic.fault(request)
+        if fault is None:
+            return await super()._respond(request)
+        if fault.seconds:
+            await asyncio.sleep(fault.seconds)
+        if fault.answer is None:
+            return await super()._respond(request)
+        if fault.after:
+            await super()._respond(request)
+        return fault.answer
+
+    async def _send(self, answer: Answer, send: Any) -> None:
+        if answer.status:
+            await super()._send(answer, send)
+            return
+        # Promising a byte that is never sent makes the server close the connection.
+        headers = [(b"content-length", b"1")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
