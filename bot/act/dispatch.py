@@ -58,7 +58,7 @@ class Act:
 
     def do(self, due: Due, check: Check) -> Outcome:
         """Carry one action out. Raises `Later` or `Impossible`, and what `check` raises."""
-        session = self._store.session(due.session)
+        session = self._store.sessions.get(due.session)
         if session is None:
             raise Impossible(f"there is no session {due.session}")
         if missing := self._missing(session, due.action):
@@ -93,7 +93,7 @@ class Act:
 
         Of these, having been done is what makes them unwanted. The rest is repeated, to no effect.
         """
-        session = self._store.session(due.session)
+        session = self._store.sessions.get(due.session)
         match due.action:
             case actions.Tell() as tell if session:
                 return self._agents.told(session, tell)
@@ -209,7 +209,7 @@ class Act:
         if mirror.take(workspace) != into:
             raise Later("the agent has moved its branch on")
         if not mirror.contains(head):
-            self._store.request_refresh([of_branch(session)], self._clock())
+            self._store.refreshes.request([of_branch(session)], self._clock())
             raise Later(f"{head} is not on GitHub any more")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:

@@ -73,7 +73,7 @@ class Landing:
             heard.add(action.by)
         for login in sorted(heard):
             if not self._people.may_write(session.repository, login, fresh=True):
-                self._store.request_refresh([of_pull(session, action.number)], self._clock())
+                self._store.refreshes.request([of_pull(session, action.number)], self._clock())
                 raise Later(f"@{login}, on whose word it lands, may not write there any more")
 
     def _method(self, session: Session, merge: MergePull, commits: Iterable[Commit]) -> MergeMethod:
@@ -99,7 +99,7 @@ class Landing:
         try:
             return Outcome(result=land(), refreshes=look)
         except Conflicted:
-            self._store.request_refresh(look, self._clock())
+            self._store.refreshes.request(look, self._clock())
             raise
 
 

@@ -129,9 +129,7 @@ class Outbox:
         # Before the store is read: what it says of a session that was at work until then is news.
         self._at_work = {s: work for s, work in self._at_work.items() if not work.done()}
         handed = [
-            due
-            for due in self._store.due_actions(self._clock())
-            if due.session not in self._at_work
+            due for due in self._store.outbox.due(self._clock()) if due.session not in self._at_work
         ]
         for due in handed:
             self._at_work[due.session] = work = self._workers.submit(self._work, due)
@@ -169,9 +167,9 @@ class Outbox:
             raise
         except Moot as gone:
             log.info("%s: taken back: %s", about, gone)
-            self._store.withdraw(due.seq, self._clock())
+            self._store.outbox.withdraw(due.seq, self._clock())
         except Frozen:
-            self._store.hold(due.seq, self._clock() + _HELD)
+            self._store.outbox.defer(due.seq, self._clock() + _HELD)
         except Later as later:
             self._again(due, str(later), later.at, outage=later.outage)
         except Impossible as no:
@@ -181,7 +179,7 @@ class Outbox:
             self._again(due, f"{type(error).__name__}: {error}", None)
         else:
             self._crash_point(Step.DONE, about)
-            self._store.mark_done(
+            self._store.outbox.mark_done(
                 due.seq,
                 outcome.result,
                 self._clock(),
@@ -198,7 +196,7 @@ class Outbox:
         return self._doer.do(due, check)
 
     def _check(self, due: Due) -> None:
-        facts = self._store.facts(due.session)
+        facts = self._store.facts.get(due.session)
         if frozen_by(facts) is not None:
             raise Frozen
         if not self._engine.still_wanted(facts, due.action):
@@ -211,7 +209,7 @@ class Outbox:
         """Later, unless the tries are used up. A wait that GitHub asked for is not a failed try."""
         if at is not None:
             log.info("%s: %s: waits: %s", due.session, due.action.key, why)
-            self._store.hold(due.seq, at, why)
+            self._store.outbox.defer(due.seq, at, why)
             return
         most = self._tries.starts if due.action.key.startswith("start:") else self._tries.most
         if outage:
@@ -222,11 +220,11 @@ class Outbox:
             return
         wait = timedelta(seconds=delay(tried, self._tries.first_seconds))
         log.warning("%s: %s: later: %s", due.session, due.action.key, why)
-        self._store.mark_retry(due.seq, why, self._clock() + wait)
+        self._store.outbox.mark_retry(due.seq, why, self._clock() + wait)
 
     def _give_up(self, due: Due, reason: Reason, why: str) -> None:
         log.error("%s: %s: given up: %s", due.session, due.action.key, why)
-        self._store.mark_dead(due.seq, reason, why, self._clock())
+        self._store.outbox.mark_failed(due.seq, reason, why, self._clock())
 
 
 def _reason(due: Due) -> Reason:

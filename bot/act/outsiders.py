@@ -38,14 +38,14 @@ class Outsiders:
         if self._clock() < self._later or not self._may_act():
             return 0
         told = 0
-        for one in self._store.untold():
+        for one in self._store.outsiders.unnotified():
             try:
                 self._tell(one)
             except GitHubFailure as failure:
                 log.warning("%s: @%s not told: %s", one.repository, one.login, failure)
                 self._later = self._retries.after("outsiders", failure)
                 break
-            self._store.mark_told(one, self._clock())
+            self._store.outsiders.mark_notified(one, self._clock())
             told += 1
         return told
 

@@ -119,7 +119,7 @@ class Publishing:
 
     def _pushes(self, session: str) -> dict[str, datetime]:
         """Every commit that went to the session's branch, with when."""
-        done = self._store.facts(session).done.items()
+        done = self._store.facts.get(session).done.items()
         return {key.removeprefix("push:"): d.at for key, d in done if key.startswith("push:")}
 
 

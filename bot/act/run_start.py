@@ -172,7 +172,7 @@ class Starting:
         branch, mirror = session.branch, workspace.mirror
         if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
             return
-        if not any(key.startswith("push:") for key in self._store.facts(session.id).done):
+        if not any(key.startswith("push:") for key in self._store.facts.get(session.id).done):
             raise Impossible(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
 
     def _default_branch(self, session: Session) -> str:

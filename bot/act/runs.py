@@ -56,7 +56,7 @@ class Agents:
         self._identities = identities
         self._starting = starting
         self._clock = clock
-        self._answers = Answers(sites, store.session, watch, clock)
+        self._answers = Answers(sites, store.sessions.get, watch, clock)
 
     def knows(self, word: str) -> bool:
         """Whether an agent, or a type of them, of this name is configured."""
@@ -100,7 +100,7 @@ class Agents:
         wait_until = self._clock() + timedelta(seconds=_HEARD_SECONDS + program.submit_seconds)
         pause = _FIRST_PAUSE
         while not self._watch.received(session.id, mark):
-            if self._store.to_be_ended(session.id):
+            if self._store.outbox.ends_program(session.id):
                 raise Moot("its program is to be ended, and must not wait for the message")
             if self._clock() > wait_until:
                 raise Later(
@@ -134,7 +134,7 @@ class Agents:
 
     def _refuse_dialog(self, session: Session, tell: Tell) -> None:
         """An agent that asks something by now would take a message for the answer."""
-        now = self._store.session(session.id)
+        now = self._store.sessions.get(session.id)
         asks = now is not None and now.agent.activity is Activity.WAITING_INPUT
         if asks and tell.prompt.name != ANSWER:
             raise Moot("it asks something, and would take the message for the answer")

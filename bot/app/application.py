@@ -213,7 +213,7 @@ class App:
         self.parts.redelivery.ask()
 
     def _archive(self) -> None:
-        self.parts.archive.keep_all(self.parts.store.live())
+        self.parts.archive.keep_all(self.parts.store.sessions.live())
 
     def _retain(self) -> None:
         with suppress(Busy):  # A person is at it, by the same rules.
@@ -227,7 +227,7 @@ class App:
             self.parts.reconciler.reconcile_live()
             self._looked_at_all = True
         self.parts.reconciler.reconcile_due()
-        if self.parts.store.take_slots(self.parts.caps, free_mb()):
+        if self.parts.store.slots.assign(self.parts.caps, free_mb()):
             self._reconciling.wake()
 
     def _do(self) -> None:

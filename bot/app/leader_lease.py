@@ -49,7 +49,7 @@ class LeaderLease:
 
     def step_down(self) -> None:
         """Free the database for another bot at once."""
-        self._store.step_down(self._owner)
+        self._store.lease.release(self._owner)
 
     def may_act(self) -> bool:
         """Whether the database is still ours: the last question before an effect goes out."""
@@ -61,7 +61,7 @@ class LeaderLease:
         while not self._over.is_set():
             asked = self._clock()
             try:
-                epoch = self._store.lead(self._owner, asked, self._seconds)
+                epoch = self._store.lease.acquire(self._owner, asked, self._seconds)
                 self._follow(epoch, asked + timedelta(seconds=self._seconds))
             except Exception:
                 # A full disk, for one. Nothing is done once the lease has run out, and all of it
@@ -86,14 +86,14 @@ class LeaderLease:
 
     def _begin(self, epoch: int) -> None:
         """Everything that was left undone is found in the store, and looked at again."""
-        self._store.fence(self._owner, epoch)
-        self._store.take_up(self._clock())
+        self._store.lease.fence(self._owner, epoch)
+        self._store.outbox.reset_due(self._clock())
         self.standing_by = ""
         log.info("acting on %s, epoch %s", self._data, epoch)
         self._on_lead()
 
     def _stand_by(self) -> None:
-        leader = self._store.leader()
+        leader = self._store.lease.holder()
         who = leader[0].split(":")[0] if leader else "another bot"
         why = f"another bot ({who}) acts on {self._data}; this one waits for it to end"
         if why != self.standing_by:

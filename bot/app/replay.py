@@ -111,8 +111,8 @@ def effects(
         for refresh in refreshes
     ]
     for command in commands:
-        pull = store.session_of_pull(command.repository, command.number)
-        session = pull or store.session_of_issue(command.repository, command.number)
+        pull = store.sessions.of_pull(command.repository, command.number)
+        session = pull or store.sessions.of_issue(command.repository, command.number)
         what = f"@{command.actor} asks: {command.kind} {command.text}".rstrip()
         effects.append(Effect(what=what, session=session or ""))
     return effects
@@ -121,11 +121,11 @@ def effects(
 def _session_of(store: Store, refresh: RefreshRequest) -> str | None:
     kind, _, name = refresh.subject.partition(":")
     if kind == "issue":
-        return store.session_of_issue(refresh.repository, int(name))
+        return store.sessions.of_issue(refresh.repository, int(name))
     if kind == "pull":
-        return store.session_of_pull(refresh.repository, int(name))
+        return store.sessions.of_pull(refresh.repository, int(name))
     if kind == "branch":
-        return store.session_of_branch(refresh.repository, name)
+        return store.sessions.of_branch(refresh.repository, name)
     if kind == "sha":
-        return store.session_of_sha(refresh.repository, name)
+        return store.sessions.of_sha(refresh.repository, name)
     return None  # It is about a whole repository.

@@ -90,7 +90,7 @@ class Retention:
         self._days = days
         self._policy_of = policy_of
         self._clock = clock
-        self._release = release or (lambda tenant: store.look_again(tenant.id))
+        self._release = release or (lambda tenant: store.sessions.wake(tenant.id))
 
     def plan(self) -> list[Item]:
         """Everything there is with what becomes of it, orphans included. Touches nothing."""
@@ -102,7 +102,7 @@ class Retention:
         `orphans`: also of what belongs to no session. Raises `Busy`.
         """
         with self._alone():
-            for tenant in self._store.tenants():
+            for tenant in self._store.retention.sessions():
                 if tenant.over:
                     self._archive.pack(tenant.id)
             return [_removed(found) for found in self._found(orphans) if found.item.goes]
@@ -120,7 +120,7 @@ class Retention:
         # Listed before the sessions are read, so that what is new by then belongs to somebody.
         folders = list(self._folders())
         programs = sorted(self._sites.runtime.look()) if orphans else []
-        tenants = {tenant.id: tenant for tenant in self._store.tenants()}
+        tenants = {tenant.id: tenant for tenant in self._store.retention.sessions()}
 
         yield self._deliveries()
         for tenant in tenants.values():
@@ -148,19 +148,21 @@ class Retention:
 
     def _deliveries(self) -> _Found:
         days = self._days.transient_days
-        pile = self._store.settled_deliveries(self._clock() - timedelta(days=days))
+        pile = self._store.retention.deliveries_size(self._clock() - timedelta(days=days))
         why = f"worked through more than {days:g} days ago"
         item = Item(
             thing=Thing.DELIVERIES, name=f"{pile.rows} webhooks", goes=pile.rows > 0, why=why
         )
         seconds = days * _DAY_SECONDS
-        return _Found(item, lambda: self._store.prune(self._clock(), seconds), lambda: pile.bytes)
+        return _Found(
+            item, lambda: self._store.deliveries.prune(self._clock(), seconds), lambda: pile.bytes
+        )
 
     def _history(self, tenant: Tenant) -> Iterator[_Found]:
         goes, why = self._outlived(tenant.ended, self._days.durable_days)
-        if tenant.over and goes and (told := self._store.told(tenant.id)).rows:
+        if tenant.over and goes and (told := self._store.retention.history_size(tenant.id)).rows:
             item = Item(thing=Thing.HISTORY, name=tenant.id, goes=True, why=why)
-            remove = self._if_over(tenant, partial(self._store.forget, tenant.id))
+            remove = self._if_over(tenant, partial(self._store.retention.delete_history, tenant.id))
             yield _Found(item, remove, lambda: told.bytes)
 
     def _of_session(self, thing: Thing, folder: Path, tenant: Tenant) -> Iterator[_Found]:
@@ -188,7 +190,7 @@ class Retention:
         """Remove it only where nobody brought the session back meanwhile."""
 
         def checked() -> None:
-            now = self._store.tenant(tenant.id)
+            now = self._store.retention.session(tenant.id)
             if now is not None and now.over:
                 remove()
 

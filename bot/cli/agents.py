@@ -30,7 +30,7 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
     ledgers = []
     if Paths(settings.data).database.exists():
         with context.store(settings) as store:
-            ledgers = store.ledgers()
+            ledgers = store.agents.records()
     ledgers = known(ledgers, settings.identities)
     looked = agent_health.look(
         installed, [agent_health.Case(type=name) for name in settings.agent_types]
@@ -53,7 +53,7 @@ def show(name: Name, config: Config = None, as_json: Json = False) -> None:
     ledgers, sessions = [], []
     if Paths(settings.data).database.exists():
         with context.store(settings) as store:
-            ledgers, sessions = store.ledgers(), store.sessions()
+            ledgers, sessions = store.agents.records(), store.sessions.all()
     ledger = capacity.one_of(known(ledgers, settings.identities), name)
     theirs = [one for one in sessions if one.agent_name == name]
     if as_json:

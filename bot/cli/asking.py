@@ -59,7 +59,7 @@ def ask(
     """Ask for something, and print what came of it."""
     settings, redact = context.redacting(config)
     with context.guest(settings, redact) as store:
-        if kind == "start" and store.session(id) is None:
+        if kind == "start" and store.sessions.get(id) is None:
             answered = _started(settings, store, id, text, resume, wait)
         elif resume:
             raise Refused(f"{id} has a conversation of its own: only a new session takes another")
@@ -79,8 +79,10 @@ def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> N
         raise Refused(f"no project {project!r}; known: {', '.join(sorted(settings.projects))}")
     scope = f"project:{project}" if project else ""
     with context.guest(settings, redact) as store:
-        changed = store.freeze(scope, _who()) if frozen else store.unfreeze(scope, _who())
-        standing = store.freezes()
+        changed = (
+            store.freezes.add(scope, _who()) if frozen else store.freezes.remove(scope, _who())
+        )
+        standing = store.freezes.all()
     if as_json:
         screens.show_json(standing)
         return
@@ -98,8 +100,8 @@ def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bo
     with context.guest(settings, redact) if pairs else context.store(settings) as store:
         session = context.session(store, id)
         if pairs:
-            store.set_metadata(session.id, pairs)
-        known = store.metadata(session.id)
+            store.metadata.set(session.id, pairs)
+        known = store.metadata.of(session.id)
     if as_json:
         screens.show_json(known)
         return
@@ -128,7 +130,7 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         raise Refused(str(problem)) from None
     local_commands.ask(store, session, command)
     judged = wait and _led(store) and _until(lambda: _judged(store, command, id))
-    now, frozen = context.session(store, id), frozen_by(store.facts(id))
+    now, frozen = context.session(store, id), frozen_by(store.facts.get(id))
     held = f"It is frozen by {frozen.by}: nothing is done until `unfreeze`." if frozen else ""
     return Answered(
         key=key,
@@ -138,7 +140,7 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
         judged=judged,
         status=now.status,
         because=now.because,
-        answer=local_commands.answers(store.outbox(id)).get(key, "") or held,
+        answer=local_commands.answers(store.outbox.of(id)).get(key, "") or held,
     )
 
 
@@ -152,7 +154,7 @@ def _head(session: Session, number: int) -> str:
 
 def _judged(store: Store, command: Command, id: str) -> bool:
     """Whether the session was visited since."""
-    session = store.session(id)
+    session = store.sessions.get(id)
     return session is not None and (session.due is None or session.due > command.at)
 
 
@@ -182,9 +184,11 @@ def _started(
         text=read,
         resume=resume,
     )
-    store.add_command(command)
-    judged = wait and _led(store) and _until(lambda: store.settled_command(command.key) is not None)
-    session, said = store.session(id), store.settled_command(command.key)
+    store.commands.add(command)
+    judged = (
+        wait and _led(store) and _until(lambda: store.commands.outcome(command.key) is not None)
+    )
+    session, said = store.sessions.get(id), store.commands.outcome(command.key)
     if said and session is None:
         if resume:
             adopting.give_up(settings, id)
@@ -213,7 +217,7 @@ def _until(happened: Callable[[], bool]) -> bool:
 
 def _led(store: Store) -> bool:
     """Whether a bot acts on the database now."""
-    leader = store.leader()
+    leader = store.lease.holder()
     return leader is not None and leader[1] > utc_now()
 
 

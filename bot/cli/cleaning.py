@@ -40,12 +40,12 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
         archive = Archive(sites, redact)
 
         def give_back(tenant: Tenant) -> None:
-            session = store.session(tenant.id)
+            session = store.sessions.get(tenant.id)
             if session is not None:
                 release(sites, archive, session, session.run)
 
         owner = f"{this_process()}:cleanup"
-        leads = writing and store.lead(owner, utc_now(), _LEASE_SECONDS) is not None
+        leads = writing and store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None
         policies = Policies(store, settings.projects, settings.policy)
         try:
             yield Retention(
@@ -54,7 +54,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
             )
         finally:
             if leads:
-                store.step_down(owner)
+                store.lease.release(owner)
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:

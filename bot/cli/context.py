@@ -145,9 +145,9 @@ def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store
 
 def session(opened: Store, id: str) -> Session:
     """One session by its id, or the nearest ids."""
-    found = opened.session(id)
+    found = opened.sessions.get(id)
     if found is None:
-        ids = [one.id for one in opened.sessions()]
+        ids = [one.id for one in opened.sessions.all()]
         near = " or ".join(difflib.get_close_matches(id, ids))
         hint = f"did you mean {near}?" if near else "`mergewright ls --all` lists them"
         raise Refused(f"no session {id!r}; {hint}")

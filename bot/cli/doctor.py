@@ -159,7 +159,7 @@ def incidents(installed: Installation) -> Finding:
         return Finding(Verdict.OK, "none")
     try:
         with context.store(installed.settings) as store:
-            open_ones = store.incidents()
+            open_ones = store.incidents.current()
     except Refused as refusal:
         return Finding(Verdict.WARN, str(refusal))
     if not open_ones:

@@ -93,8 +93,12 @@ def ls(
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        sessions = store.sessions(live=None if every else True)
-        line, freezes, incidents = store.queue(caps(settings)), store.freezes(), store.incidents()
+        sessions = store.sessions.all(live=None if every else True)
+        line, freezes, incidents = (
+            store.slots.queue(caps(settings)),
+            store.freezes.all(),
+            store.incidents.current(),
+        )
     now = utc_now()
     if as_json:
         places = {one.session: one for one in line}
@@ -123,8 +127,8 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     settings = context.settings(config)
     with context.store(settings) as store:
         session = context.session(store, session_id)
-        facts, history = store.facts(session.id), store.history(session.id)
-        line = {one.session: one for one in store.queue(caps(settings))}
+        facts, history = store.facts.get(session.id), store.history.of(session.id)
+        line = {one.session: one for one in store.slots.queue(caps(settings))}
         policy = Policies(store, settings.projects, settings.policy).of(session.project)
     place, now = line.get(session.id), utc_now()
     budgets = budget_usage(facts, policy, now)
@@ -158,7 +162,7 @@ def queue(config: Config = None, as_json: Json = False) -> None:
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        line = store.queue(caps(settings))
+        line = store.slots.queue(caps(settings))
     if as_json:
         screens.show_json(line)
     else:
@@ -176,7 +180,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        facts = store.facts(context.session(store, session_id).id)
+        facts = store.facts.get(context.session(store, session_id).id)
         policy = Policies(store, settings.projects, settings.policy).of(facts.project)
     now = utc_now()
     decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)

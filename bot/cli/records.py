@@ -38,8 +38,8 @@ def usage(
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        sessions = [context.session(store, session_id)] if session_id else store.sessions()
-        rows = store.used(by or (By.RUN if session_id else By.SESSION), session_id)
+        sessions = [context.session(store, session_id)] if session_id else store.sessions.all()
+        rows = store.usage.totals(by or (By.RUN if session_id else By.SESSION), session_id)
     if as_json:
         screens.show_json(rows)
     else:

@@ -23,8 +23,8 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
     """Make a session's decisions again and say how they come out; whether all do as before."""
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
-        found = list(replay(store.judgements(name)))
-        told = sum(row.kind is Kind.DECISION for row in store.history(name, limit=-1))
+        found = list(replay(store.judgements.of(name)))
+        told = sum(row.kind is Kind.DECISION for row in store.history.of(name, limit=-1))
     differing = [one for one in found if one.differences]
     if as_json:
         show_json({"session": name, "decisions": told, "replayed": len(found), "differ": differing})

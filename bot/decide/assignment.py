@@ -59,10 +59,10 @@ class Assignment:
         if not able:
             return Chosen(word, self._agents[word].types[0])
         if self._projects[project].affinity == "last":
-            last = self._store.last_agent(project, requester)
+            last = self._store.agents.last(project, requester)
             if last in able:
                 return Chosen(last, word)
-        busy = self._store.agents_at_work()
+        busy = self._store.agents.open_sessions()
         return Chosen(min(able, key=lambda name: (busy.get(name, 0), name)), word)
 
     def no_room(self, session: Session, word: str) -> str:
@@ -70,7 +70,9 @@ class Assignment:
         if word in (session.agent_name, session.agent_type):
             return ""
         chosen = self.choose(word, session.project, session.requester)
-        return self._store.barred(session.id, chosen.agent, chosen.agent_type, self._caps)
+        return self._store.slots.handover_blocker(
+            session.id, chosen.agent, chosen.agent_type, self._caps
+        )
 
     def hand_over(self, session: Session, word: str, run: int) -> Session:
         """The session with the agent that is asked for by this word, also in the store.
@@ -80,7 +82,7 @@ class Assignment:
         if word in (session.agent_name, session.agent_type):
             return session
         chosen = self.choose(word, session.project, session.requester)
-        self._store.assign(session.id, chosen.agent, chosen.agent_type, run)
+        self._store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
 
 

@@ -23,7 +23,7 @@ class Policies:
             for project in projects.values()
         }
         self._narrowed: dict[str, Policy] = {}
-        for kept in store.configurations():
+        for kept in store.configurations.all():
             self.take(kept)
 
     def of(self, project: str) -> Policy:
@@ -48,7 +48,7 @@ class Policies:
         """Whether something may be said there that no session says."""
         ours = self.repositories.items()
         scopes = {f"project:{project}" for project, one in ours if one == repository}
-        frozen = any(one.scope in {"", *scopes} for one in self._store.freezes())
+        frozen = any(one.scope in {"", *scopes} for one in self._store.freezes.all())
         return self.of_repository(repository).mode is not Mode.OBSERVE and not frozen
 
     def take(self, kept: Configuration) -> bool:

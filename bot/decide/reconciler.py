@@ -48,7 +48,7 @@ class Reconciler:
     def reconcile_due(self) -> int:
         """Visit everything that is due, longest overdue first. Returns how many were visited."""
         reconciled = 0
-        while due := self._store.due_sessions(self._clock(), _GROUP):
+        while due := self._store.sessions.due(self._clock(), _GROUP):
             settled = self.reconcile(due)
             reconciled += settled
             if not settled:
@@ -57,7 +57,7 @@ class Reconciler:
 
     def reconcile_live(self) -> int:
         """Visit everything that is not over, due or not: the policy may be another by now."""
-        live = self._store.live_ids()
+        live = self._store.sessions.live_ids()
         return sum(self.reconcile(live[at : at + _GROUP]) for at in range(0, len(live), _GROUP))
 
     def reconcile(self, sessions: Sequence[str]) -> int:
@@ -65,7 +65,7 @@ class Reconciler:
 
         What is as it was writes nothing. One that changed meanwhile stays due.
         """
-        loaded = self._store.load(sessions)
+        loaded = self._store.facts.load(sessions)
         now = self._clock()
         news: list[tuple[LoadedSession, Recorded]] = []
         failed: list[str] = []
@@ -81,7 +81,7 @@ class Reconciler:
                     news.append((one, said))
         changed = self._write_down(news, failed, now)
         if failed:
-            self._store.postpone(failed, now + _AGAIN)
+            self._store.sessions.postpone(failed, now + _AGAIN)
         return len(loaded) - changed
 
     def _judged(self, one: LoadedSession, now: datetime) -> Recorded:
@@ -96,7 +96,7 @@ class Reconciler:
     ) -> int:
         """Record what is new, and add to `failed` what could not be; how many changed meanwhile."""
         changed = 0
-        written = self._store.record(news, now) if news else ()
+        written = self._store.decisions.record(news, now) if news else ()
         for (one, said), future in zip(news, written, strict=True):
             try:
                 added = future.result()

@@ -48,7 +48,7 @@ class Commands:
     def settle(self) -> int:
         """Settle every new command. Returns how many."""
         settled = 0
-        for command in self._store.new_commands():
+        for command in self._store.commands.new():
             name = f"{command.repository} commands"
             until = self._waiting.get(command.repository)
             if until is not None and self._clock() < until:
@@ -76,14 +76,14 @@ class Commands:
                 login=command.actor,
                 number=command.number,
             )
-            self._store.turn_away(outsider, self._clock())
-            self._store.refuse_command(
+            self._store.outsiders.add(outsider, self._clock())
+            self._store.commands.refuse(
                 command.key, f"@{command.actor} may not write to the repository"
             )
             log.warning("%s: %s by @%s refused", command.key, command.kind, command.actor)
         elif session is not None:
             head = standing_head(session, command.number, command.at)
-            self._store.grant_command(command.key, session.id, self._clock(), head)
+            self._store.commands.grant(command.key, session.id, self._clock(), head)
             log.info("%s: %s by @%s", session.id, command.kind, command.actor)
         elif command.kind == "start":
             refusal = self._issues.start(command)
@@ -105,7 +105,7 @@ class Commands:
                 self._say(command, topic, why)
             except Refused as refusal:
                 log.warning("%s: not answered: %s", command.key, refusal)
-        self._store.refuse_command(command.key, why)
+        self._store.commands.refuse(command.key, why)
 
     def _say(self, command: NewCommand, topic: str, why: str) -> None:
         """Show that it was seen; what has an effect that people see needs no topic."""
@@ -125,6 +125,6 @@ class Commands:
         return ask(command.repository, command.actor, fresh=fresh)
 
     def _session_of(self, command: NewCommand) -> Session | None:
-        found = self._store.session_of_pull(command.repository, command.number)
-        found = found or self._store.session_of_issue(command.repository, command.number)
-        return self._store.session(found) if found else None
+        found = self._store.sessions.of_pull(command.repository, command.number)
+        found = found or self._store.sessions.of_issue(command.repository, command.number)
+        return self._store.sessions.get(found) if found else None

@@ -40,7 +40,7 @@ class Inbox:
 
     def accept(self, deliveries: Sequence[Delivery]) -> Future[list[Accepted]]:
         """Keep deliveries; the future is done when all are on disk, or holds the store's error."""
-        kept = self._store.deliver(deliveries)
+        kept = self._store.deliveries.add(deliveries)
         kept.add_done_callback(lambda kept: None if kept.exception() else self._wake())
         return kept
 
@@ -50,15 +50,17 @@ class Inbox:
         One that cannot be read is kept as failed with its reason, and stops no other. An event
         or a repository that concerns nobody here is settled without effect.
         """
-        waiting = self._store.waiting_deliveries()
+        waiting = self._store.deliveries.waiting()
         for delivery in waiting:
-            self._store.redact_delivery(delivery)
+            self._store.deliveries.redact(delivery)
             try:
                 refreshes, commands = self.meaning(delivery.event, delivery.body)
             except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
-                self._store.fail_delivery(delivery.id, f"{type(problem).__name__}: {problem}")
+                self._store.deliveries.mark_failed(
+                    delivery.id, f"{type(problem).__name__}: {problem}"
+                )
                 continue
-            self._store.settle_delivery(delivery.id, refreshes, commands)
+            self._store.deliveries.mark_done(delivery.id, refreshes, commands)
         return len(waiting)
 
     def meaning(
@@ -122,11 +124,11 @@ class Inbox:
 
         Its number counts, whatever it is called by now, and whoever has taken its name since.
         """
-        place = self._store.place(id)
+        place = self._store.repositories.get(id)
         if place is not None and place.name.casefold() in self._repositories:
             return self._repositories[place.name.casefold()]
         name = self._repositories.get(repository.casefold(), "")
-        return "" if name and id and self._store.place_named(name) else name
+        return "" if name and id and self._store.repositories.named(name) else name
 
 
 def _command_key(comment: RawComment, repository: str, line: int) -> str:

@@ -68,11 +68,11 @@ def ask(store: Store, session: Session, command: Command) -> bool:
 
     Raises `AskedOtherwise` where the key was used for something else.
     """
-    if store.ask(session.id, command):
+    if store.commands.add_granted(session.id, command):
         return True
-    known = store.session(session.id)
+    known = store.sessions.get(session.id)
     same = {(one.key, one.kind, one.text) for one in known.commands} if known else set()
-    if (command.key, command.kind, store.redact(command.text)) not in same:
+    if (command.key, command.kind, store.db.redact(command.text)) not in same:
         raise AskedOtherwise(f"the key {command.key!r} was used for something else")
     return False
 
@@ -82,9 +82,9 @@ def ask_anew(store: Store, command: NewCommand) -> bool:
 
     Raises `AskedOtherwise` where the key was used for something else.
     """
-    known = store.command(command.key)
+    known = store.commands.get(command.key)
     if known is None:
-        store.add_command(command)
+        store.commands.add(command)
         return True
     if (known.kind, known.text) != (command.kind, command.text):
         raise AskedOtherwise(f"the key {command.key!r} was used for something else")

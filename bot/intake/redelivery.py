@@ -36,16 +36,16 @@ class Redelivery:
         if not self._github.hook.is_ours:
             return
         until = self._clock() - _UNDER_WAY
-        since = max(self._store.mark(_MARK) or until - _KEPT, until - _KEPT)
+        since = max(self._store.cursors.get(_MARK) or until - _KEPT, until - _KEPT)
         try:
             lost = {one.guid: one for one in self._github.hook.lost(since)}
-            for guid in lost.keys() - self._store.kept_deliveries(lost):
+            for guid in lost.keys() - self._store.deliveries.known(lost):
                 if lost[guid].delivered_at < until:
                     self._again(lost[guid])
         except GitHubFailure as failure:
             log.warning("lost deliveries not asked for: %s", failure)
             return
-        self._store.set_mark(_MARK, until)
+        self._store.cursors.set(_MARK, until)
 
     def _again(self, attempt: Attempt) -> None:
         """Ask for one. What GitHub has no more must not keep the others from being asked for."""

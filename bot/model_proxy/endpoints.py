@@ -75,7 +75,7 @@ class Models:
     def behind(self, shown: str) -> Endpoint:
         """The endpoint and the key that a pass stands for. Raises `NoModel`."""
         said = _PASS.fullmatch(shown)
-        session = self._store.session(said["session"]) if said else None
+        session = self._store.sessions.get(said["session"]) if said else None
         if said is None or session is None:
             raise NoModel("this is no session's pass")
         run = int(said["run"])
@@ -98,7 +98,7 @@ class Models:
         try:
             if said is not None:
                 session, run = said["session"], int(said["run"])
-                self._store.count_answer(session, run, model, used, self._priced)
+                self._store.usage.record_response(session, run, model, used, self._priced)
         except StoreFailure as failure:
             _log.error("what an answer of %s used is not counted: %s", model, failure)
 

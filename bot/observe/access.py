@@ -27,19 +27,19 @@ class AccessObserver:
         self._github = github
         self._projects = projects
         self._clock = clock
-        for known in store.places():
+        for known in store.repositories.all():
             place = Place(id=known.id, now=known.now, archived=known.archived)
             github.places.learn(known.name, place)
 
     def look_if_asked(self) -> int:
         """Look at once where GitHub said that something changed. Returns how often it did."""
-        due = self._store.due_refreshes(self._clock(), (RIGHTS,))
+        due = self._store.refreshes.due(self._clock(), (RIGHTS,))
         asked = {refresh.repository for refresh in due}
         for project in self._projects:
             if project.repository in asked:
                 self._look(project.repository)
         for refresh in due:
-            self._store.settle_refresh(refresh)
+            self._store.refreshes.mark_done(refresh)
         return len(due)
 
     def look(self) -> None:
@@ -67,7 +67,7 @@ class AccessObserver:
         known = KnownRepository(
             id=place.id, name=repository, now=place.now, archived=place.archived
         )
-        self._store.learn_place(known, self._clock())
+        self._store.repositories.record(known, self._clock())
         yield from self._github.read.lacking(repository)
         if place.archived:
             yield "it is archived, so that nothing starts there"
@@ -75,8 +75,8 @@ class AccessObserver:
     def _tell(self, repository: str, lacking: Collection[str]) -> None:
         key, now = f"access:{repository}", self._clock()
         if not lacking:
-            self._store.clear_incident(key, now)
+            self._store.incidents.clear(key, now)
             return
         text = f"{repository}: {'; '.join(lacking)}"
-        if self._store.raise_incident(key, text, now):
+        if self._store.incidents.report(key, text, now):
             log.error("%s", text)

@@ -130,7 +130,7 @@ class AgentObserver:
         """
         return [
             live
-            for live in self._store.live()
+            for live in self._store.sessions.live()
             if live.run
             and live.agent.run == live.run
             and not live.agent.stopped
@@ -177,7 +177,7 @@ class AgentObserver:
         for live in sessions:
             seen = looked.get(self._of(live, now).handle) or MISSING
             lived = live.agent.program is not Probe.DEAD
-            if seen.program is Probe.DEAD and lived and self._store.to_be_ended(live.id):
+            if seen.program is Probe.DEAD and lived and self._store.outbox.ends_program(live.id):
                 continue
             if lived or seen is not MISSING:
                 probes.append((live, seen))
@@ -203,9 +203,9 @@ class AgentObserver:
     def _incident(self, key: str, text: str) -> None:
         """Tell people of what is wrong with the looks, and that it is over (no text)."""
         if text:
-            if self._store.raise_incident(key, text, self._clock()):
+            if self._store.incidents.report(key, text, self._clock()):
                 log.error("%s", text)
-        elif self._store.clear_incident(key, self._clock()):
+        elif self._store.incidents.clear(key, self._clock()):
             log.info("%s: it is over", key)
 
     def _is_quiet(self, live: Live, seen: Seen, now: datetime) -> bool:
@@ -298,7 +298,7 @@ class AgentObserver:
             return None
 
     def _write(self, observed: Sequence[Observed]) -> int:
-        changed = self._store.observe(observed, self._clock()) if observed else []
+        changed = self._store.observations.record(observed, self._clock()) if observed else []
         if changed:
             self._crash_point(Step.OBSERVED, " ".join(changed))
         return len(changed)

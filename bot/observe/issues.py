@@ -70,7 +70,7 @@ class IssueObserver:
 
     def read_requested(self) -> int:
         """Read every issue that was touched, or all of a repository. Returns how many touches."""
-        due = self._store.due_refreshes(self._clock(), ("issue:", "repository:"))
+        due = self._store.refreshes.due(self._clock(), ("issue:", "repository:"))
         for refresh in due:
             name = f"{refresh.repository} {refresh.subject}"
             try:
@@ -79,15 +79,15 @@ class IssueObserver:
                 else:
                     with self._github.remembering():
                         self._look(refresh)
-                self._store.settle_refresh(refresh)
+                self._store.refreshes.mark_done(refresh)
                 self._retries.worked(name)
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
-                self._store.postpone_refresh(refresh, self._retries.after(name, failure))
+                self._store.refreshes.postpone(refresh, self._retries.after(name, failure))
             except Exception as error:
                 # What cannot be read must not keep what comes after it from being read.
                 log.exception("%s: not read", name)
-                self._store.postpone_refresh(refresh, self._retries.after(name, error))
+                self._store.refreshes.postpone(refresh, self._retries.after(name, error))
         return len(due)
 
     def labelled(self) -> list[Thing]:
@@ -125,7 +125,7 @@ class IssueObserver:
 
     def _look_over(self, repository: str) -> None:
         """Ask for a look at everything in one repository. Raises `GitHubFailure`."""
-        live = [one for one in self._store.live() if one.repository == repository]
+        live = [one for one in self._store.sessions.live() if one.repository == repository]
         numbers = {one.number for one in live}
         for project in self._projects.values():
             if project.repository == repository:
@@ -134,13 +134,13 @@ class IssueObserver:
         branches = [
             RefreshRequest(repository=repository, subject=f"branch:{one.branch}") for one in live
         ]
-        self._store.request_refresh(branches, self._clock())
+        self._store.refreshes.request(branches, self._clock())
 
     def _refresh(self, issues: Iterable[tuple[str, int]]) -> None:
         refreshes = {
             RefreshRequest(repository=name, subject=f"issue:{number}") for name, number in issues
         }
-        self._store.request_refresh(refreshes, self._clock())
+        self._store.refreshes.request(refreshes, self._clock())
 
     def _look(self, refresh: DueRefresh) -> None:
         number = int(refresh.subject.removeprefix("issue:"))
@@ -152,12 +152,12 @@ class IssueObserver:
     def _read(self, repository: str, number: int) -> None:
         """Read one issue, and keep or make its session."""
         name = self._names.get(repository.lower())
-        known = self._store.session_of_issue(repository, number)
+        known = self._store.sessions.of_issue(repository, number)
         if name is None and known is None:
             return
         reading = self._github.read.issue(repository, number)
         if reading is None or not reading.issue.open:
-            waiting = self._store.waiting_for(repository, number)
+            waiting = self._store.sessions.issues_blocked_by(repository, number)
             self._refresh((repository, other) for other in waiting)
         if reading is None:
             if known is not None:
@@ -171,17 +171,17 @@ class IssueObserver:
 
     def _deleted(self, id: str) -> None:
         """An issue that was deleted, or moved to another repository, wants nobody any more."""
-        session = self._store.session(id)
+        session = self._store.sessions.get(id)
         if session is None or session.project not in self._projects or not session.issue.open:
             return
         issue = replace(session.issue, open=False, state_reason="deleted")
         self._pulls.read_again(session)
-        if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
+        if self._store.observations.record([Observed(session=id, issue=issue)], self._clock()):
             self._crash_point(Step.OBSERVED, id)
 
     def _update(self, id: str, reading: IssueReading) -> None:
         """Keep what the issue is now; its text stays as it stood when it was labelled."""
-        session = self._store.session(id)
+        session = self._store.sessions.get(id)
         if session is None:
             return
         if session.project not in self._projects:
@@ -197,20 +197,20 @@ class IssueObserver:
             frozen=frozen_by_label(reading, session.issue.frozen, self._clock()),
         )
         issue = self._blocked(session.repository, issue, begun=session.run > 0)
-        self._store.prioritise(id, priority_of(reading.labels))
+        self._store.slots.prioritize(id, priority_of(reading.labels))
         if not issue.open:
             # A merge closes its issue: what is known of the pull request has to come first.
             self._pulls.read_again(session)
         if issue.open and not session.issue.open:
             command = command_to_restore(session, reading, self._people, self._clock())
             if command is not None:
-                self._store.add_command(command)
+                self._store.commands.add(command)
         put = labelling(reading, triggers)
         before = session.issue.labelled_at
         if issue.open and put is not None and (before is None or put.at > before):
             issue = replace(issue, labelled_at=put.at)
             self._asked_again(session, reading, put)
-        if self._store.observe([Observed(session=id, issue=issue)], self._clock()):
+        if self._store.observations.record([Observed(session=id, issue=issue)], self._clock()):
             self._crash_point(Step.OBSERVED, id)
 
     def _blocked(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
@@ -245,7 +245,7 @@ class IssueObserver:
         # A label that names an agent asks for that one.
         named = word.startswith(f"{project.label.lower()}:")
         agent = self._triggers(project)[word]
-        self._store.add_command(
+        self._store.commands.add(
             NewCommand(
                 key=f"label:{session.id}:{put.at.isoformat()}",
                 repository=session.repository,
@@ -314,7 +314,7 @@ class IssueObserver:
             priority=priority_of(reading.labels),
             native_id=resume,
         )
-        if self._store.create_session(new):
+        if self._store.sessions.create(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
             self._crash_point(Step.OBSERVED, new.id)
 
@@ -324,7 +324,7 @@ class IssueObserver:
             return "nobody is known to have put the label on"
         if not self._people.may_steer(repository, put.actor, fresh=True):
             number = reading.issue.number
-            self._store.turn_away(
+            self._store.outsiders.add(
                 Outsider(repository=repository, issue=number, login=put.actor, number=number),
                 self._clock(),
             )

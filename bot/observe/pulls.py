@@ -72,7 +72,7 @@ class PullObserver:
     def read_requested(self) -> int:
         """Read every pull request that was touched, each once. Returns how many were read."""
         now = self._clock()
-        due = self._store.due_refreshes(now, ("pull:", "branch:", "sha:"))
+        due = self._store.refreshes.due(now, ("pull:", "branch:", "sha:"))
         read: set[tuple[str, int]] = set()
         for refresh in due:
             name = f"{refresh.repository} {refresh.subject}"
@@ -81,11 +81,11 @@ class PullObserver:
                 self._retries.worked(name)
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
-                self._store.postpone_refresh(refresh, self._retries.after(name, failure))
+                self._store.refreshes.postpone(refresh, self._retries.after(name, failure))
             except Exception as error:
                 # What cannot be read must not keep what comes after it from being read.
                 log.exception("%s: not read", name)
-                self._store.postpone_refresh(refresh, self._retries.after(name, error))
+                self._store.refreshes.postpone(refresh, self._retries.after(name, error))
         self._read_at = {key: at for key, at in self._read_at.items() if now - at < _TOGETHER}
         return len(read)
 
@@ -105,30 +105,30 @@ class PullObserver:
             recent = [self._read_at.get((refresh.repository, number)) for number in wanted]
             together = max(filter(None, recent), default=_LONG_AGO) + _TOGETHER
             if self._clock() < together:
-                self._store.postpone_refresh(refresh, together)
+                self._store.refreshes.postpone(refresh, together)
                 return
             again = self._read(session, refresh.repository, wanted)
             read.update((refresh.repository, number) for number in wanted)
             if again:
-                self._store.postpone_refresh(refresh, self._clock() + again)
+                self._store.refreshes.postpone(refresh, self._clock() + again)
                 return
-        self._store.settle_refresh(refresh)
+        self._store.refreshes.mark_done(refresh)
 
     def _refresh_onto(self, repository: str, base: str) -> None:
         """A base that moved may leave what goes onto it behind, or in conflict."""
-        branches = self._store.branches_onto(repository, base)
+        branches = self._store.sessions.branches_onto(repository, base)
         self._refresh_budget.ask(repository, [f"branch:{name}" for name in branches])
 
     def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
         """The session a subject is about, and the numbers of its pull requests to read."""
         kind, _, name = subject.partition(":")
         if kind == "pull":
-            session = self._store.session_of_pull(repository, int(name))
+            session = self._store.sessions.of_pull(repository, int(name))
             return session or self._new_to(repository, int(name)), [int(name)]
         if kind == "branch":
-            session = self._store.session_of_branch(repository, name)
+            session = self._store.sessions.of_branch(repository, name)
         else:
-            session = self._store.session_of_sha(repository, name)
+            session = self._store.sessions.of_sha(repository, name)
         if session is None:
             return None, []
         return session, self._numbers(session, repository)
@@ -140,7 +140,7 @@ class PullObserver:
         and check of theirs.
         """
         branch = self._foreign.get((repository, number))
-        if branch is not None and self._store.session_of_branch(repository, branch) is None:
+        if branch is not None and self._store.sessions.of_branch(repository, branch) is None:
             return None
         reading = self._github.read.pull(repository, number)
         if reading is None:
@@ -151,7 +151,7 @@ class PullObserver:
         return self._adopting(repository, reading)
 
     def _numbers(self, session: str, repository: str) -> list[int]:
-        found = self._store.session(session)
+        found = self._store.sessions.get(session)
         if found is None:
             return []
         known = [pull.number for pull in found.pulls]
@@ -168,14 +168,14 @@ class PullObserver:
         Somebody else's counts at a head that we pushed, where they may write. One of ours that is
         over at a head we did not push is left from an earlier life of the database.
         """
-        session = self._store.session_of_branch(repository, reading.head_branch)
-        found = self._store.session(session) if session else None
+        session = self._store.sessions.of_branch(repository, reading.head_branch)
+        found = self._store.sessions.get(session) if session else None
         if session is None or found is None:
             return None
         home = self._fork(found) or self._github.places.now(repository)
         if reading.head_repository.lower() != home.lower():
             return None
-        done = self._store.facts(session).done
+        done = self._store.facts.get(session).done
         opened = done.get(f"pull:{reading.head_branch}")
         pushed = f"push:{reading.pull.head}" in done
         if reading.author == self._github.read.me():
@@ -188,7 +188,7 @@ class PullObserver:
 
     def _read(self, session: str, repository: str, numbers: Iterable[int]) -> timedelta | None:
         """Read pull requests whole and keep them. Returns when to look again by ourselves."""
-        before = self._store.session(session)
+        before = self._store.sessions.get(session)
         if before is None:
             return None
         known = {pull.number: pull for pull in before.pulls}
@@ -209,7 +209,9 @@ class PullObserver:
             known[number] = self._complete(before, reading, earlier)
         pulls = tuple(known[number] for number in sorted(known))
         self._turn_away(before, pulls)
-        changed = self._store.observe([Observed(session=session, pulls=pulls)], self._clock())
+        changed = self._store.observations.record(
+            [Observed(session=session, pulls=pulls)], self._clock()
+        )
         for number, fingerprint in fingerprints.items():
             self._refresh_budget.keep((repository, number), fingerprint)
         if changed:
@@ -238,7 +240,7 @@ class PullObserver:
                     login=login,
                     number=pull.number,
                 )
-                self._store.turn_away(outsider, self._clock())
+                self._store.outsiders.add(outsider, self._clock())
 
     def _reopened(self, session: Session, reading: PullReading) -> None:
         """Who opens a pull request again wants its session back."""
@@ -248,7 +250,7 @@ class PullObserver:
         if events is not None:
             command = command_to_restore(session, events, self._people, self._clock())
             if command is not None:
-                self._store.add_command(command)
+                self._store.commands.add(command)
 
     def _complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
         """Add what GitHub does not say in one answer: permissions, logs, who pushed, since when."""

@@ -18,7 +18,7 @@ class PushAttribution:
 
         Raises `GitFailure` where the commits cannot be had: then nothing is known.
         """
-        facts = self._store.facts(session.id)
+        facts = self._store.facts.get(session.id)
         push, mirror = f"push:{pull.head}", self._sites.mirror(session.project)
         last = facts.done.get(f"push:{before.head}") if before else None
         pushed = facts.done.get(push)

@@ -66,6 +66,6 @@ class RefreshBudget:
         """Have subjects read whole: some at once, more only as far as points can be spared."""
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
-        self._store.request_refresh(refreshes[:_AT_ONCE], now)
+        self._store.refreshes.request(refreshes[:_AT_ONCE], now)
         rest = refreshes[_AT_ONCE : budget.spare if budget else None]
-        self._store.request_refresh(rest, now, apart=budget.apart(now) if budget else timedelta())
+        self._store.refreshes.request(rest, now, apart=budget.apart(now) if budget else timedelta())

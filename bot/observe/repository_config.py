@@ -29,7 +29,7 @@ class RepositoryConfig:
         self._policies = policies
         self._clock = clock
         self._branches: dict[str, str] = {}  # The default branch of each, once it was read.
-        self._kept = {kept.repository: kept for kept in store.configurations()}
+        self._kept = {kept.repository: kept for kept in store.configurations.all()}
 
     def look(self) -> bool:
         """Look at every repository; whether any policy is another one now."""
@@ -41,7 +41,7 @@ class RepositoryConfig:
 
         What is due is left to those who read the branch for another reason.
         """
-        due = self._store.due_refreshes(self._clock(), ("branch:",))
+        due = self._store.refreshes.due(self._clock(), ("branch:",))
         moved = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
         changed = [
             self._look(repository)
@@ -63,7 +63,7 @@ class RepositoryConfig:
             log.warning("%s: %s not read: %s", repository, PATH, failure)
             self._branches.setdefault(repository, "")
             return False
-        self._store.keep_configuration(now)
+        self._store.configurations.set(now)
         self._kept[repository] = now
         return self._policies.take(now)
 
@@ -76,12 +76,12 @@ class RepositoryConfig:
             narrowed(seen.text, self._policies.server)
         except RepositoryError as error:
             text = f"{repository}: {error}"
-            if self._store.raise_incident(incident, text, now):
+            if self._store.incidents.report(incident, text, now):
                 log.error("%s", text)
             if self._policies.may_speak(repository):
                 self._tell(repository, seen.head, error)
             return Configuration(repository=repository, blob=seen.blob, good=kept.good)
-        self._store.clear_incident(incident, now)
+        self._store.incidents.clear(incident, now)
         return Configuration(repository=repository, blob=seen.blob, good=seen.text)
 
     def _tell(self, repository: str, head: str, error: RepositoryError) -> None:

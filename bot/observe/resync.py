@@ -44,7 +44,7 @@ class Resync:
 
     def look(self) -> None:
         """Look everything over once."""
-        live = self._store.live()
+        live = self._store.sessions.live()
         wanted: dict[str, set[Subject]] = {}
         for repository, number in self._issues.labelled():
             wanted.setdefault(repository, set()).add(Subject("issue", number))

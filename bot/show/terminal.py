@@ -30,19 +30,19 @@ def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
     transcripts = Transcripts(store, sites.paths, sites.programs, redact)
 
     def attach(id: str) -> str:
-        session = store.session(id)
+        session = store.sessions.get(id)
         if session is None or not session.run or session.ended is not None:
             return ""
         return shlex.join(sites.runtime.attach(sites.handle(id, session.run)))
 
     def output(id: str) -> str:
-        session = store.session(id)
+        session = store.sessions.get(id)
         if session is None or not session.run:
             return ""
         return redact(tail(sites.paths.run(id, session.run) / "output.log"))
 
     def of(id: str, run: int) -> AbstractContextManager[Transcript]:
-        session = store.session(id)
+        session = store.sessions.get(id)
         if session is None:
             raise NoTranscript(f"there is no session {id}")
         return transcripts.of(session, run or session.run)

@@ -81,11 +81,11 @@ class Transcripts:
         """The transcript of a run. Raises `NoTranscript`."""
         if not 0 < run <= session.run:
             raise NoTranscript(f"{session.id} has no run {run}")
-        kind = self._store.type_of_run(session, run)
+        kind = self._store.agents.type_of_run(session, run)
         program = self._programs.get(kind)
         if program is None:
             raise NoTranscript(f"no [agent-types.{kind}] is configured any more")
-        runs = self._store.runs(session.id)
+        runs = self._store.outbox.run_starts(session.id)
         begun, over = runs.get(run, _FIRST), runs.get(run + 1, _LAST)
         with self._kept(session, run, program) as files:
             yield Transcript(program.messages(files), begun, over, self._redact)

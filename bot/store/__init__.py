@@ -18,8 +18,8 @@ from bot.store.lease import this_process
 from bot.store.outsiders import Outsider
 from bot.store.places import KnownRepository
 from bot.store.retention import Tenant
-from bot.store.spent import GROUPS
 from bot.store.store import Store
+from bot.store.usage import GROUPS
 from bot.store.values import (
     RIGHTS,
     Accepted,

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from statistics import median
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import Row
 from bot.store.values import Ledger, Session
 from lifecycle.model.status import Status
@@ -35,7 +35,7 @@ TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
 
 
-class Agents(Base):
+class Agents(Table):
     """What is known of agents."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
@@ -45,28 +45,28 @@ class Agents(Base):
             connection.execute(_HAND_OVER, (run, session))
             connection.execute(_ASSIGN, (agent, agent_type, session))
 
-        self.write(work)
+        self._db.write(work)
 
     def type_of_run(self, session: Session, run: int) -> str:
         """Which agent type a session had in one of its runs."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(TYPE_OF_RUN, (session.id, run)).fetchone()
         return session.agent_type if row is None else str(row["agent_type"])
 
-    def agents_at_work(self) -> dict[str, int]:
+    def open_sessions(self) -> dict[str, int]:
         """How many sessions that are not over each agent has."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return {row["agent_name"]: row["sessions"] for row in connection.execute(AT_WORK)}
 
-    def last_agent(self, project: str, requester: str) -> str:
+    def last(self, project: str, requester: str) -> str:
         """Who had the newest session that a person asked for; empty: there is none."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(LAST, (project, requester)).fetchone()
             return "" if row is None else str(row["agent_name"])
 
-    def ledgers(self) -> list[Ledger]:
+    def records(self) -> list[Ledger]:
         """The record of every agent that ever had a session, by name."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(LEDGER).fetchall()
         return [
             _ledger(agent, list(theirs))

@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.history import add_history
 from bot.store.rows import Row, moment
-from bot.store.sessions import wake
 from bot.store.values import Kind, NewCommand
+from bot.store.wake import wake
 from lifecycle.model.facts import Command
 
 _ADD = """INSERT INTO commands (key, repository, number, kind, actor, at, text, comment, resume)
@@ -28,31 +28,31 @@ _ASK = """INSERT INTO commands
 _REFUSE = "UPDATE commands SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
 
 
-class Commands(Base):
+class Commands(Table):
     """The table of commands."""
 
-    def new_commands(self) -> list[NewCommand]:
+    def new(self) -> list[NewCommand]:
         """Those nobody has granted or refused, oldest first."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [_command(row) for row in connection.execute(NEW_COMMANDS)]
 
-    def add_command(self, command: NewCommand) -> None:
+    def add(self, command: NewCommand) -> None:
         """Write down what was asked for elsewhere than in a delivery; once for a key."""
-        self.write(lambda connection: add_commands(connection, [command]))
+        self._db.write(lambda connection: add_commands(connection, [command]))
 
-    def command(self, key: str) -> NewCommand | None:
+    def get(self, key: str) -> NewCommand | None:
         """What was asked for under a key, whatever became of it."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(ASKED, (key,)).fetchone()
             return None if row is None else _command(row)
 
-    def settled_command(self, key: str) -> str | None:
+    def outcome(self, key: str) -> str | None:
         """Why a command was set aside, or empty where it was granted; None: it is still new."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(SETTLED, (key,)).fetchone()
             return None if row is None else str(row["why"])
 
-    def grant_command(self, key: str, session: str, now: datetime, head: str = "") -> None:
+    def grant(self, key: str, session: str, now: datetime, head: str = "") -> None:
         """Make a command a fact of a session, bound to `head` if given, and reconcile it.
 
         From now on its time is that of the grant, by the clock of all other facts. A command that
@@ -63,10 +63,10 @@ class Commands(Base):
             granted = connection.execute(_GRANT, (session, head, now.timestamp(), key)).fetchone()
             return _told(connection, session, granted, now)
 
-        if self.write(work):
-            self._announce([session])
+        if self._db.write(work):
+            self._db.announce([session])
 
-    def ask(self, session: str, command: Command) -> bool:
+    def add_granted(self, session: str, command: Command) -> bool:
         """Make a command of an authorized person a fact of a session, and reconcile it.
 
         False, with nothing changed, where its key is known.
@@ -86,14 +86,14 @@ class Commands(Base):
                 connection, session, connection.execute(_ASK, values).fetchone(), command.at
             )
 
-        new = self.write(work)
+        new = self._db.write(work)
         if new:
-            self._announce([session])
+            self._db.announce([session])
         return new
 
-    def refuse_command(self, key: str, why: str) -> None:
+    def refuse(self, key: str, why: str) -> None:
         """Set a command aside, with the reason."""
-        self.write(lambda connection: connection.execute(_REFUSE, (why, key)))
+        self._db.write(lambda connection: connection.execute(_REFUSE, (why, key)))
 
 
 def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand]) -> None:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 
 CONFIGURATIONS = "SELECT repository, blob, good FROM configurations ORDER BY repository"
 _KEEP = """INSERT INTO configurations (repository, blob, good) VALUES (?, ?, ?)
@@ -17,18 +17,18 @@ class Configuration(Struct, frozen=True, kw_only=True):
     good: str = ""  #: The text of the last one that could be used.
 
 
-class Configurations(Base):
+class Configurations(Table):
     """The table of what repositories say."""
 
-    def configurations(self) -> list[Configuration]:
+    def all(self) -> list[Configuration]:
         """All of them."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [
                 Configuration(repository=row["repository"], blob=row["blob"], good=row["good"])
                 for row in connection.execute(CONFIGURATIONS)
             ]
 
-    def keep_configuration(self, seen: Configuration) -> None:
+    def set(self, seen: Configuration) -> None:
         """Write down what a repository says now."""
         values = (seen.repository, seen.blob, seen.good)
-        self.write(lambda connection: connection.execute(_KEEP, values))
+        self._db.write(lambda connection: connection.execute(_KEEP, values))

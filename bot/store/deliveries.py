@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 
-from bot.store.base import Base
 from bot.store.commands import add_commands
+from bot.store.database import Table
 from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, encoded, moment
 from bot.store.values import Accepted, Delivery, NewCommand, RefreshRequest
@@ -32,12 +32,12 @@ PRUNE = """DELETE FROM deliveries WHERE rowid IN
     (SELECT rowid FROM deliveries WHERE done_at < ? LIMIT ?)"""
 
 
-class Deliveries(Base):
+class Deliveries(Table):
     """The table of deliveries."""
 
-    def deliver(self, rows: Sequence[Delivery]) -> Future[list[Accepted]]:
+    def add(self, rows: Sequence[Delivery]) -> Future[list[Accepted]]:
         """Keep deliveries, all or none; the future resolves only when they are on disk."""
-        return self._submit(
+        return self._db.submit(
             lambda connection: [
                 accepted
                 for start in range(0, len(rows), _TOGETHER)
@@ -45,56 +45,45 @@ class Deliveries(Base):
             ]
         )
 
-    def waiting_deliveries(self, limit: int = 100) -> list[Delivery]:
+    def waiting(self, limit: int = 100) -> list[Delivery]:
         """Those nobody has worked through, oldest first."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [_delivery(row) for row in connection.execute(WAITING, (limit,))]
 
-    def kept_deliveries(self, ids: Iterable[str]) -> set[str]:
+    def known(self, ids: Iterable[str]) -> set[str]:
         """Those of them that have come."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return {row["id"] for row in connection.execute(KEPT, (encoded(list(ids)),))}
 
-    def mark(self, name: str) -> datetime | None:
-        """How far something had been looked at; None: never."""
-        with self._read() as connection:
-            row = connection.execute(MARK, (name,)).fetchone()
-            return None if row is None else moment(row["at"])
-
-    def set_mark(self, name: str, at: datetime) -> None:
-        """Remember how far something has been looked at."""
-        values = (name, at.timestamp())
-        self.write(lambda connection: connection.execute(_SET_MARK, values))
-
-    def settle_delivery(
+    def mark_done(
         self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
     ) -> None:
         """Write down what follows from a delivery and that it is done, in one transaction.
 
         Settling one that does not wait any more does nothing.
         """
-        now = self.clock()
+        now = self._db.clock()
 
         def work(connection: sqlite3.Connection) -> None:
             if connection.execute(_SETTLE, ("done", "", now.timestamp(), id)).rowcount:
                 add_refreshes(connection, refreshes, now)
                 add_commands(connection, commands)
 
-        self.write(work)
+        self._db.write(work)
 
-    def redact_delivery(self, kept: Delivery) -> None:
+    def redact(self, kept: Delivery) -> None:
         """Take secrets out of what came, before it stays for days.
 
         Not as it comes: that would have GitHub wait for each.
         """
-        body = self.redact(kept.body)
+        body = self._db.redact(kept.body)
         if body != kept.body:
-            self.write(lambda connection: connection.execute(_REDACT, (body, kept.id)))
+            self._db.write(lambda connection: connection.execute(_REDACT, (body, kept.id)))
 
-    def fail_delivery(self, id: str, error: str) -> None:
+    def mark_failed(self, id: str, error: str) -> None:
         """Set a delivery aside with what went wrong; a redelivery of it is tried again."""
-        values = ("failed", error, self.clock().timestamp(), id)
-        self.write(lambda connection: connection.execute(_SETTLE, values))
+        values = ("failed", error, self._db.clock().timestamp(), id)
+        self._db.write(lambda connection: connection.execute(_SETTLE, values))
 
     def prune(self, now: datetime, keep_seconds: float) -> int:
         """Delete settled deliveries older than `keep_seconds`; how many. Small steps, so that
@@ -102,12 +91,27 @@ class Deliveries(Base):
         before = now.timestamp() - keep_seconds
         total = 0
         while True:
-            deleted = self.write(
+            deleted = self._db.write(
                 lambda connection: connection.execute(PRUNE, (before, PRUNE_STEP)).rowcount
             )
             total += deleted
             if deleted < PRUNE_STEP:
                 return total
+
+
+class Cursors(Table):
+    """How far each growing list at GitHub has been read."""
+
+    def get(self, name: str) -> datetime | None:
+        """How far something had been looked at; None: never."""
+        with self._db.read() as connection:
+            row = connection.execute(MARK, (name,)).fetchone()
+            return None if row is None else moment(row["at"])
+
+    def set(self, name: str, at: datetime) -> None:
+        """Remember how far something has been looked at."""
+        values = (name, at.timestamp())
+        self._db.write(lambda connection: connection.execute(_SET_MARK, values))
 
 
 def _keep_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[Accepted]:

@@ -8,7 +8,7 @@ import msgspec
 
 from bot.store.decode import ended_of
 from bot.store.rows import Row, decoded, encoded
-from bot.store.sessions import wake
+from bot.store.wake import wake
 
 OPEN = """SELECT 1 FROM sessions WHERE ended IS NULL
     AND project = (SELECT project FROM sessions WHERE id = ?) LIMIT 1"""

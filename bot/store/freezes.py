@@ -5,19 +5,16 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.history import add_history
 from bot.store.rows import moment
 from bot.store.values import Kind
+from bot.store.wake import wake_scope
 from lifecycle.model.facts import Frozen
 
 FREEZES = "SELECT scope, actor, at FROM freezes ORDER BY scope"
 _FREEZE = "INSERT INTO freezes (scope, actor, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _THAW = "DELETE FROM freezes WHERE scope = ?"
-_WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
-    WHERE id IN live
-        AND (:scope = '' OR 'project:' || project = :scope OR 'session:' || id = :scope)
-    RETURNING id"""
 
 
 class Freeze(Struct, frozen=True, kw_only=True):
@@ -28,24 +25,24 @@ class Freeze(Struct, frozen=True, kw_only=True):
     at: datetime
 
 
-class Freezes(Base):
+class Freezes(Table):
     """The table of freezes."""
 
-    def freeze(self, scope: str, by: str) -> bool:
+    def add(self, scope: str, by: str) -> bool:
         """Stop every effect of a scope (see `Freeze`); False where it is stopped already."""
-        now = self.clock()
+        now = self._db.clock()
         return self._changed(_FREEZE, (scope, by, now.timestamp()), scope, by, Kind.FREEZE, now)
 
-    def unfreeze(self, scope: str, by: str) -> bool:
+    def remove(self, scope: str, by: str) -> bool:
         """Let effects of a scope out again; False where it was not frozen.
 
         What another scope holds stays held.
         """
-        return self._changed(_THAW, (scope,), scope, by, Kind.UNFREEZE, self.clock())
+        return self._changed(_THAW, (scope,), scope, by, Kind.UNFREEZE, self._db.clock())
 
-    def freezes(self) -> list[Freeze]:
+    def all(self) -> list[Freeze]:
         """Every freeze that stands."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [
                 Freeze(scope=row["scope"], by=row["actor"], at=moment(row["at"]))
                 for row in connection.execute(FREEZES)
@@ -63,13 +60,13 @@ class Freezes(Base):
         def work(connection: sqlite3.Connection) -> list[str] | None:
             if not connection.execute(statement, values).rowcount:
                 return None
-            woken = connection.execute(_WAKE, {"scope": scope, "now": now.timestamp()}).fetchall()
-            for row in woken:
-                add_history(connection, row["id"], kind, by, {"scope": scope}, now)
-            return [row["id"] for row in woken]
+            woken = wake_scope(connection, scope, now)
+            for session in woken:
+                add_history(connection, session, kind, by, {"scope": scope}, now)
+            return woken
 
-        woken = self.write(work)
-        self._announce(woken or ())
+        woken = self._db.write(work)
+        self._db.announce(woken or ())
         return woken is not None
 
 

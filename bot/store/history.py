@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import Row, bad_row, decoded, encoded, moment, readable
 from bot.store.values import HistoryRow, Kind
 from lifecycle.model.names import NAME
@@ -22,20 +22,20 @@ BOT = NAME
 _data: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-class History(Base):
+class History(Table):
     """The table of history."""
 
-    def history(self, session: str, limit: int = 200) -> list[HistoryRow]:
+    def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """The last `limit` things that happened to a session, newest first."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return list(readable(history_row, connection.execute(HISTORY, (session, limit))))
 
-    def note(
+    def add(
         self, session: str, kind: Kind, actor: str, data: Mapping[str, Any], now: datetime
     ) -> None:
         """Write down something that happened to a session."""
-        self.write(lambda connection: add_history(connection, session, kind, actor, data, now))
-        self._announce([session])
+        self._db.write(lambda connection: add_history(connection, session, kind, actor, data, now))
+        self._db.announce([session])
 
 
 def add_history(

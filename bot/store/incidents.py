@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import moment, moment_or_none
 
 _OPEN = "SELECT text FROM incidents WHERE key = ? AND cleared_at IS NULL"
@@ -26,12 +26,12 @@ class Incident(Struct, frozen=True, kw_only=True):
     cleared_at: datetime | None = None
 
 
-class Incidents(Base):
+class Incidents(Table):
     """The table of incidents."""
 
-    def raise_incident(self, key: str, text: str, now: datetime) -> bool:
+    def report(self, key: str, text: str, now: datetime) -> bool:
         """Something is wrong; True where that is new. Saying the same again writes nothing."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             standing = connection.execute(_OPEN, (key,)).fetchone()
             if standing is not None and standing["text"] == text:
                 return False
@@ -42,26 +42,26 @@ class Incidents(Base):
             connection.execute(_RAISE, (key, now.timestamp(), text))
             return True
 
-        return self.write(work)
+        return self._db.write(work)
 
-    def clear_incident(self, key: str, now: datetime) -> bool:
+    def clear(self, key: str, now: datetime) -> bool:
         """It is over; False, with nothing written, where it did not stand."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             if connection.execute(_OPEN, (key,)).fetchone() is None:
                 return False
         values = (now.timestamp(), key)
-        return self.write(lambda connection: connection.execute(_CLEAR, values).rowcount == 1)
+        return self._db.write(lambda connection: connection.execute(_CLEAR, values).rowcount == 1)
 
-    def incidents(self) -> list[Incident]:
+    def current(self) -> list[Incident]:
         """Those that stand, newest first."""
         return self._incidents(STANDING)
 
-    def past_incidents(self, limit: int = 100) -> list[Incident]:
+    def recent(self, limit: int = 100) -> list[Incident]:
         """The last ones, also those that are over, newest first."""
         return self._incidents(PAST, limit)
 
     def _incidents(self, query: str, *values: int) -> list[Incident]:
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [
                 Incident(
                     key=row["key"],

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.history import history_row
 from bot.store.rows import Row, bad_row, decoded, encoded
 from bot.store.values import HistoryRow, Judgement
@@ -47,15 +47,15 @@ _judged = msgspec.json.Decoder(_Judged)
 _policy = msgspec.json.Decoder(Policy)
 
 
-class Judgements(Base):
+class Judgements(Table):
     """The tables of judgements and policies."""
 
-    def judgements(self, session: str) -> list[Kept]:
+    def of(self, session: str) -> list[Kept]:
         """Every decision of a session that is still kept, oldest first.
 
         Raises `BadRow`: one that were left out would count as one that comes out the same.
         """
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [_kept(row) for row in connection.execute(JUDGEMENTS, (session,))]
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from datetime import datetime
 from pathlib import Path
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import moment
 from bot.store.writer import Fence
 
@@ -19,10 +19,10 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
     RETURNING epoch"""
 
 
-class Lease(Base):
+class Lease(Table):
     """The one row that says who leads."""
 
-    def lead(self, owner: str, now: datetime, seconds: float) -> int | None:
+    def acquire(self, owner: str, now: datetime, seconds: float) -> int | None:
         """Lead, or go on leading, for `seconds`: the epoch; None while another leads and lives.
 
         An owner as `this_process` makes them, whose process is gone, is replaced at once. The
@@ -41,19 +41,19 @@ class Lease(Base):
             taken = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
             return int(taken[0]["epoch"])
 
-        return self._submit(work, fenced=False).result()
+        return self._db.submit(work, fenced=False).result()
 
-    def leader(self) -> tuple[str, datetime] | None:
+    def holder(self) -> tuple[str, datetime] | None:
         """Who leads and until when it said so; None: nobody, or one whose process is gone."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(_LEADER).fetchone()
         if row is None or _gone(row["owner"]):
             return None
         return row["owner"], moment(row["expires"])
 
-    def step_down(self, owner: str) -> None:
+    def release(self, owner: str) -> None:
         """Lead no more, so that another can at once. Nothing if another leads."""
-        self._submit(
+        self._db.submit(
             lambda connection: connection.execute(
                 "UPDATE lease SET owner = '', expires = 0 WHERE owner = ?", (owner,)
             ),
@@ -62,8 +62,8 @@ class Lease(Base):
 
     def fence(self, owner: str, epoch: int) -> None:
         """From now on write only while this owner leads in this epoch; else raise `Fenced`."""
-        if self._writer is not None:
-            self._writer.fence = Fence(owner, epoch)
+        if self._db.writer is not None:
+            self._db.writer.fence = Fence(owner, epoch)
 
 
 def this_process() -> str:

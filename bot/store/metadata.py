@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.errors import StoreFailure
 from bot.store.rows import encoded
 
@@ -14,15 +14,15 @@ _SET = """INSERT INTO metadata (session, key, value) VALUES (?, ?, ?)
 _REMOVE = "DELETE FROM metadata WHERE session = ? AND key = ?"
 
 
-class Metadata(Base):
+class Metadata(Table):
     """The table of metadata."""
 
-    def metadata(self, session: str) -> dict[str, str]:
+    def of(self, session: str) -> dict[str, str]:
         """What is remembered about a session."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return metadata_of(connection, [session]).get(session, {})
 
-    def set_metadata(self, session: str, values: Mapping[str, str]) -> None:
+    def set(self, session: str, values: Mapping[str, str]) -> None:
         """Remember these; an empty value forgets its key. Raises `StoreFailure`: no session."""
         kept = [(session, key, value) for key, value in values.items() if value]
         gone = [(session, key) for key, value in values.items() if not value]
@@ -32,12 +32,12 @@ class Metadata(Base):
             connection.executemany(_REMOVE, gone)
 
         try:
-            self.write(work)
+            self._db.write(work)
         except sqlite3.IntegrityError as error:
             raise StoreFailure(
                 f"there is no session {session!r}: `mergewright ls` lists them"
             ) from error
-        self._announce([session])
+        self._db.announce([session])
 
 
 def metadata_of(connection: sqlite3.Connection, sessions: list[str]) -> dict[str, dict[str, str]]:

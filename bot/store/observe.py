@@ -6,14 +6,14 @@ from datetime import datetime
 
 import msgspec
 
-from bot.store.base import Base
 from bot.store.changes import agent_changes, issue_changes, pull_changes, work_changes
+from bot.store.database import Table
 from bot.store.decode import agent_of, issue_of, pulls_of, work_of
 from bot.store.history import add_history
 from bot.store.rows import Row, encoded
-from bot.store.sessions import wake
 from bot.store.usage import account
 from bot.store.values import Kind, Observed
+from bot.store.wake import wake
 from lifecycle.model.facts import Agent, Pull
 
 COLUMNS = ("agent", "work", "pulls", "issue")
@@ -30,23 +30,23 @@ _ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
     SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
 
 
-class Observing(Base):
+class Observations(Table):
     """Facts coming in."""
 
-    def observe(self, observations: Sequence[Observed], now: datetime) -> list[str]:
+    def record(self, observations: Sequence[Observed], now: datetime) -> list[str]:
         """Write down, in one transaction, what differs from what is stored, and visit those.
 
         What was seen of the program or workspace of another run than the session's is dropped.
         When a pull request was read is no change. Returns the sessions that changed. A sweep that
         saw nothing new writes nothing.
         """
-        observations = [self.redact(seen) for seen in observations]
-        with self._read() as connection:
+        observations = [self._db.redact(seen) for seen in observations]
+        with self._db.read() as connection:
             news = _with_news(connection, observations)
         if not news:
             return []
-        changed = self.write(lambda connection: add_observations(connection, news, now))
-        self._announce(changed)
+        changed = self._db.write(lambda connection: add_observations(connection, news, now))
+        self._db.announce(changed)
         return changed
 
 

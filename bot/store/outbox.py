@@ -6,13 +6,13 @@ from datetime import datetime
 
 import msgspec
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.history import BOT, add_history
 from bot.store.observe import add_observations
 from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
-from bot.store.sessions import wake
 from bot.store.values import Due, Kind, Observed, Ordered, RefreshRequest
+from bot.store.wake import wake
 from lifecycle.model.actions import Action
 from lifecycle.model.status import Reason
 
@@ -48,21 +48,21 @@ _Data = Mapping[str, str]
 _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
-class Outbox(Base):
+class Outbox(Table):
     """The table of actions."""
 
-    def due_actions(self, now: datetime, limit: int = 50) -> list[Due]:
+    def due(self, now: datetime, limit: int = 50) -> list[Due]:
         """Actions to do now, oldest first: of each session at most the first.
 
         One that waits for its next try holds nothing back: a stop must not wait for a comment.
         """
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
             return list(readable(_due, rows))
 
-    def to_be_ended(self, session: str) -> bool:
+    def ends_program(self, session: str) -> bool:
         """Whether an end of the session's program is written down and not done yet."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return bool(connection.execute(_ENDING, (session,)).fetchone()[0])
 
     def mark_done(
@@ -87,7 +87,7 @@ class Outbox(Base):
                     add_observations(connection, [observed], now)
             return _told(connection, marked, Kind.DONE, {"result": result}, now)
 
-        self._announce(self.write(work))
+        self._db.announce(self._db.write(work))
 
     def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
         """It failed and is to be tried again at `next_at`."""
@@ -96,9 +96,9 @@ class Outbox(Base):
         def work(connection: sqlite3.Connection) -> list[str]:
             return [row["session"] for row in connection.execute(_RETRY, values).fetchall()]
 
-        self._announce(self.write(work))
+        self._db.announce(self._db.write(work))
 
-    def mark_dead(self, seq: int, reason: Reason, error: str, now: datetime) -> None:
+    def mark_failed(self, seq: int, reason: Reason, error: str, now: datetime) -> None:
         """It failed for good: shown to people, and its session is visited."""
         values = (reason, error, now.timestamp(), seq)
         self._change(_DEAD, values, Kind.GIVEN_UP, {"reason": reason, "error": error}, now)
@@ -107,23 +107,23 @@ class Outbox(Base):
         """Take back an action that was not done, as if it never was; it may be asked for again."""
         self._change(_WITHDRAW, (seq,), Kind.TAKEN_BACK, {}, now)
 
-    def take_up(self, now: datetime) -> None:
+    def reset_due(self, now: datetime) -> None:
         """Count what is due as due from now on: nothing was tried while no bot acted."""
-        self.write(lambda connection: connection.execute(_TAKE_UP, (now.timestamp(),)))
+        self._db.write(lambda connection: connection.execute(_TAKE_UP, (now.timestamp(),)))
 
-    def hold(self, seq: int, until: datetime, why: str = "") -> None:
+    def defer(self, seq: int, until: datetime, why: str = "") -> None:
         """Leave an action alone for a while; that is not a failed try."""
         values = {"seq": seq, "until": until.timestamp(), "why": why}
-        self.write(lambda connection: connection.execute(_HOLD, values))
+        self._db.write(lambda connection: connection.execute(_HOLD, values))
 
-    def outbox(self, session: str, limit: int = 200) -> list[Ordered]:
+    def of(self, session: str, limit: int = 200) -> list[Ordered]:
         """The actions last written down for a session, newest first."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return list(readable(_ordered, connection.execute(ORDERED, (session, limit))))
 
-    def runs(self, session: str) -> dict[int, datetime]:
+    def run_starts(self, session: str) -> dict[int, datetime]:
         """When each run was ordered that is known: nothing of it is older."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(RUNS, (session,)).fetchall()
         return {int(row["run"]): moment(row["at"]) for row in rows}
 
@@ -140,7 +140,7 @@ class Outbox(Base):
                 connection, connection.execute(statement, values).fetchall(), kind, data, now
             )
 
-        self._announce(self.write(work))
+        self._db.announce(self._db.write(work))
 
 
 def add_actions(

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import Row
 
 UNTOLD = """SELECT repository, issue, login, number FROM outsiders
@@ -24,27 +24,27 @@ class Outsider(Struct, frozen=True, kw_only=True):
     number: int  #: Where it was said: the issue, or its pull request.
 
 
-class Outsiders(Base):
+class Outsiders(Table):
     """The table of outsiders."""
 
-    def turn_away(self, outsider: Outsider, now: datetime) -> None:
+    def add(self, outsider: Outsider, now: datetime) -> None:
         """Have somebody told, unless they were before. Asking again writes nothing."""
         one = outsider
-        with self._read() as connection:
+        with self._db.read() as connection:
             if connection.execute(_KNOWN, (one.repository, one.issue, one.login)).fetchone():
                 return
         values = (one.repository, one.issue, one.login, one.number, now.timestamp())
-        self.write(lambda connection: connection.execute(_TURN_AWAY, values))
+        self._db.write(lambda connection: connection.execute(_TURN_AWAY, values))
 
-    def untold(self) -> list[Outsider]:
+    def unnotified(self) -> list[Outsider]:
         """Those that are still to be told, oldest first."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [_outsider(row) for row in connection.execute(UNTOLD)]
 
-    def mark_told(self, one: Outsider, now: datetime) -> None:
+    def mark_notified(self, one: Outsider, now: datetime) -> None:
         """They were told, or nothing may be said there."""
         values = (now.timestamp(), one.repository, one.issue, one.login)
-        self.write(lambda connection: connection.execute(_TOLD, values))
+        self._db.write(lambda connection: connection.execute(_TOLD, values))
 
 
 def _outsider(row: Row) -> Outsider:

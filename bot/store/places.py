@@ -5,8 +5,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import Row
+from bot.store.wake import wake_repository
 
 PLACES = "SELECT id, name, now, archived FROM repositories ORDER BY name"
 PLACE = "SELECT id, name, now, archived FROM repositories WHERE id = ?"
@@ -20,8 +21,6 @@ _MOVES = tuple(
     f"UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"  # noqa: S608 - our tables
     for table in _TABLES
 )
-_WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
-    WHERE id IN live AND repository = :name RETURNING id"""
 
 
 class KnownRepository(Struct, frozen=True, kw_only=True):
@@ -33,28 +32,28 @@ class KnownRepository(Struct, frozen=True, kw_only=True):
     archived: bool = False
 
 
-class Places(Base):
+class Repositories(Table):
     """The table of repositories."""
 
-    def places(self) -> list[KnownRepository]:
+    def all(self) -> list[KnownRepository]:
         """All of them, by name."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [_place(row) for row in connection.execute(PLACES)]
 
-    def place(self, id: int) -> KnownRepository | None:
+    def get(self, id: int) -> KnownRepository | None:
         """The repository of this number; None: it is not known."""
         return self._one(PLACE, id)
 
-    def place_named(self, name: str) -> KnownRepository | None:
+    def named(self, name: str) -> KnownRepository | None:
         """The repository that is configured under this name; None: it is not known."""
         return self._one(NAMED, name)
 
-    def learn_place(self, place: KnownRepository, now: datetime) -> None:
+    def record(self, place: KnownRepository, now: datetime) -> None:
         """Keep where a repository is. What is kept under a name it had before goes with it.
 
         Its sessions are visited. Saying the same again writes nothing.
         """
-        if self.place(place.id) == place:
+        if self.get(place.id) == place:
             return
 
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -65,13 +64,12 @@ class Places(Base):
             if before is not None and before["name"] != place.name:
                 for move in _MOVES:
                     connection.execute(move, (place.name, before["name"]))
-            woken = connection.execute(_WAKE, {"name": place.name, "now": now.timestamp()})
-            return [row["id"] for row in woken.fetchall()]
+            return wake_repository(connection, place.name, now)
 
-        self._announce(self.write(work))
+        self._db.announce(self._db.write(work))
 
     def _one(self, query: str, value: int | str) -> KnownRepository | None:
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(query, (value,)).fetchone()
             return None if row is None else _place(row)
 

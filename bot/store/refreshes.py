@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import encoded, moment
 from bot.store.values import DueRefresh, RefreshRequest
 
@@ -21,10 +21,10 @@ _POSTPONE = """UPDATE refreshes SET due = ?
     WHERE repository = ? AND subject = ? AND since = ? AND times = ?"""
 
 
-class Refreshes(Base):
+class Refreshes(Table):
     """The table of refreshes."""
 
-    def request_refresh(
+    def request(
         self, refreshes: Iterable[RefreshRequest], now: datetime, *, apart: timedelta = timedelta()
     ) -> None:
         """Ask for another look; one that waits already keeps its place.
@@ -33,14 +33,12 @@ class Refreshes(Base):
         """
         rows = list(refreshes)
         if rows:
-            self.write(lambda connection: add_refreshes(connection, rows, now, apart))
+            self._db.write(lambda connection: add_refreshes(connection, rows, now, apart))
 
-    def due_refreshes(
-        self, now: datetime, prefixes: tuple[str, ...], limit: int = 200
-    ) -> list[DueRefresh]:
+    def due(self, now: datetime, prefixes: tuple[str, ...], limit: int = 200) -> list[DueRefresh]:
         """Touches to look at now whose subject starts with one of `prefixes`, oldest first."""
         values = {"now": now.timestamp(), "prefixes": encoded(prefixes), "limit": limit}
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [
                 DueRefresh(
                     repository=row["repository"],
@@ -52,14 +50,14 @@ class Refreshes(Base):
                 for row in connection.execute(DUE_TOUCHES, values)
             ]
 
-    def settle_refresh(self, t: DueRefresh) -> None:
+    def mark_done(self, t: DueRefresh) -> None:
         """It was looked at; a refresh that came in the meantime stays."""
-        self.write(lambda connection: connection.execute(_SETTLE, _identity(t)))
+        self._db.write(lambda connection: connection.execute(_SETTLE, _identity(t)))
 
-    def postpone_refresh(self, t: DueRefresh, due: datetime) -> None:
+    def postpone(self, t: DueRefresh, due: datetime) -> None:
         """Look at it later; a refresh that came in the meantime keeps its own time."""
         values = (due.timestamp(), *_identity(t))
-        self.write(lambda connection: connection.execute(_POSTPONE, values))
+        self._db.write(lambda connection: connection.execute(_POSTPONE, values))
 
 
 def add_refreshes(

@@ -5,14 +5,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.rows import Row
-from bot.store.sessions import wake
 
-_COLUMNS = """SELECT id, project, branch, agent_type, run, json_extract(ended, '$.at') AS ended,
-        id IN live AS live FROM sessions"""
-TENANTS = f"{_COLUMNS} ORDER BY id"
-TENANT = f"{_COLUMNS} WHERE id = ?"
+_COLUMNS = """id, project, branch, agent_type, run, json_extract(ended, '$.at') AS ended,
+        id IN live AS live"""
+TENANTS = f"SELECT {_COLUMNS} FROM sessions ORDER BY id"  # noqa: S608 - our text
+TENANT = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608 - our text
 SETTLED = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes FROM deliveries
     WHERE done_at < ?"""
 TOLD = """SELECT count(*) AS rows, coalesce(sum(length(data) + coalesce(length(judged), 0)), 0)
@@ -50,45 +49,39 @@ class Pile(Struct, frozen=True, kw_only=True):
     bytes: int
 
 
-class Retaining(Base):
+class Retention(Table):
     """Looking for what may go, and letting go of rows."""
 
-    def tenants(self) -> list[Tenant]:
+    def sessions(self) -> list[Tenant]:
         """Every session there is, as of one moment."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [_tenant(row) for row in connection.execute(TENANTS)]
 
-    def tenant(self, id: str) -> Tenant | None:
+    def session(self, id: str) -> Tenant | None:
         """One of them."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(TENANT, (id,)).fetchone()
             return None if row is None else _tenant(row)
 
-    def settled_deliveries(self, before: datetime) -> Pile:
+    def deliveries_size(self, before: datetime) -> Pile:
         """The deliveries that were worked through before then; `prune` deletes them."""
         return self._pile(SETTLED, before.timestamp())
 
-    def told(self, session: str) -> Pile:
+    def history_size(self, session: str) -> Pile:
         """The history of a session with what its decisions were made from."""
         return self._pile(TOLD, session)
 
-    def forget(self, session: str) -> None:
+    def delete_history(self, session: str) -> None:
         """Delete what was told of a session and what it used. The session itself stays known."""
 
         def work(connection: sqlite3.Connection) -> None:
             for statement in _FORGET:
                 connection.execute(statement, (session,))
 
-        self.write(work)
-
-    def look_again(self, session: str) -> None:
-        """Have a session visited now."""
-        now = self.clock()
-        self.write(lambda connection: wake(connection, session, now))
-        self._announce([session])
+        self._db.write(work)
 
     def _pile(self, query: str, value: str | float) -> Pile:
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(query, (value,)).fetchone()
             return Pile(rows=row["rows"], bytes=row["bytes"])
 

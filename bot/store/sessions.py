@@ -1,17 +1,18 @@
 """Sessions: making, finding and listing them."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.decode import command_of, live_of, session_of
 from bot.store.history import add_history
 from bot.store.metadata import metadata_of
 from bot.store.rows import Row, by_session, encoded, readable
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.values import Kind, Live, NewSession, Session
+from bot.store.wake import wake
 from lifecycle.model.facts import Agent, Work
 
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
@@ -21,8 +22,6 @@ _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, crea
     ON CONFLICT DO NOTHING"""
 COMMAND_RULES = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""
-_WAKE = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
-    WHERE id = :id"""
 OF_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
 WAITING_FOR = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
     AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
@@ -34,6 +33,8 @@ ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pul
     WHERE repository = ? AND ended IS NULL
         AND json_extract(pull.value, '$.base_branch') = ?
         AND json_extract(pull.value, '$.state') = 'open'"""
+DUE_SESSIONS = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
+_POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
 ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
@@ -48,13 +49,13 @@ LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, 
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
 
 
-class Sessions(Base):
+class Sessions(Table):
     """The table of sessions."""
 
     #: What `live` last read, with what tells whether it still stands. Replaced, never changed.
     _known: Mapping[str, tuple[int, Live]] = MappingProxyType({})
 
-    def create_session(self, new: NewSession) -> bool:
+    def create(self, new: NewSession) -> bool:
         """Write a session down, due at once; False where its id, issue or branch has one."""
         values = {
             "id": new.id,
@@ -79,20 +80,20 @@ class Sessions(Base):
             add_history(connection, new.id, Kind.CREATED, new.requester, told, new.created)
             return True
 
-        created = self.write(work)
+        created = self._db.write(work)
         if created:
-            self._announce([new.id])
+            self._db.announce([new.id])
         return created
 
-    def session(self, id: str) -> Session | None:
+    def get(self, id: str) -> Session | None:
         """One session, or None. Raises `BadRow`."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(ONE, (id,)).fetchone()
             return None if row is None else _Around(connection, [row]).session(row)
 
-    def sessions(self, *, live: bool | None = None) -> list[Session]:
+    def all(self, *, live: bool | None = None) -> list[Session]:
         """All sessions, newest first; `live`: only those with (or without) something left to do."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
             return list(readable(_Around(connection, rows).session, rows))
 
@@ -101,7 +102,7 @@ class Sessions(Base):
 
         Only what has changed since the last call is read.
         """
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(LIVE_VERSIONS).fetchall()
             now = {row["id"]: row["version"] for row in rows}
             known = {
@@ -119,38 +120,55 @@ class Sessions(Base):
 
     def live_ids(self) -> list[str]:
         """The sessions that are not over and done with."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [row["id"] for row in connection.execute(LIVE_IDS)]
 
-    def session_of_issue(self, repository: str, number: int) -> str | None:
+    def of_issue(self, repository: str, number: int) -> str | None:
         """The session that works on an issue."""
         return self._id(OF_ISSUE, repository, number)
 
-    def waiting_for(self, repository: str, number: int) -> list[int]:
+    def issues_blocked_by(self, repository: str, number: int) -> list[int]:
         """The issues of the same repository whose sessions wait for this one to be closed."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(WAITING_FOR, (repository, f"#{number}"))
             return [row["number"] for row in rows]
 
-    def session_of_pull(self, repository: str, number: int) -> str | None:
+    def of_pull(self, repository: str, number: int) -> str | None:
         """The session a pull request belongs to."""
         return self._id(OF_PULL, repository, number)
 
-    def session_of_branch(self, repository: str, branch: str) -> str | None:
+    def of_branch(self, repository: str, branch: str) -> str | None:
         """The session that works on a branch."""
         return self._id(OF_BRANCH, repository, branch)
 
     def branches_onto(self, repository: str, base: str) -> list[str]:
         """The branches of sessions with an open pull request that goes onto this branch."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             return [row["branch"] for row in connection.execute(ONTO, (repository, base))]
 
-    def session_of_sha(self, repository: str, sha: str) -> str | None:
+    def of_sha(self, repository: str, sha: str) -> str | None:
         """The session whose pull request or workspace is at a commit."""
         return self._id(OF_SHA, repository, sha)
 
+    def due(self, now: datetime, limit: int = 100) -> list[str]:
+        """Sessions to reconcile now, longest overdue first."""
+        with self._db.read() as connection:
+            rows = connection.execute(DUE_SESSIONS, (now.timestamp(), limit))
+            return [row["id"] for row in rows]
+
+    def postpone(self, sessions: Iterable[str], due: datetime) -> None:
+        """Reconcile these again at `due`, or as soon as one of their facts changes."""
+        values = [(due.timestamp(), session) for session in sessions]
+        self._db.write(lambda connection: connection.executemany(_POSTPONE, values))
+
+    def wake(self, session: str) -> None:
+        """Reconcile a session now."""
+        now = self._db.clock()
+        self._db.write(lambda connection: wake(connection, session, now))
+        self._db.announce([session])
+
     def _id(self, query: str, *values: str | int) -> str | None:
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(query, values).fetchone()
             return None if row is None else str(row["id"])
 
@@ -169,8 +187,3 @@ class _Around:
         name = row["id"]
         commands = tuple(command_of(command) for command in self._commands.get(name, ()))
         return session_of(row, commands, self._usage.get(name, ()), self._metadata.get(name, {}))
-
-
-def wake(connection: sqlite3.Connection, id: str, now: datetime) -> None:
-    """Inside a transaction: a fact of this session changed, so visit it."""
-    connection.execute(_WAKE, {"id": id, "now": now.timestamp()})

@@ -8,11 +8,11 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from bot.store.base import Base
+from bot.store.database import Table
 from bot.store.history import BOT, add_history
 from bot.store.rows import Row, moment
-from bot.store.sessions import wake
 from bot.store.values import Kind, Queued
+from bot.store.wake import wake
 from lifecycle.judge.capacity import Caps, Contender, hand_out, places
 
 #: Whether a look may change anything: somebody was not told yet why it waits, or a slot is free.
@@ -45,17 +45,17 @@ _PRIORITISE = "UPDATE sessions SET priority = ? WHERE id = ?"
 _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
 
 
-class Slots(Base):
+class Slots(Table):
     """The table of slots, and the line before it."""
 
-    def take_slots(self, caps: Caps, free_mb: int | None = None) -> list[str]:
+    def assign(self, caps: Caps, free_mb: int | None = None) -> list[str]:
         """Give the slots that are free to those that want one, and tell the others why not.
 
         `free_mb` is the machine's free memory; None: not known. Returns the sessions for which
         something changed: they are visited.
         """
-        now = self.clock()
-        with self._read() as connection:
+        now = self._db.clock()
+        with self._db.read() as connection:
             (worth_it,) = connection.execute(WORTH_IT, (caps.sessions,)).fetchone()
             if not worth_it or not any(_changes(connection, caps, free_mb, now)):
                 return []
@@ -72,21 +72,21 @@ class Slots(Base):
                 wake(connection, session, now)
             return changed
 
-        changed = self.write(work)
-        self._announce(changed)
+        changed = self._db.write(work)
+        self._db.announce(changed)
         return changed
 
-    def prioritise(self, session: str, priority: int) -> None:
+    def prioritize(self, session: str, priority: int) -> None:
         """Move a session up or down the line."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             row = connection.execute(PRIORITY, (session,)).fetchone()
         if row is not None and row["priority"] != priority:
-            self.write(lambda connection: connection.execute(_PRIORITISE, (priority, session)))
-            self._announce([session])
+            self._db.write(lambda connection: connection.execute(_PRIORITISE, (priority, session)))
+            self._db.announce([session])
 
-    def barred(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
+    def handover_blocker(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
         """Why the holder of a slot may not go on under this agent now; empty: it may."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             holding = [_contender(row) for row in connection.execute(HOLDING)]
         others = [one for one in holding if one.session != session]
         taking = [
@@ -94,11 +94,11 @@ class Slots(Base):
             for one in holding
             if one.session == session
         ]
-        return hand_out(taking, others, caps, None, self.clock()).waits.get(session, "")
+        return hand_out(taking, others, caps, None, self._db.clock()).waits.get(session, "")
 
     def queue(self, caps: Caps) -> list[Queued]:
         """Those that wait for a slot, who is next first, with an estimate of when."""
-        with self._read() as connection:
+        with self._db.read() as connection:
             rows = {row["id"]: row for row in connection.execute(WAITING)}
             holding = [_contender(row) for row in connection.execute(HOLDING)]
             usual = _usual(connection.execute(HELD))
@@ -113,7 +113,7 @@ class Slots(Base):
                 priority=rows[place.session]["priority"],
                 awaited=bool(rows[place.session]["awaited"]),
             )
-            for place in places(waiting, holding, caps, usual, self.clock())
+            for place in places(waiting, holding, caps, usual, self._db.clock())
         ]
 
 

@@ -7,12 +7,16 @@ what the other counts.
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec.structs import replace
 
+from bot.store.database import Table
 from bot.store.rows import Row
+from bot.store.values import Used
+from bot.store.wake import wake, wake_siblings
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
@@ -47,11 +51,67 @@ OF_DAY_BEFORE = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM usage
 OF_SESSIONS = """SELECT session, run, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens,
         sum(unpriced) AS unpriced, sum(active_seconds) AS active_seconds
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
-_WAKE_OTHERS = """UPDATE sessions SET version = version + 1, due = min(coalesce(due, :now), :now)
-    WHERE ended IS NULL AND id <> :id
-        AND repository = (SELECT repository FROM sessions WHERE id = :id)"""
 
+#: What it may be summed up by: how each is called, and in which order they come.
+GROUPS: Final[Mapping[str, tuple[str, str]]] = {
+    "session": ("usage.session", "min(created) DESC"),
+    "run": ("usage.session || '_r' || usage.run", "min(created) DESC, usage.run"),
+    "agent": ("agent_name", "1"),
+    "issue": ("usage.repository || '#' || number", "min(created) DESC"),
+    "repository": ("usage.repository", "1"),
+    "day": ("day", "1 DESC"),
+}
+_SUMS = """SELECT {name} AS name, count(DISTINCT usage.session) AS sessions,
+        sum(input) AS input, sum(output) AS output, sum(cache_read) AS cache_read,
+        sum(cache_write) AS cache_write, sum(reasoning) AS reasoning, sum(unpriced) AS unpriced,
+        sum(cost_usd) AS cost_usd, sum(active_seconds) AS active_seconds
+    FROM usage JOIN sessions ON sessions.id = usage.session
+    WHERE ?1 = '' OR usage.session = ?1 GROUP BY 1 ORDER BY {order}"""
+_TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
+_ADD_RESPONSE = """INSERT INTO answers (
+        session, run, model, input, output, cache_read, cache_write, reasoning)
+    VALUES (:session, :run, :model, :input, :output, :cache_read, :cache_write, :reasoning)
+    ON CONFLICT (session, run, model) DO UPDATE SET
+        input = input + excluded.input, output = output + excluded.output,
+        cache_read = cache_read + excluded.cache_read,
+        cache_write = cache_write + excluded.cache_write,
+        reasoning = reasoning + excluded.reasoning"""
+MODELS_OF_RUN = """SELECT model, input, output, cache_read, cache_write, reasoning FROM answers
+    WHERE session = ? AND run = ?"""
 _NOTHING = Spending()
+
+
+class UsageTable(Table):
+    """Tokens, dollars and active seconds of runs."""
+
+    def totals(self, by: str, session: str = "") -> list[Used]:
+        """What was used, by one of GROUPS; of one session or, without a name, of all."""
+        name, order = GROUPS[by]
+        with self._db.read() as connection:
+            rows = connection.execute(_SUMS.format(name=name, order=order), (session,)).fetchall()
+        return [Used(**dict(row)) for row in rows]
+
+    def record_response(
+        self, session: str, run: int, model: str, used: Usage, priced: Callable[[Usage], Usage]
+    ) -> None:
+        """Add what one answer used to what the door counted of its run, and visit the session.
+
+        `priced` puts a price on all of the run.
+        """
+        values = {kind: getattr(used, kind) for kind in _TOKENS}
+        values |= {"session": session, "run": run, "model": model}
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_ADD_RESPONSE, values)
+            rows = connection.execute(MODELS_OF_RUN, (session, run)).fetchall()
+            models = {row["model"]: Usage(**{kind: row[kind] for kind in _TOKENS}) for row in rows}
+            total = {kind: sum(row[kind] for row in rows) for kind in _TOKENS}
+            now = self._db.clock()
+            count(connection, session, run, priced(Usage(**total, models=models)), now)
+            wake(connection, session, now)
+
+        self._db.write(work)
+        self._db.announce([session])
 
 
 def day_of(now: datetime) -> str:
@@ -94,7 +154,7 @@ def count(
     spent = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()["cost_usd"]
     connection.execute(_ADD, values)
     if spent // STEP_USD != (spent + more["cost_usd"]) // STEP_USD:
-        connection.execute(_WAKE_OTHERS, {"id": session, "now": now.timestamp()})
+        wake_siblings(connection, session, now)
 
 
 def _beyond(usage: Usage, counted: Row) -> dict[str, float]:

@@ -114,7 +114,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     def session(id: FromPath[str]) -> WatchedFile:
         detail = views.detail(id)
         fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
-        return WatchedFile(**fields, facts=store.facts(id))
+        return WatchedFile(**fields, facts=store.facts.get(id))
 
     @get("/sessions/{id:str}/transcript", sync_to_thread=True)
     def transcript(
@@ -141,7 +141,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
                 f"Nothing is summed up by {by[:80]!r}.",
                 extra={"remedy": f"Known: {', '.join(GROUPS)}."},
             )
-        return store.used(by, session)
+        return store.usage.totals(by, session)
 
     @get("/queue", sync_to_thread=True)
     def queue() -> list[Queued]:
@@ -149,11 +149,11 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     @get("/incidents", sync_to_thread=True)
     def incidents() -> list[Incident]:
-        return store.past_incidents()
+        return store.incidents.recent()
 
     @get("/freezes", sync_to_thread=True)
     def freezes() -> list[Freeze]:
-        return store.freezes()
+        return store.freezes.all()
 
     # Beside the list of the same path, since no two routers may share one.
     @post(
@@ -214,20 +214,20 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
                 extra={"remedy": "Use up to 64 letters, digits, dots and dashes."},
             )
         views.session(id)
-        store.set_metadata(id, data)
-        return store.metadata(id)
+        store.metadata.set(id, data)
+        return store.metadata.of(id)
 
     @post("/freeze", status_code=200, sync_to_thread=True)
     def freeze(data: JSONBody[Scope]) -> list[Freeze]:
         views.check_scope(data.scope)
-        store.freeze(data.scope, API)
-        return store.freezes()
+        store.freezes.add(data.scope, API)
+        return store.freezes.all()
 
     @post("/unfreeze", status_code=200, sync_to_thread=True)
     def unfreeze(data: JSONBody[Scope]) -> list[Freeze]:
         views.check_scope(data.scope)
-        store.unfreeze(data.scope, API)
-        return store.freezes()
+        store.freezes.remove(data.scope, API)
+        return store.freezes.all()
 
     reading = Router(
         "/api",

@@ -124,14 +124,14 @@ def form_routes(views: Views, access: Access) -> list[Router]:
     def freeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.word)
         views.check_scope(data.scope)
-        store.freeze(data.scope, PAGE)
+        store.freezes.add(data.scope, PAGE)
         return Redirect("/", status_code=303)
 
     @post("/unfreeze", sync_to_thread=True)
     def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.word)
         views.check_scope(data.scope)
-        store.unfreeze(data.scope, PAGE)
+        store.freezes.remove(data.scope, PAGE)
         return Redirect("/", status_code=303)
 
     return [

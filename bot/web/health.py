@@ -42,7 +42,7 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
             store_writable=writable,
             scheduler_running=now.scheduler,
             standing_by=now.standing_by,
-            incidents=tuple(incident.key for incident in store.incidents()),
+            incidents=tuple(incident.key for incident in store.incidents.current()),
         )
         return Response(answer, status_code=200 if able else 503)
 

@@ -38,7 +38,7 @@ class Views:
 
     def session(self, id: str) -> Session:
         """One session; 404 where there is none."""
-        session = self.store.session(id)
+        session = self.store.sessions.get(id)
         if session is None:
             raise NotFoundException(f"There is no session {id}.")
         return session
@@ -49,13 +49,19 @@ class Views:
 
     def detail(self, id: str) -> Detail:
         """Everything about one session; 404 where there is none."""
-        session, facts = self.session(id), self.store.facts(id)
+        session, facts = self.session(id), self.store.facts.get(id)
         return detail_of(
-            *(session, self._line().get(id), facts, self.store.history(id), self.store.outbox(id)),
+            *(
+                session,
+                self._line().get(id),
+                facts,
+                self.store.history.of(id),
+                self.store.outbox.of(id),
+            ),
             attach=self._terminal.attach(id),
             log=self._terminal.log(id),
             budgets=budget_usage(facts, self.policies.of(session.project), self.store.clock()),
-            used=self.store.used("run", id),
+            used=self.store.usage.totals("run", id),
         )
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
@@ -77,14 +83,14 @@ class Views:
     def all_rows(self, *, live: bool | None = None) -> list[Row]:
         """Every session, newest first; `live`: only those with (or without) something left."""
         line = self._line()
-        return [row_of(one, line.get(one.id)) for one in self.store.sessions(live=live)]
+        return [row_of(one, line.get(one.id)) for one in self.store.sessions.all(live=live)]
 
     def rows(self, ids: Iterable[str]) -> Iterator[Row]:
         """The sessions of these names that are there and can be read."""
         line = self._line()
         for name in sorted(ids):
             try:
-                session = self.store.session(name)
+                session = self.store.sessions.get(name)
             except BadRow:
                 continue  # the store has logged it; the list leaves it out too
             if session is not None:
@@ -111,18 +117,18 @@ class Views:
 
     def queue(self) -> list[Queued]:
         """Those that wait for a slot, who is next first."""
-        return self.store.queue(caps(self._settings))
+        return self.store.slots.queue(caps(self._settings))
 
     def agents(self) -> list[Ledger]:
         """The records of all agents."""
-        return known(self.store.ledgers(), self._settings.identities)
+        return known(self.store.agents.records(), self._settings.identities)
 
     def _line(self) -> dict[str, Queued]:
         return {one.session: one for one in self.queue()}
 
     def standing(self) -> Standing:
         """What concerns more than one session."""
-        incidents, freezes = self.store.incidents(), self.store.freezes()
+        incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
         return Standing(incidents=tuple(incidents), freezes=tuple(freezes))
 
     def check_scope(self, scope: str) -> None:

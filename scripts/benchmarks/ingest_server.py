@@ -63,7 +63,7 @@ def bare(port: int, store: Store, secret: str) -> None:
             at=datetime.now(UTC),
             body=body,
         )
-        await asyncio.wrap_future(store.deliver([delivery]))
+        await asyncio.wrap_future(store.deliveries.add([delivery]))
         start = [(b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 202, "headers": start})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

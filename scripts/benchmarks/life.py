@@ -129,7 +129,7 @@ class Life:
         return [word for line in lines for word in json.loads(line)["words"]]
 
     def _status(self, id: str) -> str:
-        session = self.app.parts.store.session(id)
+        session = self.app.parts.store.sessions.get(id)
         return session.status if session else ""
 
 

@@ -78,14 +78,14 @@ class Population:
         with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
             list(workers.map(self._create, numbers))
             self.engine.reconcile_due()
-            self.store.take_slots(Caps(sessions=size))
+            self.store.slots.assign(Caps(sessions=size))
             for _ in range(4):
                 self.later(60)
                 self.engine.reconcile_due()
-                while due := self.store.due_actions(self.now, limit=1000):
+                while due := self.store.outbox.due(self.now, limit=1000):
                     list(workers.map(self._done, due))
         pulls = [Observed(session=_id(n), run=1, pulls=(self._pull(n),)) for n in numbers]
-        self.store.observe(pulls, self.now)
+        self.store.observations.record(pulls, self.now)
         self.later(400)
         self.watch.sweep()
         self.engine.reconcile_due()
@@ -102,7 +102,7 @@ class Population:
             requester=f"person-{number % 20}",
             agent_type="shell",
         )
-        self.store.create_session(new)
+        self.store.sessions.create(new)
 
     def _done(self, due: Due) -> None:
         number = int(due.session.rpartition("-")[2])
@@ -113,7 +113,7 @@ class Population:
             result = due.action.head
         elif isinstance(due.action, OpenPull):
             result = str(10_000 + number)
-        self.store.mark_done(due.seq, result, self.now, observed=seen)
+        self.store.outbox.mark_done(due.seq, result, self.now, observed=seen)
 
     def _started(self, number: int) -> Observed:
         """A program that ran and is done, with the files a workspace and a run leave behind."""

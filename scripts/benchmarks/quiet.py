@@ -71,9 +71,9 @@ class Quiet:
             requester=_BOT,
             agent_type="shell",
         )
-        self.store.create_session(new)
+        self.store.sessions.create(new)
         known = Pull(number=pull.number, branch=branch, head=pull.head, base=pull.base)
-        self.store.observe([Observed(session=name, pulls=(known,))], self.now)
+        self.store.observations.record([Observed(session=name, pulls=(known,))], self.now)
 
     def round(self) -> tuple[int, int]:
         """One resync with all it leads to: the points it costs, and what was read whole."""
@@ -81,7 +81,7 @@ class Quiet:
         before = self._used()
         self.resync.look()
         read = 0
-        while self.store.due_refreshes(self.now + timedelta(hours=2), ("",)):
+        while self.store.refreshes.due(self.now + timedelta(hours=2), ("",)):
             self.now += timedelta(seconds=10)
             read += self.issues.read_requested() + self.pulls.read_requested()
         return self._used() - before, read

@@ -58,11 +58,11 @@ class Room:
             requester="ada",
             agent_type="shell",
         )
-        assert self.store.create_session(new)
+        assert self.store.sessions.create(new)
         return new.id
 
     def orders(self, session: str, *actions: Action, run: int = 1) -> None:
-        (visit,) = self.store.load([session])
+        (visit,) = self.store.facts.load([session])
         decision = Recorded(
             status="working",
             reason="agent_at_work",
@@ -70,7 +70,7 @@ class Room:
             run=run,
             actions=actions,
         )
-        self.store.record([(visit, decision)], self.clock())[0].result()
+        self.store.decisions.record([(visit, decision)], self.clock())[0].result()
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ class Agent:
         self.door.start()
         room.session()
         room.orders("widgets-12", run=1)
-        session = room.store.session("widgets-12")
+        session = room.store.sessions.get("widgets-12")
         assert session
         told = self.models.endpoint(session, 1)
         self.key = told.key
@@ -126,7 +126,7 @@ class Agent:
 
     def tokens(self) -> int:
         """How many of its run are counted."""
-        return sum(used.input + used.output for used in self.models._store.used("run"))
+        return sum(used.input + used.output for used in self.models._store.usage.totals("run"))
 
     @contextmanager
     def listens(self) -> Iterator[httpx.Response]:

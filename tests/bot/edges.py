@@ -91,19 +91,19 @@ def running(room: Any, edge: Edge, *numbers: int, **given: Any) -> None:
         room.orders(name)
         agent = Agent(run=1, runtime=Probe.ALIVE, program=Probe.ALIVE, **given)
         seen = Observed(session=name, run=1, agent=agent, work=Work(path="/x"))
-        room.store.observe([seen], room.clock())
+        room.store.observations.record([seen], room.clock())
         edge.seen[f"{name}_r1"] = ALIVE
 
 
 def programs(room: Any) -> list[str]:
-    return [live.agent.program.value for live in room.store.live()]
+    return [live.agent.program.value for live in room.store.sessions.live()]
 
 
 def the(room: Any) -> Agent:
     """The first session's agent, as it is stored."""
-    agent: Agent = room.store.live()[0].agent
+    agent: Agent = room.store.sessions.live()[0].agent
     return agent
 
 
 def incidents(room: Any) -> list[str]:
-    return [incident.key for incident in room.store.incidents()]
+    return [incident.key for incident in room.store.incidents.current()]

@@ -128,11 +128,11 @@ class Bench:
 
     def refreshes(self, *subjects: str) -> None:
         refreshes = [RefreshRequest(repository=REPOSITORY, subject=subject) for subject in subjects]
-        self.store.request_refresh(refreshes, self.room.clock())
+        self.store.refreshes.request(refreshes, self.room.clock())
 
     def waiting(self) -> list[str]:
         later = self.room.clock() + timedelta(days=1)
-        return [refresh.subject for refresh in self.store.due_refreshes(later, ("",))]
+        return [refresh.subject for refresh in self.store.refreshes.due(later, ("",))]
 
     def labelled(self, number: int = 12, by: str = "ada", **changes: Any) -> IssueReading:
         put = Labeling(label="mergewright", actor=by, at=self.room.clock(), added=True)
@@ -149,8 +149,8 @@ class Bench:
     def pushed(self, sha: str) -> str:
         name: str = self.room.session()
         self.room.orders(name, Publish(key=f"push:{sha}", head=sha))
-        due = self.store.due_actions(self.room.clock())[0]
-        self.store.mark_done(due.seq, sha, self.room.clock())
+        due = self.store.outbox.due(self.room.clock())[0]
+        self.store.outbox.mark_done(due.seq, sha, self.room.clock())
         return name
 
     def pull(
@@ -170,7 +170,7 @@ class Bench:
         self.refreshes("pull:34")
         self.room.clock.passes(120)
         self.pulls.read_requested()
-        found: tuple[Pull, ...] = self.store.session("widgets-12").pulls
+        found: tuple[Pull, ...] = self.store.sessions.get("widgets-12").pulls
         return found
 
 

@@ -116,7 +116,7 @@ class Site:
 
     @property
     def session(self) -> Session:
-        found: Session = self.room.store.session(self.id)
+        found: Session = self.room.store.sessions.get(self.id)
         return found
 
     @property
@@ -128,7 +128,7 @@ class Site:
         start = Start(key=f"start:first:r{run}", run=run, prompt=prompt, resume=resume)
         self.room.orders(self.id, run=run)
         outcome = self.agents.start(self.session, start, lambda: None)
-        self.room.store.observe([outcome.observed], self.room.clock())
+        self.room.store.observations.record([outcome.observed], self.room.clock())
         return outcome.result
 
     def ends(self) -> None:
@@ -136,13 +136,13 @@ class Site:
         self.agents.stop(self.session, self.session.run)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "stopped by @ada"
         ended = Ended(status=status, reason=reason, because=because, at=self.room.clock())
-        (visit,) = self.room.store.load([self.id])
+        (visit,) = self.room.store.facts.load([self.id])
         run = self.session.run
         over = Recorded(status=status, reason=reason, because=because, run=run, ended=ended)
-        self.room.store.record([(visit, over)], self.room.clock())[0].result()
+        self.room.store.decisions.record([(visit, over)], self.room.clock())[0].result()
         # The last to end is visited once more, to sum its project up.
-        visits = self.room.store.load([self.id])
-        self.room.store.record([(visits[0], over)], self.room.clock())[0].result()
+        visits = self.room.store.facts.load([self.id])
+        self.room.store.decisions.record([(visits[0], over)], self.room.clock())[0].result()
 
     def prompt(self, run: int) -> str:
         """What a run was begun with."""
@@ -163,5 +163,5 @@ class Site:
         agent = self.agents.stop(self.session, self.session.run).observed
         assert agent
         seen = replace(agent, work=replace(self.session.work, head=head))
-        self.room.store.observe([seen], self.room.clock())
+        self.room.store.observations.record([seen], self.room.clock())
         return head

@@ -87,9 +87,9 @@ def publishes(site: Site) -> str:
     act = Act(site.room.store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     head = site.workspace.head() or ""
     site.room.orders(site.id, Publish(key=f"push:{head}", head=head), run=site.session.run)
-    (due,) = site.room.store.due_actions(site.room.clock())
+    (due,) = site.room.store.outbox.due(site.room.clock())
     outcome = act.do(due, lambda: None)
-    site.room.store.mark_done(due.seq, outcome.result, site.room.clock())
+    site.room.store.outbox.mark_done(due.seq, outcome.result, site.room.clock())
     site.room.clock.passes(1)
     return head
 
@@ -112,7 +112,9 @@ def test_a_branch_that_was_deleted_with_its_pull_request_is_not_pushed_again(sit
     site.commits("a")
     first = publishes(site)
     pull = Pull(number=34, head=first, branch=site.session.branch, state=PullState.CLOSED)
-    site.room.store.observe([Observed(session=site.id, pulls=(pull,))], site.room.clock())
+    site.room.store.observations.record(
+        [Observed(session=site.id, pulls=(pull,))], site.room.clock()
+    )
     git(site.github, "branch", "-D", site.session.branch)
     site.commits("b")
     with pytest.raises(Impossible, match="stale info"):
@@ -214,7 +216,7 @@ def test_a_new_run_finds_no_orders_of_the_one_before_it(site: Site) -> None:
 
 def test_a_program_is_told_what_its_agent_is_told_before_anything_else(site: Site) -> None:
     assert site.told() == ""
-    site.room.store.write(
+    site.room.store.db.write(
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
     )
     assert site.told() == "Be kind."
@@ -281,8 +283,8 @@ def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
     site: Site,
 ) -> None:
     store, now = site.room.store, site.room.clock()
-    store.assign(site.room.session(13), "ada", "shell", 1)
-    store.take_slots(Caps(sessions=0))
+    store.agents.assign(site.room.session(13), "ada", "shell", 1)
+    store.slots.assign(Caps(sessions=0))
     site.starts()
     start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
     site.room.orders(site.id, run=2)
@@ -300,7 +302,7 @@ def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> N
     act = Act(store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     start = Start(key="start:agent:x:r1", run=1, prompt=Prompt(name="start"), agent="eve")
     site.room.orders(site.id, start)
-    (due,) = store.due_actions(site.room.clock())
+    (due,) = store.outbox.due(site.room.clock())
     with pytest.raises(Impossible, match=r"\[agents\.eve\] is not configured any more"):
         act.do(due, lambda: None)
 
@@ -334,7 +336,7 @@ def test_what_git_meets_is_told_from_a_start_that_fails(
     act = Act(store, asked, site.sites, site.agents, "", REDACT, nobody, site.room.clock)
     monkeypatch.setattr(site.agents, "start", fails)
     site.room.orders(site.id, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
-    (due,) = store.due_actions(site.room.clock())
+    (due,) = store.outbox.due(site.room.clock())
     with pytest.raises(Later) as later:
         act.do(due, lambda: None)
     assert says in str(later.value).lower()

@@ -44,7 +44,9 @@ class Asks:
     def is_seen(self, activity: Activity) -> None:
         since = self.site.room.clock()
         agent = replace(self.site.session.agent, activity=activity, since=since)
-        self.site.room.store.observe([Observed(session=self.site.id, run=1, agent=agent)], since)
+        self.site.room.store.observations.record(
+            [Observed(session=self.site.id, run=1, agent=agent)], since
+        )
 
     def is_answered(self, text: str, tried: int = 0, seconds_ago: float = 0) -> str:
         site, tell = self.site, self.tell(text, seconds_ago)

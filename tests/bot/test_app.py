@@ -98,10 +98,10 @@ def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
     app.start()
     connection, _ = silent.accept()
     with connection:
-        first = app.parts.store.leader()
+        first = app.parts.store.lease.holder()
         assert first is not None
         eventually(
-            lambda: (app.parts.store.leader() or first)[1] > first[1], "the lease is renewed"
+            lambda: (app.parts.store.lease.holder() or first)[1] > first[1], "the lease is renewed"
         )
         assert acts(app)
         assert not app.parts.leader_lease.lost
@@ -121,7 +121,7 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(app.parts.store, "lead", full)
+        patch.setattr(app.parts.store.lease, "acquire", full)
         eventually(lambda: not app.parts.leader_lease.may_act(), "the lease has run out")
     eventually(app.parts.leader_lease.may_act, "the bot acts again")
     assert not app.parts.leader_lease.lost
@@ -135,7 +135,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
-    take_up, failed = app.parts.store.take_up, list[datetime]()
+    take_up, failed = app.parts.store.outbox.reset_due, list[datetime]()
 
     def full_once(now: datetime) -> None:
         if not failed:
@@ -143,7 +143,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
             raise StoreFull("no space is left")
         take_up(now)
 
-    monkeypatch.setattr(app.parts.store, "take_up", full_once)
+    monkeypatch.setattr(app.parts.store.outbox, "reset_due", full_once)
     app.start()
     eventually(lambda: acts(app) and app.health().scheduler, "the bot begins")
     assert failed
@@ -181,7 +181,7 @@ def test_a_bot_whose_place_was_taken_ends(
     app = App(settings, SECRETS)
     app.start()
     eventually(app.parts.leader_lease.may_act, "the bot acts")
-    monkeypatch.setattr(app.parts.store, "lead", lambda *_: None)
+    monkeypatch.setattr(app.parts.store.lease, "acquire", lambda *_: None)
     app.wait()
     assert app.parts.leader_lease.lost
     assert not app.parts.leader_lease.may_act()

@@ -180,7 +180,7 @@ def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> Non
     log.parent.mkdir(parents=True)
     log.write_text("mine\n")
     kept.log.mkdir()
-    Archive(site.sites, REDACT).keep_all(site.room.store.live())
+    Archive(site.sites, REDACT).keep_all(site.room.store.sessions.live())
     assert (site.paths.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
 
 
@@ -348,7 +348,7 @@ def test_a_broken_database_is_no_trouble_of_the_others(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept.log.write_bytes(b"SQLite format 3\0" + b"nonsense" * 100)
-    (live,) = kept.site.room.store.live()
+    (live,) = kept.site.room.store.sessions.live()
     Archive(kept.site.sites, REDACT).keep_all([live])
     assert "its records were not archived" in caplog.text
     assert list(kept.copy.parent.iterdir()) == []

@@ -63,11 +63,11 @@ class Availability:
             comment=None if ":" in actor else 7,
             resume=resume,
         )
-        self.store.add_command(command)
+        self.store.commands.add(command)
         self.commands.settle()
 
     def heads(self) -> list[str]:
-        session = self.store.session("widgets-12")
+        session = self.store.sessions.get("widgets-12")
         assert session is not None
         return [command.head for command in session.commands]
 
@@ -112,9 +112,11 @@ def test_strangers_cannot_make_the_bot_talk_but_once(availability: Availability)
     for kind in ("help", "stop", "start"):
         availability.command(kind, actor="mallory")
     assert availability.said == []
-    assert availability.store.new_commands() == []
-    assert availability.store.sessions() == []
-    assert [(one.issue, one.login) for one in availability.store.untold()] == [(12, "mallory")]
+    assert availability.store.commands.new() == []
+    assert availability.store.sessions.all() == []
+    assert [(one.issue, one.login) for one in availability.store.outsiders.unnotified()] == [
+        (12, "mallory")
+    ]
 
 
 def test_where_nothing_may_be_written_a_command_is_settled_in_silence(
@@ -122,14 +124,14 @@ def test_where_nothing_may_be_written_a_command_is_settled_in_silence(
 ) -> None:
     availability.may_speak = False
     availability.command("stop")
-    assert (availability.said, availability.store.new_commands()) == ([], [])
+    assert (availability.said, availability.store.commands.new()) == ([], [])
 
 
 def test_a_bot_that_acts_no_more_leaves_the_answer_to_the_next(availability: Availability) -> None:
     availability.may_act = False
     availability.command("stop")
     assert availability.said == []
-    assert [command.kind for command in availability.store.new_commands()] == ["stop"]
+    assert [command.kind for command in availability.store.commands.new()] == ["stop"]
 
 
 def test_an_answer_that_fails_is_tried_again_and_one_that_is_refused_is_not(
@@ -137,11 +139,11 @@ def test_an_answer_that_fails_is_tried_again_and_one_that_is_refused_is_not(
 ) -> None:
     availability.trouble = TryLater("an outage")
     availability.command("stop")
-    assert [command.kind for command in availability.store.new_commands()] == ["stop"]
+    assert [command.kind for command in availability.store.commands.new()] == ["stop"]
     availability.trouble = Refused("the conversation is locked", 403)
     availability.bench.room.clock.passes(60)
     assert availability.commands.settle() == 1
-    assert availability.store.new_commands() == []
+    assert availability.store.commands.new() == []
 
 
 def test_the_first_run_goes_on_with_the_conversation_it_was_started_with(
@@ -151,7 +153,7 @@ def test_the_first_run_goes_on_with_the_conversation_it_was_started_with(
     availability.command(
         "start", "claude", actor="cli:ada", resume="4bb28834-d7d9-428f-9c9f-9179ca24a4f5"
     )
-    facts = availability.store.facts("widgets-12")
+    facts = availability.store.facts.get("widgets-12")
     judged = judge(replace(facts, slot=True), Policy(), availability.bench.room.clock())
     (start,) = runs.start(judged)
     assert isinstance(start, Start)
@@ -167,13 +169,13 @@ def test_start_makes_a_session_of_an_issue_that_was_never_labelled(
 ) -> None:
     availability.bench.labelled(labels=(), labelings=())
     availability.command("start", "claude")
-    session = availability.store.session("widgets-12")
+    session = availability.store.sessions.get("widgets-12")
     assert session is not None
     assert (session.requester, session.agent_type) == ("ada", "claude")
     assert availability.said == []
     availability.bench.refreshes("issue:12")
     availability.bench.issues.read_requested()
-    session = availability.store.session("widgets-12")
+    session = availability.store.sessions.get("widgets-12")
     assert session is not None
     assert session.issue.labelled
 
@@ -188,7 +190,7 @@ def test_a_label_put_on_later_counts_from_then_on(availability: Availability) ->
         availability.bench.github.issues[12] = reading
         availability.bench.refreshes("issue:12")
         availability.bench.issues.read_requested()
-    session = availability.store.session("widgets-12")
+    session = availability.store.sessions.get("widgets-12")
     assert session is not None
     assert not session.issue.labelled
 
@@ -207,7 +209,7 @@ def test_a_start_that_cannot_be_is_answered(
     availability.bench.labelled(**change)
     availability.command("start", text)
     assert f"No agent was started: {why}" in availability.said[0][1]
-    assert availability.store.sessions() == []
+    assert availability.store.sessions.all() == []
 
 
 def test_what_a_stranger_wrote_since_then_is_not_started(availability: Availability) -> None:
@@ -215,13 +217,13 @@ def test_what_a_stranger_wrote_since_then_is_not_started(availability: Availabil
     availability.bench.labelled(edits=(Edit(actor="mallory", at=later),))
     availability.command("start")
     assert "who may not write, edited it" in availability.said[0][1]
-    assert availability.store.sessions() == []
+    assert availability.store.sessions.all() == []
 
 
 def test_who_asks_from_this_machine_was_known_at_its_door(availability: Availability) -> None:
     availability.bench.labelled(labels=(), labelings=())
     availability.command("start", actor="cli:root")
-    session = availability.store.session("widgets-12")
+    session = availability.store.sessions.get("widgets-12")
     assert session is not None
     assert session.requester == "cli:root"
     assert availability.bench.github.asked == 0
@@ -232,7 +234,7 @@ def test_who_asks_from_this_machine_is_answered_there_and_not_on_github(
 ) -> None:
     availability.command("start", "codx", actor="cli:root")
     assert availability.said == []
-    said = availability.store.settled_command("comment:start:12")
+    said = availability.store.commands.outcome("comment:start:12")
     assert said is not None
     assert "there is no agent `codx` here" in said
 
@@ -244,7 +246,7 @@ def test_a_merge_written_on_the_issue_is_about_its_one_open_pull_request(
     now = availability.bench.room.clock()
     old = Pull(number=33, head="o" * 40, state=PullState.CLOSED, head_since=now)
     new = Pull(number=34, head="n" * 40, head_since=now)
-    availability.store.observe([Observed(session="widgets-12", pulls=(old, new))], now)
+    availability.store.observations.record([Observed(session="widgets-12", pulls=(old, new))], now)
     availability.command("merge")
     assert availability.heads() == ["n" * 40]
 
@@ -255,7 +257,7 @@ def test_a_merge_on_the_issue_of_several_open_pull_requests_is_about_none(
     availability.bench.room.session()
     now = availability.bench.room.clock()
     pulls = tuple(Pull(number=n, head=f"{n}" * 20, head_since=now) for n in (33, 34))
-    availability.store.observe([Observed(session="widgets-12", pulls=pulls)], now)
+    availability.store.observations.record([Observed(session="widgets-12", pulls=pulls)], now)
     availability.command("merge")
     availability.command("merge", number=34)
     assert availability.heads() == ["", "34" * 20]
@@ -267,7 +269,7 @@ def test_a_merge_about_a_head_that_has_moved_on_is_bound_to_none(
     availability.bench.room.session()
     now = availability.bench.room.clock()
     moved = Pull(number=34, head="n" * 40, head_since=now + timedelta(seconds=5))
-    availability.store.observe([Observed(session="widgets-12", pulls=(moved,))], now)
+    availability.store.observations.record([Observed(session="widgets-12", pulls=(moved,))], now)
     availability.command("merge", number=34)
     assert availability.heads() == [""]
 
@@ -285,6 +287,6 @@ def test_one_that_cannot_be_settled_keeps_no_other_waiting(
         at=availability.bench.room.clock(),
     )
     availability.command("start")
-    availability.store.add_command(replace(other, at=other.at + timedelta(seconds=1)))
+    availability.store.commands.add(replace(other, at=other.at + timedelta(seconds=1)))
     availability.commands.settle()
-    assert [command.kind for command in availability.store.new_commands()] == ["start"]
+    assert [command.kind for command in availability.store.commands.new()] == ["start"]

@@ -28,7 +28,7 @@ def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
     bench.labelled(labelings=(put, off, again, other))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    made = bench.store.session("widgets-12")
+    made = bench.store.sessions.get("widgets-12")
     assert (made.requester if made else None) == (last if last == "rob" else None)
 
 
@@ -38,7 +38,7 @@ def test_a_label_of_an_account_that_is_gone_starts_nothing_and_nobody_is_told(
     bench.labelled(by="")
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert (bench.store.sessions(), bench.store.untold()) == ([], [])
+    assert (bench.store.sessions.all(), bench.store.outsiders.unnotified()) == ([], [])
 
 
 def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
@@ -51,8 +51,8 @@ def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
     bench.labelled(labels=(), labelings=(put, off))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.new_commands() == []
-    assert not bench.store.facts("widgets-12").issue.labelled
+    assert bench.store.commands.new() == []
+    assert not bench.store.facts.get("widgets-12").issue.labelled
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_label_on_a_pull_request_or_a_closed_issue_starts_nothing(
     bench.labelled(**changes)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.sessions() == []
+    assert bench.store.sessions.all() == []
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_closed_issue_ends_its_session_and_the_text_stays_as_it_was(
     bench.labelled(issue=closed)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    facts = bench.store.facts("widgets-12")
+    facts = bench.store.facts.get("widgets-12")
     assert decide(facts, Policy(), bench.room.clock()).status is status
     assert facts.issue.title == "It breaks"
 
@@ -92,7 +92,7 @@ def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) ->
     bench.labelled(issue=closed)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
+    decision = decide(bench.store.facts.get("widgets-12"), Policy(), bench.room.clock())
     assert decision.status is Status.MERGED
 
 
@@ -104,16 +104,16 @@ def test_a_second_label_is_answered_with_the_session_that_runs(
     for _ in range(2):
         bench.refreshes("issue:12")
         bench.issues.read_requested()
-    assert bench.store.new_commands() == []
+    assert bench.store.commands.new() == []
     bench.room.clock.passes(60)
     bench.labelled(by=by)
     for _ in range(2):
         bench.refreshes("issue:12")
         bench.issues.read_requested()
-    assert [(command.kind, command.actor) for command in bench.store.new_commands()] == commanded
-    assert len(bench.store.sessions()) == 1
+    assert [(command.kind, command.actor) for command in bench.store.commands.new()] == commanded
+    assert len(bench.store.sessions.all()) == 1
     bench.commands.settle()
-    decision = decide(bench.store.facts("widgets-12"), Policy(), bench.room.clock())
+    decision = decide(bench.store.facts.get("widgets-12"), Policy(), bench.room.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
     told = "A session works on this already, `queued`: waits for a free slot."
     assert answers == [told] * len(commanded)
@@ -123,13 +123,13 @@ def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
     bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:high"))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    made = bench.store.session("widgets-12")
+    made = bench.store.sessions.get("widgets-12")
     assert made is not None
     assert (made.priority, made.agent_name, made.agent_type) == (1, "ada", "claude")
     bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:low"))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    later = bench.store.session("widgets-12")
+    later = bench.store.sessions.get("widgets-12")
     assert later is not None
     assert later.priority == -1
 
@@ -142,7 +142,7 @@ def test_a_label_freezes_its_session_until_it_is_taken_off(bench: Bench) -> None
         bench.github.issues[12] = bench.labelled(labels=labels)
         bench.refreshes("issue:12")
         bench.issues.read_requested()
-        facts = bench.store.facts("widgets-12")
+        facts = bench.store.facts.get("widgets-12")
         assert (frozen_by(facts) is not None) is frozen
         decision = decide(facts, Policy(), bench.room.clock())
         assert any(told.startswith("frozen: ") for told in decision.blockers) is frozen
@@ -156,20 +156,20 @@ def worn(bench: Bench, label: str, by: str = "ada") -> None:
 
 def test_a_label_that_names_an_agent_has_that_one_begin(bench: Bench) -> None:
     worn(bench, "Mergewright:rob")
-    made = bench.store.session("widgets-12")
+    made = bench.store.sessions.get("widgets-12")
     assert (made.agent_name, made.agent_type) == ("rob", "shell")
 
 
 def test_a_label_that_names_nobody_known_is_none_of_ours(bench: Bench) -> None:
     worn(bench, "mergewright:eve")
-    assert bench.store.sessions() == []
+    assert bench.store.sessions.all() == []
 
 
 def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> None:
     worn(bench, "mergewright")
     bench.room.clock.passes(60)
     worn(bench, "mergewright:rob")
-    (asked,) = bench.store.new_commands()
+    (asked,) = bench.store.commands.new()
     assert (asked.kind, asked.text) == ("start", "rob")
 
 
@@ -177,10 +177,10 @@ def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
     worn(bench, "mergewright")
     bench.labelled(labels=("mergewright:rob",), labelings=())
     seen(bench, 12)
-    assert bench.store.session("widgets-12").issue.labelled
+    assert bench.store.sessions.get("widgets-12").issue.labelled
     bench.labelled(labels=("other",), labelings=())
     seen(bench, 12)
-    assert not bench.store.session("widgets-12").issue.labelled
+    assert not bench.store.sessions.get("widgets-12").issue.labelled
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_the_project_says_which_label_asks_for_an_agent_and_how_branches_are_cal
     project = replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}")
     monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
     worn(bench, "mergewright")
-    assert bench.store.sessions() == []
+    assert bench.store.sessions.all() == []
     worn(bench, label)
-    made = bench.store.session("widgets-12")
+    made = bench.store.sessions.get("widgets-12")
     assert (made.agent_type, made.branch) == (agent, "bot/12")
 
 
@@ -202,14 +202,14 @@ def test_an_issue_assigned_to_the_machine_user_gets_a_session_until_it_is_no_mor
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worn(bench, "@Robot")
-    assert bench.store.sessions() == []
+    assert bench.store.sessions.all() == []
     project = replace(PROJECTS["widgets"], assignee="@robot")
     monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
     worn(bench, "@Robot", by="mallory")
-    assert bench.store.sessions() == []
+    assert bench.store.sessions.all() == []
     worn(bench, "@Robot")
-    made = bench.store.session("widgets-12")
+    made = bench.store.sessions.get("widgets-12")
     assert (made.requester, made.issue.labelled) == ("ada", True)
     bench.labelled(labels=(), labelings=())
     seen(bench, 12)
-    assert not bench.store.session("widgets-12").issue.labelled
+    assert not bench.store.sessions.get("widgets-12").issue.labelled

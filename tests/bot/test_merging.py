@@ -50,7 +50,9 @@ class Landing:
                 Verdict(author="mallory", approved=True, sha=head),
             ),
         )
-        room.store.observe([Observed(session=self.site.id, pulls=(pull,))], room.clock())
+        room.store.observations.record(
+            [Observed(session=self.site.id, pulls=(pull,))], room.clock()
+        )
 
         def merge(*words: Any) -> str:
             said.extend(words)
@@ -84,7 +86,7 @@ class Landing:
         if queue:
             wanted = Enqueue(key="merge", number=34, sha=head, by=by)
         room.orders(self.site.id, wanted, run=self.site.session.run)
-        (due,) = room.store.due_actions(room.clock())
+        (due,) = room.store.outbox.due(room.clock())
         act.do(due, lambda: None)
         return said[3], said[5]
 
@@ -110,7 +112,7 @@ def test_on_the_word_of_somebody_who_may_not_write_any_more_nothing_lands(
     landing.gone = gone
     with pytest.raises(Later, match=f"@{gone}, on whose word it lands, may not write"):
         landing.lands(SQUASH, by="ada", queue=queue)
-    (refresh,) = landing.site.room.store.due_refreshes(landing.site.room.clock(), ("pull:",))
+    (refresh,) = landing.site.room.store.refreshes.due(landing.site.room.clock(), ("pull:",))
     assert refresh.subject == "pull:34"
 
 

@@ -67,7 +67,7 @@ def bench(room: Any) -> Iterator[Bench]:
 
 
 def facts(bench: Bench) -> Facts:
-    found: Facts = bench.room.store.facts("widgets-12")
+    found: Facts = bench.room.store.facts.get("widgets-12")
     return found
 
 
@@ -95,7 +95,7 @@ def test_what_ended_while_the_store_was_read_is_not_done_again(
     go_on = threading.Event()
     bench.doing = lambda due, check: (go_on.wait(5), Outcome())[1]
     bench.outbox.drain()
-    due_actions = bench.room.store.due_actions
+    due_actions = bench.room.store.outbox.due
 
     def slowly(now: Any) -> list[Due]:
         found: list[Due] = due_actions(now)
@@ -103,7 +103,7 @@ def test_what_ended_while_the_store_was_read_is_not_done_again(
         assert bench.outbox.rest(5)
         return found
 
-    monkeypatch.setattr(bench.room.store, "due_actions", slowly)
+    monkeypatch.setattr(bench.room.store.outbox, "due", slowly)
     assert bench.outbox.drain() == 0
     assert bench.did == [CLOSE.key]
 
@@ -123,8 +123,8 @@ def test_what_could_not_be_marked_is_not_done(
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.room.store, "write", full)
-        patch.setattr("bot.store.base._JUST_NOW_SECONDS", -1.0)
+        patch.setattr(bench.room.store.db, "write", full)
+        patch.setattr("bot.store.database._RECENT_SECONDS", -1.0)
         bench.drains()
     assert bench.did == []
     assert bench.wakes == 0
@@ -139,7 +139,7 @@ def test_what_was_done_and_not_marked_is_done_again_after_a_pause(
         raise ValueError("broken")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.room.store, "mark_done", broken)
+        patch.setattr(bench.room.store.outbox, "mark_done", broken)
         bench.drains()
     assert bench.drains() == 0
     bench.room.clock.passes(2)
@@ -185,7 +185,7 @@ def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench)
 
 
 def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) -> None:
-    assert bench.room.store.freeze("", by="alice")
+    assert bench.room.store.freezes.add("", by="alice")
     bench.wanted = False  # Nothing is, in a freeze: it must not be taken back for that.
     for _ in range(5):
         assert bench.drains() == 1
@@ -195,7 +195,7 @@ def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) 
     assert facts(bench).failures == {}
     assert CLOSE.key in facts(bench).pending
     bench.wanted = True
-    bench.room.store.unfreeze("", by="alice")
+    bench.room.store.freezes.remove("", by="alice")
     assert bench.drains() == 1
     assert bench.did == [CLOSE.key]
 
@@ -204,7 +204,7 @@ def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Ben
     effects: list[str] = []
 
     def slowly(due: Due, check: Check) -> Outcome:
-        bench.room.store.freeze("", by="alice")
+        bench.room.store.freezes.add("", by="alice")
         check()
         effects.append(due.action.key)
         return Outcome()
@@ -253,7 +253,7 @@ def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
         bench.room.clock.passes(539)
         assert bench.drains() == 0
         bench.room.clock.passes(1)
-    (waiting,) = bench.room.store.outbox("widgets-12")
+    (waiting,) = bench.room.store.outbox.of("widgets-12")
     assert (waiting.state, waiting.tries, waiting.error) == ("due", 0, "the rate limit is used up")
 
 
@@ -268,7 +268,7 @@ def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up
     bench.doing, waits = fails, list[float]()
     for _ in range(2):
         assert bench.drains() == 1
-        later = [each.next_at for each in bench.room.store.outbox("widgets-12") if each.next_at]
+        later = [each.next_at for each in bench.room.store.outbox.of("widgets-12") if each.next_at]
         waits.append((later[0] - bench.room.clock()).total_seconds())
         assert bench.drains() == 0, "not before"
         bench.room.clock.passes(waits[-1])
@@ -318,4 +318,4 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
         bench.drains()
         bench.room.clock.passes(600)
     assert bench.did.count("start:first:r1") == 3
-    assert bench.room.store.facts("widgets-13").failures.keys() == {"start:first:r1"}
+    assert bench.room.store.facts.get("widgets-13").failures.keys() == {"start:first:r1"}

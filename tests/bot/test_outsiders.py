@@ -35,7 +35,7 @@ class Door:
 
     def turns_away(self, login: str = "Mallory", issue: int = 12, number: int = 12) -> None:
         one = Outsider(repository="acme/widgets", issue=issue, login=login, number=number)
-        self.store.turn_away(one, self.room.clock())
+        self.store.outsiders.add(one, self.room.clock())
         self.outsiders.tell()
 
 
@@ -71,7 +71,7 @@ def test_what_could_not_be_said_is_said_later(door: Door) -> None:
 def test_a_bot_that_acts_no_more_leaves_it_to_the_next(door: Door) -> None:
     door.may_act = False
     door.turns_away()
-    assert len(door.store.untold()) == 1
+    assert len(door.store.outsiders.unnotified()) == 1
 
 
 @pytest.mark.parametrize("silent", [True, False])

@@ -24,13 +24,13 @@ def rightless(bench: Bench) -> Bench:
 def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
     """What was granted to the session after a command of this kind."""
     at = bench.room.clock()
-    bench.store.add_command(
+    bench.store.commands.add(
         NewCommand(
             key="k", repository=REPOSITORY, number=12, kind=kind, actor="ada", at=at, **given
         )
     )
     bench.commands.settle()
-    return [command.kind for command in bench.store.session("widgets-12").commands]
+    return [command.kind for command in bench.store.sessions.get("widgets-12").commands]
 
 
 def test_an_answer_is_kept_for_a_minute_whatever_the_case_of_the_name(rightless: Bench) -> None:
@@ -49,17 +49,17 @@ def test_permission_is_read_uncached_when_a_label_starts_a_session(rightless: Be
     rightless.labelled(by="ada")
     rightless.refreshes("issue:12")
     rightless.issues.read_requested()
-    assert rightless.store.session("widgets-12") is None
+    assert rightless.store.sessions.get("widgets-12") is None
 
 
 def test_permission_is_read_uncached_when_a_word_starts_a_session(rightless: Bench) -> None:
     rightless.labelled(labels=(), labelings=())
     at = rightless.room.clock()
-    rightless.store.add_command(
+    rightless.store.commands.add(
         NewCommand(key="k", repository=REPOSITORY, number=12, kind="start", actor="ada", at=at)
     )
     rightless.commands.settle()
-    assert rightless.store.session("widgets-12") is None
+    assert rightless.store.sessions.get("widgets-12") is None
 
 
 @pytest.mark.parametrize(("kind", "granted"), [("merge", []), ("start", []), ("stop", ["stop"])])
@@ -83,7 +83,7 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
 def test_opening_it_again_is_a_restore_command_of_who_may(
     bench: Bench, ended: bool, opened_by: str | None, commands: list[tuple[str, str]]
 ) -> None:
-    session = bench.store.session(bench.room.session())
+    session = bench.store.sessions.get(bench.room.session())
     at = bench.room.clock()
     over = Ended(status=Status.TERMINATED, reason=Reason.ISSUE_CLOSED, because="x", at=at)
     opened = Reopening(actor=opened_by, at=at) if opened_by is not None else None

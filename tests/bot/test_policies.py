@@ -27,7 +27,7 @@ def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -
         assert app.parts.policies.take(SILENT)
         assert not app.parts.policies.may_speak(REPOSITORY)
         assert app.parts.policies.may_speak("a/gears")
-        app.parts.store.freeze("project:gears", "ann")
+        app.parts.store.freezes.add("project:gears", "ann")
         assert not app.parts.policies.may_speak("a/gears")
     finally:
         app.stop()
@@ -47,7 +47,7 @@ def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Ben
 
 def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -> None:
     projects = {"widgets": Project(repository=REPOSITORY), "gears": Project(repository="a/gears")}
-    bench.store.keep_configuration(SILENT)
+    bench.store.configurations.set(SILENT)
     policies = Policies(bench.store, projects, Policy())
     assert (policies.of("widgets").mode, policies.of("gears").mode) == ("observe", "propose")
 
@@ -56,7 +56,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = '[policy]\nmode = "observe"\nsession-usd = 4\nprotected-paths = ["ci/**"]\n'
-    bench.store.keep_configuration(Configuration(repository=REPOSITORY, blob="b", good=said))
+    bench.store.configurations.set(Configuration(repository=REPOSITORY, blob="b", good=said))
     server = Policy(session_usd=3)
     policy = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, server).of(
         "widgets"
@@ -69,7 +69,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
 
 def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Bench) -> None:
     kept = Configuration(repository=REPOSITORY, blob="b", good="[policy]\ngone = 1\n")
-    bench.store.keep_configuration(kept)
+    bench.store.configurations.set(kept)
     policies = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, Policy())
     assert policies.of("widgets") == Policy()
 

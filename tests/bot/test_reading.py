@@ -29,9 +29,9 @@ def test_an_issue_that_cannot_be_read_keeps_no_other_waiting(
     bench.labelled(12)
     bench.refreshes("issue:1", "issue:12")
     bench.issues.read_requested()
-    assert bench.store.session("widgets-12") is not None
+    assert bench.store.sessions.get("widgets-12") is not None
     assert bench.waiting() == ["issue:1"]
-    assert bench.store.due_refreshes(bench.room.clock(), ("",)) == []
+    assert bench.store.refreshes.due(bench.room.clock(), ("",)) == []
 
 
 def test_a_pull_request_that_cannot_be_read_keeps_no_other_waiting(bench: Bench) -> None:
@@ -40,7 +40,7 @@ def test_a_pull_request_that_cannot_be_read_keeps_no_other_waiting(bench: Bench)
     bench.pull()
     bench.refreshes("pull:33", "pull:34")
     bench.pulls.read_requested()
-    assert bench.store.session("widgets-12").pulls
+    assert bench.store.sessions.get("widgets-12").pulls
     assert "pull:33" in bench.waiting()
 
 
@@ -63,14 +63,14 @@ def test_a_label_by_a_stranger_or_by_nobody_starts_nothing(bench: Bench, actor: 
     bench.labelled(by=actor)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.session("widgets-12") is None
+    assert bench.store.sessions.get("widgets-12") is None
 
 
 def test_a_label_nobody_is_known_to_have_put_on_starts_nothing(bench: Bench) -> None:
     bench.labelled(labelings=())
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.session("widgets-12") is None
+    assert bench.store.sessions.get("widgets-12") is None
 
 
 @pytest.mark.parametrize("editor", ["mallory", ""])
@@ -80,7 +80,7 @@ def test_an_edit_by_a_stranger_in_the_second_of_the_label_starts_nothing(
     bench.labelled(edits=(Edit(actor=editor, at=bench.room.clock()),))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.session("widgets-12") is None
+    assert bench.store.sessions.get("widgets-12") is None
 
 
 def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
@@ -89,7 +89,7 @@ def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
         bench.refreshes("issue:12", "issue:99")
         bench.issues.read_requested()
         assert bench.waiting() == []
-    facts = bench.store.facts("widgets-12")
+    facts = bench.store.facts.get("widgets-12")
     assert (facts.issue.open, facts.issue.state_reason) == (False, "deleted")
     assert facts.issue.title == "It breaks"
     decision = decide(facts, Policy(), bench.room.clock())
@@ -98,11 +98,11 @@ def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
 
 
 def test_an_issue_that_cannot_be_read_is_no_deleted_one(bench: Bench) -> None:
-    before = bench.store.session(bench.room.session())
+    before = bench.store.sessions.get(bench.room.session())
     bench.github.issues[12] = Refused("no access", 403)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.session("widgets-12") == before
+    assert bench.store.sessions.get("widgets-12") == before
 
 
 def test_a_project_that_is_not_configured_any_more_has_lost_no_label(bench: Bench) -> None:
@@ -111,7 +111,7 @@ def test_a_project_that_is_not_configured_any_more_has_lost_no_label(bench: Benc
     bench.issues._projects = {}
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    assert bench.store.session("widgets-12").issue.labelled
+    assert bench.store.sessions.get("widgets-12").issue.labelled
 
 
 def command(key: str, actor: str, at: Any) -> NewCommand:
@@ -123,29 +123,29 @@ def command(key: str, actor: str, at: Any) -> NewCommand:
 def test_a_permission_that_cannot_be_read_leaves_the_command_and_asks_later(bench: Bench) -> None:
     bench.room.session()
     bench.github.refuses.add(REPOSITORY)
-    bench.store.add_command(command("comment:7", "ada", bench.room.clock()))
+    bench.store.commands.add(command("comment:7", "ada", bench.room.clock()))
     assert bench.commands.settle() == 0
     assert bench.commands.settle() == 0
     assert bench.github.asked == 1
     bench.github.refuses.clear()
     bench.room.clock.passes(60)
     assert bench.commands.settle() == 1
-    assert [command.actor for command in bench.store.session("widgets-12").commands] == ["ada"]
+    assert [command.actor for command in bench.store.sessions.get("widgets-12").commands] == ["ada"]
 
 
 def test_a_repository_that_refuses_keeps_only_its_own_commands_waiting(bench: Bench) -> None:
     bench.room.session()
     at = bench.room.clock()
     elsewhere = replace(command("comment:1", "ada", at), repository="acme/gears")
-    bench.store.create_session(
+    bench.store.sessions.create(
         replace(new_session(bench), id="gears-12", repository="acme/gears", branch="g")
     )
     bench.github.refuses.add("acme/gears")
-    bench.store.add_command(elsewhere)
-    bench.store.add_command(command("comment:7", "ada", at))
+    bench.store.commands.add(elsewhere)
+    bench.store.commands.add(command("comment:7", "ada", at))
     assert bench.commands.settle() == 1
-    assert bench.store.session("widgets-12").commands
-    assert [command.key for command in bench.store.new_commands()] == ["comment:1"]
+    assert bench.store.sessions.get("widgets-12").commands
+    assert [command.key for command in bench.store.commands.new()] == ["comment:1"]
 
 
 def new_session(bench: Bench) -> NewSession:
@@ -161,11 +161,11 @@ def new_session(bench: Bench) -> NewSession:
 
 def test_a_command_of_a_stranger_is_refused(bench: Bench) -> None:
     bench.room.session()
-    bench.store.add_command(command("comment:7", "mallory", bench.room.clock()))
+    bench.store.commands.add(command("comment:7", "mallory", bench.room.clock()))
     bench.commands.settle()
-    assert bench.store.session("widgets-12").commands == ()
-    assert bench.store.new_commands() == []
-    assert [one.login for one in bench.store.untold()] == ["mallory"]
+    assert bench.store.sessions.get("widgets-12").commands == ()
+    assert bench.store.commands.new() == []
+    assert [one.login for one in bench.store.outsiders.unnotified()] == ["mallory"]
 
 
 def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) -> None:
@@ -182,9 +182,9 @@ def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) 
     bench.room.session()
     for kind in ("pause", "merge"):
         asked = replace(command(f"comment:{kind}", "mallory", bench.room.clock()), kind=kind)
-        bench.store.add_command(asked)
+        bench.store.commands.add(asked)
     bench.commands.settle()
-    assert [one.kind for one in bench.store.session("widgets-12").commands] == ["pause"]
+    assert [one.kind for one in bench.store.sessions.get("widgets-12").commands] == ["pause"]
 
 
 def test_what_happens_to_a_repository_has_all_of_it_looked_at(bench: Bench) -> None:
@@ -217,16 +217,16 @@ def test_a_session_waits_for_the_issues_its_own_depends_on_and_no_longer(bench: 
     bench.labelled()
     bench.github.blocked[12] = ("#7", "acme/gears#3")
     seen(bench, 12)
-    facts = bench.store.facts("widgets-12")
+    facts = bench.store.facts.get("widgets-12")
     assert facts.issue.blocked_by == ("#7", "acme/gears#3")
     bench.github.issues[7] = replace(bench.labelled(7), issue=Issue(number=7, title="x"))
     bench.github.blocked[12] = ()
     seen(bench, 7)
-    assert bench.store.facts("widgets-12").issue.blocked_by
+    assert bench.store.facts.get("widgets-12").issue.blocked_by
     closed = Issue(number=7, title="x", open=False)
     bench.github.issues[7] = replace(bench.labelled(7), issue=closed)
     seen(bench, 7)
-    assert bench.store.facts("widgets-12").issue.blocked_by == ()
+    assert bench.store.facts.get("widgets-12").issue.blocked_by == ()
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_an_issue_that_waits_for_itself_by_way_of_others_is_known_to(
     bench.labelled()
     bench.github.blocked |= blocked
     seen(bench, 12)
-    assert bench.store.facts("widgets-12").issue.in_circle is circle
+    assert bench.store.facts.get("widgets-12").issue.in_circle is circle
     bench.github.blocked[12] = ()
     seen(bench, 12)
-    assert not bench.store.facts("widgets-12").issue.in_circle
+    assert not bench.store.facts.get("widgets-12").issue.in_circle
 
 
 def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Bench) -> None:
@@ -258,7 +258,7 @@ def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Ben
     bench.room.orders("widgets-12", run=1)
     bench.github.blocked[12] = ("#7",)
     seen(bench, 12)
-    assert bench.store.facts("widgets-12").issue.blocked_by == ()
+    assert bench.store.facts.get("widgets-12").issue.blocked_by == ()
 
 
 def test_resync_lists_all_that_asks_for_an_agent(
@@ -286,7 +286,7 @@ def test_what_was_read_is_remembered_once_it_is_written_down(
     seen(bench, 12)
     assert bench.github.remembered == 1
     with monkeypatch.context() as broken:
-        broken.setattr(bench.store, "observe", Mock(side_effect=StoreFull("no room")))
+        broken.setattr(bench.store.observations, "record", Mock(side_effect=StoreFull("no room")))
         seen(bench, 12)
     assert bench.github.remembered == 1
     bench.room.clock.passes(60)

@@ -96,7 +96,7 @@ def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> 
     (pull,) = bench.reads()
     assert [remark.allowed for remark in pull.comments] == [True] + [False] * 4 + [True]
     assert [verdict.allowed for verdict in pull.verdicts] == [True, False, False]
-    assert [(one.login, one.issue, one.number) for one in bench.store.untold()] == [
+    assert [(one.login, one.issue, one.number) for one in bench.store.outsiders.unnotified()] == [
         ("mallory", 12, 34)
     ]
 
@@ -209,7 +209,7 @@ def test_a_bot_that_approves_without_a_word_is_no_stranger_to_be_told(bench: Ben
         )
     )
     bench.reads()
-    assert [one.login for one in bench.store.untold()] == ["mallory"]
+    assert [one.login for one in bench.store.outsiders.unnotified()] == ["mallory"]
 
 
 def test_what_a_stranger_made_of_a_bots_words_is_not_allowed(bench: Bench) -> None:

@@ -151,7 +151,7 @@ def test_a_list_of_issues_that_cannot_be_had_keeps_nothing_else_from_being_looke
     quiet.resync.look()
     assert quiet.waiting() == ["pull:34"]
     assert [listed[0] for listed in quiet.github.listed[-2:]] == [REPOSITORY, "acme/gears"]
-    (session,) = quiet.store.sessions()
+    (session,) = quiet.store.sessions.all()
     assert session.issue.labelled
 
 
@@ -171,8 +171,8 @@ def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
         bench.labelled(number)
     bench.resync.look()
     assert len(bench.waiting()) == 40, "what may be spared"
-    assert len(bench.store.due_refreshes(now, ("issue:",))) == 21
-    soon = bench.store.due_refreshes(now + timedelta(minutes=15), ("issue:",))
+    assert len(bench.store.refreshes.due(now, ("issue:",))) == 21
+    soon = bench.store.refreshes.due(now + timedelta(minutes=15), ("issue:",))
     assert len(soon) == 31
 
 
@@ -197,9 +197,11 @@ def test_the_branch_of_a_session_without_a_pull_request_is_looked_at(bench: Benc
 
 
 def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None:
-    session = quiet.store.session("widgets-12")
+    session = quiet.store.sessions.get("widgets-12")
     waiting = replace(session.issue, blocked_by=("#7",))
-    quiet.store.observe([Observed(session="widgets-12", issue=waiting)], quiet.room.clock())
+    quiet.store.observations.record(
+        [Observed(session="widgets-12", issue=waiting)], quiet.room.clock()
+    )
     quiet.resync.look()
     assert quiet.waiting() == ["issue:12"]
 
@@ -207,6 +209,6 @@ def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None
 def test_what_is_over_is_forgotten(quiet: Bench) -> None:
     quiet.github.issues.clear()
     assert quiet.refresh_budget._known.keys() == {(REPOSITORY, 12), (REPOSITORY, 34)}
-    quiet.store.live = list
+    quiet.store.sessions.live = list
     quiet.resync.look()
     assert quiet.refresh_budget._known == {}

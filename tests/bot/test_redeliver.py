@@ -68,7 +68,7 @@ def test_every_lost_delivery_is_asked_for_once_however_many_there_are(house: Hou
 def test_what_has_come_is_not_asked_for(house: House) -> None:
     first, second = house.loses(2)
     come = Delivery(id=first, event="issues", at=datetime.now(UTC), body=b"{}")
-    house.store.deliver([come]).result(5)
+    house.store.deliveries.add([come]).result(5)
     house.redelivery.ask()
     assert house.sent_again() == [second]
 

@@ -97,7 +97,7 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(to
     assert told.repairs == 1
     told.says(STRICT + "draft = true\n")
     assert (told.config.look(), told.policies.of("widgets").draft) == (True, True)
-    assert told.store.incidents() == []
+    assert told.store.incidents.current() == []
 
 
 def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
     told.config.look()
     told.says(f"\0{STRICT}")
     assert (told.config.look(), told.repairs) == (False, 1)
-    assert [one.text for one in told.store.incidents()] == [
+    assert [one.text for one in told.store.incidents.current()] == [
         f"{told.repo.full_name}: .github/mergewright.toml, line 1: it is no text"
     ]
 
@@ -121,7 +121,7 @@ def test_a_broken_file_is_told_once_with_line_and_reason(told: Told) -> None:
     assert status.context == "mergewright configuration"
     says = f"{FILE}, line 2: policy.ci-repairs = 9: the server allows no more than 3"
     assert status.description == says
-    (incident,) = told.store.incidents()
+    (incident,) = told.store.incidents.current()
     assert incident.text == f"{told.repo.full_name}: {says}"
 
 
@@ -143,10 +143,10 @@ def test_a_push_to_the_default_branch_is_looked_at_and_any_other_is_not(told: To
     assert told.config.look_where_pushed() is False
     told.says(STRICT)
     asked = told.server.count("POST", "graphql")
-    told.store.request_refresh([_branch(told, "elsewhere")], told.room.clock())
+    told.store.refreshes.request([_branch(told, "elsewhere")], told.room.clock())
     assert told.config.look_where_pushed() is False
     assert told.server.count("POST", "graphql") == asked
-    told.store.request_refresh([_branch(told, "main")], told.room.clock())
+    told.store.refreshes.request([_branch(told, "main")], told.room.clock())
     assert (told.config.look_where_pushed(), told.repairs) == (True, 1)
 
 

@@ -70,8 +70,8 @@ def keeper(site: Site) -> Keeper:
 def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper) -> None:
     store, now = keeper.site.room.store, keeper.clock()
     for name in ("worked through", "waiting"):
-        store.deliver([Delivery(id=name, event="issues", at=now, body=b"{}")]).result()
-    store.settle_delivery("worked through", [], [])
+        store.deliveries.add([Delivery(id=name, event="issues", at=now, body=b"{}")]).result()
+    store.deliveries.mark_done("worked through", [], [])
     assert keeper.planned(Thing.DELIVERIES)[0].name == "0 webhooks"
     keeper.clock.passes(8 * DAY)
     assert keeper.planned(Thing.DELIVERIES) == [
@@ -84,7 +84,7 @@ def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper
         )
     ]
     assert keeper.cleans() == {Thing.DELIVERIES: ["1 webhooks"]}
-    assert [waiting.id for waiting in store.waiting_deliveries()] == ["waiting"]
+    assert [waiting.id for waiting in store.deliveries.waiting()] == ["waiting"]
 
 
 def test_output_and_transcripts_go_seven_days_after_the_end(keeper: Keeper) -> None:
@@ -153,10 +153,10 @@ def test_what_was_told_of_a_session_goes_last_and_the_session_stays_known(keeper
     keeper.a_session_ends()
     keeper.clock.passes(29 * DAY)
     keeper.cleans()
-    assert keeper.site.room.store.history("widgets-12")
+    assert keeper.site.room.store.history.of("widgets-12")
     keeper.clock.passes(2 * DAY)
     assert keeper.cleans() == {Thing.HISTORY: ["widgets-12"]}
-    assert keeper.site.room.store.history("widgets-12") == []
+    assert keeper.site.room.store.history.of("widgets-12") == []
     assert keeper.site.session.ended
     assert keeper.cleans() == {}
 
@@ -178,9 +178,9 @@ def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Kee
         store, keeper.site.sites, keeper.site.archive, DAYS, lambda _: keeper.policy, keeper.clock
     )
     keeper.clock.passes(14 * DAY)
-    assert store.due_sessions(keeper.clock()) == []
+    assert store.sessions.due(keeper.clock()) == []
     beside.apply()
-    assert store.due_sessions(keeper.clock()) == ["widgets-12"]
+    assert store.sessions.due(keeper.clock()) == ["widgets-12"]
     assert keeper.site.workspace.made
 
 

@@ -42,6 +42,6 @@ def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: 
         resolve=resolve,
     )
     site.room.orders(site.id, reply)
-    (due,) = site.room.store.due_actions(site.room.clock())
+    (due,) = site.room.store.outbox.due(site.room.clock())
     act.do(due, lambda: None)
     assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 settled"] if resolve else [])]

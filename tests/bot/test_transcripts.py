@@ -124,8 +124,8 @@ def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(availability: Availabil
     availability.runs(1, "one")
     availability.runs(2, "two")
     availability.runs(3)
-    store.assign(availability.site.id, "ada", "plain", 3)
-    store.assign(availability.site.id, "ada", "gone", 3)
+    store.agents.assign(availability.site.id, "ada", "plain", 3)
+    store.agents.assign(availability.site.id, "ada", "gone", 3)
     availability.sites.programs = {
         **availability.sites.programs,
         "gone": Shell(AgentType(program="shell")),

@@ -42,7 +42,7 @@ class Visiting:
         return made
 
     def decisions(self, sessions: Sequence[str]) -> list[int]:
-        rows = [self.room.store.history(session) for session in sessions]
+        rows = [self.room.store.history.of(session) for session in sessions]
         return [sum(row.kind is Kind.DECISION for row in history) for history in rows]
 
     def _crash_point(self, step: Step, about: str) -> None:
@@ -59,7 +59,7 @@ def visiting(room: Any) -> Visiting:
 
 def statements(room: Any) -> list[str]:
     seen: list[str] = []
-    room.store.write(lambda connection: connection.set_trace_callback(seen.append))
+    room.store.db.write(lambda connection: connection.set_trace_callback(seen.append))
     seen.clear()
     return seen
 
@@ -76,9 +76,9 @@ def test_who_may_be_asked_for_is_known_to_a_visit(visiting: Visiting) -> None:
     (name,) = visiting.sessions(1)
     now = visiting.room.clock()
     command = Command(key="comment:1", kind="agent", text="eva", actor="ada", at=now)
-    assert visiting.room.store.ask(name, command)
+    assert visiting.room.store.commands.add_granted(name, command)
     visiting.engine.reconcile_due()
-    (due,) = visiting.room.store.due_actions(now)
+    (due,) = visiting.room.store.outbox.due(now)
     said = "There is no agent `eva` here; there are: ada, eve."
     assert due.action.values["text"] == said
 
@@ -119,7 +119,7 @@ def test_sessions_that_cannot_be_judged_hold_up_nobody_and_are_tried_again(
 ) -> None:
     monkeypatch.setattr(module, "_GROUP", 2)
     ids = visiting.sessions(1, 2, 3, 4, 5)
-    visiting.room.store.write(
+    visiting.room.store.db.write(
         lambda connection: connection.execute(
             "UPDATE sessions SET issue = '{' WHERE id = 'widgets-2'"
         )
@@ -172,7 +172,7 @@ def test_one_that_changes_while_it_is_judged_is_judged_again(
             seen.append(facts.agent.activity)
             if len(seen) == 1:
                 news = Observed(session=ids[0], agent=Agent(activity=Activity.READY))
-                visiting.room.store.observe([news], now)
+                visiting.room.store.observations.record([news], now)
         return decide(facts, policy, now)
 
     monkeypatch.setattr(module, "decide", interrupted)
@@ -184,7 +184,7 @@ def test_one_that_changes_while_it_is_judged_is_judged_again(
 def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     visiting.sessions(1)
     visiting.engine.reconcile_due()
-    taken = visiting.room.store.take_slots(Caps(sessions=1))
+    taken = visiting.room.store.slots.assign(Caps(sessions=1))
     assert taken == ["widgets-1"]
     visiting.engine.reconcile_due()
     (waits, starts) = visiting.told

@@ -33,7 +33,7 @@ class House:
 
     def refresh_budget(self) -> list[str]:
         self.watch.look()
-        return [one.text for one in self.store.incidents()]
+        return [one.text for one in self.store.incidents.current()]
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
     house.repo.rename("gadgets", by="acme")
     squatter = house.github.repository("acme/widgets")
     assert house.refresh_budget() == []
-    (place,) = house.store.places()
+    (place,) = house.store.repositories.all()
     assert (place.id, place.name, place.now) == (house.repo.id, "acme/widgets", "acme/gadgets")
     issue = house.repo.open_issue("It breaks", by="acme")
     house.client.write.comment("acme/widgets", issue.number, "Hello", "key")
@@ -108,17 +108,17 @@ def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -
 def test_a_repository_that_is_gone_gives_its_name_to_another(house: House) -> None:
     house.repo.permission("wright", "write")
     place = KnownRepository(id=5, name="acme/widgets", now="acme/widgets")
-    house.store.learn_place(place, NOW)
+    house.store.repositories.record(place, NOW)
     house.watch = AccessObserver(house.store, house.client, house.watch._projects, lambda: NOW)
     assert house.refresh_budget() == []
-    assert [one.id for one in house.store.places()] == [house.repo.id]
+    assert [one.id for one in house.store.repositories.all()] == [house.repo.id]
 
 
 def test_an_archived_repository_is_told_of_while_it_is(house: House) -> None:
     house.repo.permission("wright", "write")
     house.repo.archive(by="acme")
     assert house.refresh_budget() == ["acme/widgets: it is archived, so that nothing starts there"]
-    assert [one.archived for one in house.store.places()] == [True]
+    assert [one.archived for one in house.store.repositories.all()] == [True]
     house.repo.archive(by="acme", archived=False)
     assert house.refresh_budget() == []
 
@@ -127,7 +127,7 @@ def test_what_github_says_of_our_rights_is_looked_at_at_once_and_once(house: Hou
     asked = [
         RefreshRequest(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")
     ]
-    house.store.request_refresh(asked, NOW)
+    house.store.refreshes.request(asked, NOW)
     assert house.watch.look_if_asked() == 2
-    assert len(house.store.incidents()) == 1
+    assert len(house.store.incidents.current()) == 1
     assert house.watch.look_if_asked() == 0

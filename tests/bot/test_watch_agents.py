@@ -53,7 +53,7 @@ def test_a_session_that_cannot_be_read_keeps_no_other_from_being_read(
     running(room, edge, 1, 2)
     edge.unreadable.add("widgets-1")
     assert watch.sweep() == 1
-    assert [live.agent.activity for live in room.store.live()] == ["none", "active"]
+    assert [live.agent.activity for live in room.store.sessions.live()] == ["none", "active"]
 
 
 def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
@@ -110,8 +110,8 @@ def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
     room.orders("widgets-1", Stop(key="park:work:r1", run=1))
     watch.sweep()
     assert the(room).program is Probe.ALIVE
-    (due,) = room.store.due_actions(room.clock())
-    room.store.mark_dead(due.seq, Reason.ACTION_FAILED, "it hangs", room.clock())
+    (due,) = room.store.outbox.due(room.clock())
+    room.store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "it hangs", room.clock())
     watch.sweep()
     assert the(room).program is Probe.DEAD
 
@@ -124,7 +124,7 @@ def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_to
         del edge.seen[f"widgets-{number}_r1"]
     watch.sweep()
     assert programs(room) == ["unknown"] * 5 + ["alive"] * 4
-    assert {live.agent.activity for live in room.store.live()} == {Activity.ACTIVE}
+    assert {live.agent.activity for live in room.store.sessions.live()} == {Activity.ACTIVE}
     assert incidents(room) == ["many-lost"]
     assert "nobody is taken for dead" in caplog.text
     watch.look("widgets-1")
@@ -200,5 +200,5 @@ def test_ends_that_were_written_down_are_believed_whatever_their_number(
     watch.look("widgets-1")
     watch.sweep()
     assert programs(room) == ["dead"] * 6
-    assert [live.agent.exit for live in room.store.live()] == [end] * 6
+    assert [live.agent.exit for live in room.store.sessions.live()] == [end] * 6
     assert incidents(room) == []

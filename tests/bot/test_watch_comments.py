@@ -51,7 +51,7 @@ class House:
 
     def commands(self) -> list[tuple[str, int, str]]:
         """What was asked for: the word, where, by whom."""
-        return [(one.kind, one.number, one.actor) for one in self.store.new_commands()]
+        return [(one.kind, one.number, one.actor) for one in self.store.commands.new()]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_command_is_heard_once(house: House) -> None:
     house.watch = house.new_watch()
     assert house.hears() == 0
     assert house.commands() == [("start", 1, "alice")]
-    (refresh,) = house.store.due_refreshes(datetime.now(UTC), ("issue:", "pull:"))
+    (refresh,) = house.store.refreshes.due(datetime.now(UTC), ("issue:", "pull:"))
     assert refresh.subject == "issue:1"
 
 
@@ -96,7 +96,7 @@ def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) ->
     pull = house.repo.open_pull("feat", title="Mend", body="", by="alice")
     pull.comment("Hm.", by="alice")
     house.hears()
-    refreshed = [one.subject for one in house.store.due_refreshes(datetime.now(UTC), ("pull:",))]
+    refreshed = [one.subject for one in house.store.refreshes.due(datetime.now(UTC), ("pull:",))]
     assert refreshed == [f"pull:{pull.number}"]
 
 
@@ -151,7 +151,7 @@ def test_what_could_not_be_kept_is_listed_whole_again(
     house.hears()
     house.issue.comment("/mergewright stop", by="alice")
     with monkeypatch.context() as broken:
-        broken.setattr(house.store, "deliver", _full)
+        broken.setattr(house.store.deliveries, "add", _full)
         with pytest.raises(StoreFull):
             house.hears()
     assert house.hears() == 1

@@ -152,7 +152,7 @@ def test_a_turn_that_ended_is_told_once_its_workspace_was_examined(
     assert asked
     assert watch.examine() == 1
     assert the(room).activity is Activity.READY
-    assert room.store.live()[0].work.dirty is True
+    assert room.store.sessions.live()[0].work.dirty is True
     watch.sweep()
     assert watch.examine() == 0
     assert checkout.looks == 1
@@ -190,7 +190,7 @@ def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
     checkout.meanwhile = goes_on
     assert watch.examine() == 0
     assert the(room).activity is Activity.ACTIVE
-    assert room.store.live()[0].work.dirty is None
+    assert room.store.sessions.live()[0].work.dirty is None
 
 
 @pytest.mark.parametrize(
@@ -206,11 +206,11 @@ def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
     watch.sweep()
     assert watch.examine() == 1
     assert the(room).activity is Activity.READY
-    assert room.store.live()[0].work.dirty is None
+    assert room.store.sessions.live()[0].work.dirty is None
     checkout.fails = None
     watch.sweep()
     watch.examine()
-    assert room.store.live()[0].work.dirty is False
+    assert room.store.sessions.live()[0].work.dirty is False
 
 
 def test_an_agent_is_looked_at_anew_just_before_a_message_is_pasted(

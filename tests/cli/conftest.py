@@ -67,9 +67,9 @@ class House:
             requester="ada",
             agent_type="shell",
         )
-        store.create_session(new)
+        store.sessions.create(new)
         if slot:
-            assert store.take_slots(Caps(sessions=9)) == [new.id]
+            assert store.slots.assign(Caps(sessions=9)) == [new.id]
         self._decide(store, new.id, "working", Reason.AGENT_AT_WORK, "The agent is at work")
         agent = Agent(
             run=1,
@@ -81,7 +81,9 @@ class House:
             program=Probe.ALIVE,
         )
         work = Work(path="/somewhere", branch=new.branch, base="b" * 40, head="c" * 40)
-        store.observe([Observed(session=new.id, run=1, agent=agent, work=work)], self.now)
+        store.observations.record(
+            [Observed(session=new.id, run=1, agent=agent, work=work)], self.now
+        )
         store.close()
         return new.id
 
@@ -101,7 +103,7 @@ class House:
             agent_name=agent,
             priority=priority,
         )
-        store.create_session(new)
+        store.sessions.create(new)
         store.close()
         return new.id
 
@@ -109,7 +111,7 @@ class House:
         """Slots are handed out, so many in all."""
         at = self.now - timedelta(minutes=minutes_ago)
         store = Store(empty_database(self.paths.database), clock=lambda: at)
-        store.take_slots(Caps(sessions=sessions))
+        store.slots.assign(Caps(sessions=sessions))
         store.close()
 
     def has_a_red_check(self, session: str) -> None:
@@ -124,7 +126,7 @@ class House:
             ),
         )
         store = Store(self.paths.database, clock=lambda: self.now)
-        store.observe([Observed(session=session, pulls=(pull,))], self.now)
+        store.observations.record([Observed(session=session, pulls=(pull,))], self.now)
         because = "a check that counts failed on ccccccc: unit"
         self._decide(store, session, "ci_failed", Reason.PULL_REQUEST, because)
         store.close()
@@ -132,15 +134,15 @@ class House:
     def has_ended(self, session: str) -> None:
         """A person stopped it, and everything was released."""
         store = Store(self.paths.database, clock=lambda: self.now)
-        for due in store.due_actions(self.now):
-            store.mark_done(due.seq, "", self.now)
+        for due in store.outbox.due(self.now):
+            store.outbox.mark_done(due.seq, "", self.now)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
-        (visit,) = store.load([session])
+        (visit,) = store.facts.load([session])
         over = Recorded(
             status=status, reason=reason, because=because, run=1, ended=ended, frees_slot=True
         )
-        store.record([(visit, over)], self.now)[0].result()
+        store.decisions.record([(visit, over)], self.now)[0].result()
         store.close()
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:
@@ -154,10 +156,10 @@ class House:
     def _decide(
         self, store: Store, session: str, status: str, reason: Reason, because: str
     ) -> None:
-        (visit,) = store.load([session])
+        (visit,) = store.facts.load([session])
         action = Comment(key=f"comment:{status}", number=12, topic="ready")
         decision = Recorded(status=status, reason=reason, because=because, run=1, actions=(action,))
-        store.record([(visit, decision)], self.now)[0].result()
+        store.decisions.record([(visit, decision)], self.now)[0].result()
 
 
 class CommandLine:
@@ -199,7 +201,7 @@ def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def leads(meanwhile: Callable[[Store], None]) -> None:
         with closing(Store(empty_database(house.paths.database))) as opened:
-            assert opened.lead("a bot", opened.clock(), 60)
+            assert opened.lease.acquire("a bot", opened.clock(), 60)
 
         def sleep(_: float) -> None:
             with closing(Store(house.paths.database)) as opened:

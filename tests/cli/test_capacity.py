@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bot.cli import capacity
-from bot.store import Ledger, Queued, Store
+from bot.store import Ledger, Queued
+from bot.store.agents import Agents
 from tests.cli.conftest import CommandLine, House
 
 
@@ -115,7 +116,7 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
         unpriced=12_345,
         seconds_to_merge=7200.0,
     )
-    monkeypatch.setattr(Store, "ledgers", lambda _: [ada])
+    monkeypatch.setattr(Agents, "records", lambda _: [ada])
     assert "ada 5 1 4 25% 3 $7.50 + 12k tokens 2h" in lines(mergewright("agents").out)
     one = lines(mergewright("agents", "show", "ada").out)
     for line in (

@@ -55,12 +55,12 @@ def test_it_cleans_beside_a_bot_and_leaves_the_lead_as_it_was(
     store = Store(house.paths.database)
     leader = f"{this_process()}:bot"
     if bot_runs:
-        assert store.lead(leader, house.now, 60)
+        assert store.lease.acquire(leader, house.now, 60)
     (house.paths.workspaces / "widgets-12").mkdir(parents=True)
     said = mergewright("cleanup")
     assert "2 removed" in said.out
     assert not over.exists()
-    led = store.leader()
+    led = store.lease.holder()
     assert led is not None if bot_runs else led is None
     store.close()
 

@@ -151,10 +151,10 @@ def test_what_is_wrong_with_the_whole_is_told_while_it_stands(
 ) -> None:
     assert lines()["incidents"] == "ok none"
     with closing(Store(house.paths.database)) as store:
-        store.raise_incident("many-lost", "5 of 9 programs vanished in one look", house.now)
+        store.incidents.report("many-lost", "5 of 9 programs vanished in one look", house.now)
     assert "5 of 9 programs vanished" in lines()["incidents"]
     with closing(Store(house.paths.database)) as store:
-        store.clear_incident("many-lost", house.now)
+        store.incidents.clear("many-lost", house.now)
     assert lines()["incidents"] == "ok none"
     with sqlite3.connect(house.paths.database) as database:
         database.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"

@@ -16,7 +16,9 @@ def lines(out: str) -> list[str]:
 
 def uses(house: House, session: str, usage: Usage) -> None:
     store = Store(house.paths.database, clock=lambda: house.now)
-    store.observe([Observed(session=session, run=1, agent=Agent(run=1, usage=usage))], house.now)
+    store.observations.record(
+        [Observed(session=session, run=1, agent=Agent(run=1, usage=usage))], house.now
+    )
     store.close()
 
 

@@ -28,8 +28,8 @@ def lived(house: House) -> str:
         engine.reconcile_due()
         for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
             now += timedelta(seconds=30)
-            for due in store.due_actions(now):
-                store.mark_done(due.seq, "", now)
+            for due in store.outbox.due(now):
+                store.outbox.mark_done(due.seq, "", now)
             agent = Agent(
                 run=1,
                 activity=activity,
@@ -39,14 +39,14 @@ def lived(house: House) -> str:
                 runtime=Probe.ALIVE,
                 program=Probe.ALIVE,
             )
-            store.observe([Observed(session=name, agent=agent)], now)
+            store.observations.record([Observed(session=name, agent=agent)], now)
             engine.reconcile_due()
     return name
 
 
 def spoil(house: House, statement: str) -> None:
     with closing(Store(house.paths.database)) as store:
-        store.write(lambda connection: connection.execute(statement))
+        store.db.write(lambda connection: connection.execute(statement))
 
 
 def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, lived: str) -> None:

@@ -31,7 +31,7 @@ def conversation(house: House, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def new_commands(house: House) -> list[NewCommand]:
     with closing(Store(house.paths.database)) as store:
-        return store.new_commands()
+        return store.commands.new()
 
 
 def copy(house: House) -> Path:
@@ -91,7 +91,9 @@ def test_only_the_servers_own_user_may(
 def test_a_start_that_is_refused_takes_it_back(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
-    a_bot(lambda opened: opened.refuse_command(opened.new_commands()[0].key, "the issue is closed"))
+    a_bot(
+        lambda opened: opened.commands.refuse(opened.commands.new()[0].key, "the issue is closed")
+    )
     result = mergewright(*START)
     assert (result.code, "the issue is closed" in result.err) == (1, True)
     assert not house.paths.home("widgets-13").exists()

@@ -99,7 +99,7 @@ def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
     session = house.has_session(slot=True)
     said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
     with closing(Store(house.paths.database)) as store:
-        store.keep_configuration(Configuration(repository="acme/widgets", blob="b", good=said))
+        store.configurations.set(Configuration(repository="acme/widgets", blob="b", good=said))
     assert "nothing: policy.mode is observe" in mergewright("why", session).out
     for command in ("why", "show"):
         assert "1.5" in mergewright(command, session).out, command
@@ -133,8 +133,8 @@ def test_what_concerns_all_sessions_stands_above_them(
 ) -> None:
     house.has_session()
     with closing(Store(house.paths.database)) as store:
-        store.raise_incident("many-lost", "five sessions seem dead at once", house.now)
-        store.freeze("project:widgets", "cli:ada")
+        store.incidents.report("many-lost", "five sessions seem dead at once", house.now)
+        store.freezes.add("project:widgets", "cli:ada")
     assert mergewright("ls").out.splitlines()[:2] == [
         "five sessions seem dead at once",
         "project:widgets is frozen by cli:ada",

@@ -25,7 +25,7 @@ def store(house: House) -> Store:
 
 def session(house: House, id: str = "widgets-12") -> Session:
     with closing(store(house)) as opened:
-        found = opened.session(id)
+        found = opened.sessions.get(id)
     assert found is not None
     return found
 
@@ -38,10 +38,10 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
     """A visit that comes to this."""
 
     def come(opened: Store) -> None:
-        found = opened.session("widgets-12")
+        found = opened.sessions.get("widgets-12")
         assert found is not None
         now = opened.clock()
-        (visit,) = opened.load([found.id])
+        (visit,) = opened.facts.load([found.id])
         actions: tuple[Action, ...] = tuple(
             Comment(
                 key=f"comment:applied:{found.commands[-1].key}",
@@ -57,7 +57,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         decision = Recorded(
             status=status, reason="x", because=because, run=1, actions=actions, ended=ended
         )
-        opened.record([(visit, decision)], now)[0].result()
+        opened.decisions.record([(visit, decision)], now)[0].result()
 
     return come
 
@@ -181,9 +181,9 @@ def test_a_session_that_is_not_there_yet_can_be_started(
     house.has_session(1)
 
     def makes_it(opened: Store) -> None:
-        (command,) = opened.new_commands()
+        (command,) = opened.commands.new()
         assert (command.repository, command.number, command.text) == ("acme/widgets", 13, "shell")
-        opened.refuse_command(command.key, "a session was made")
+        opened.commands.refuse(command.key, "a session was made")
         house.has_session(13)
 
     a_bot(makes_it)
@@ -195,7 +195,9 @@ def test_a_start_that_is_refused_says_why(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session(1)
-    a_bot(lambda opened: opened.refuse_command(opened.new_commands()[0].key, "the issue is closed"))
+    a_bot(
+        lambda opened: opened.commands.refuse(opened.commands.new()[0].key, "the issue is closed")
+    )
     result = mergewright("start", "widgets-13")
     assert (result.code, result.err) == (
         1,

@@ -69,7 +69,7 @@ def comment(body: str, type: str = "User", number: int = 12) -> dict[str, Any]:
 
 
 def refreshed(store: Store) -> list[tuple[str, str]]:
-    due = store.due_refreshes(datetime.now(UTC), SUBJECTS)
+    due = store.refreshes.due(datetime.now(UTC), SUBJECTS)
     return [(refresh.repository, refresh.subject) for refresh in due]
 
 
@@ -86,7 +86,7 @@ def test_a_delivery_is_kept_before_anybody_is_told(
 ) -> None:
     assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.NEW]
     assert woken.wait(5)
-    assert [waiting.id for waiting in store.waiting_deliveries()] == ["a"]
+    assert [waiting.id for waiting in store.deliveries.waiting()] == ["a"]
 
 
 def test_a_store_that_cannot_keep_it_is_heard_of(store: Store, inbox: Inbox) -> None:
@@ -108,7 +108,7 @@ def test_a_secret_is_taken_out_of_what_came_and_whoever_wrote_it_is_heard(
         (row,) = connection.execute("SELECT body, state FROM deliveries")
     connection.close()
     assert b"tell use ******************" in row[0]
-    assert [command.text for command in store.new_commands()] == (
+    assert [command.text for command in store.commands.new()] == (
         ["use [secret]"] if event == "issue_comment" else []
     )
     store.close()
@@ -118,7 +118,7 @@ def test_the_app_is_heard_by_its_own_name(store: Store) -> None:
     inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None, app_slug="acme-bot")
     inbox.accept([delivery("a", "issue_comment", comment("@acme-bot stop"))]).result(5)
     inbox.process()
-    assert [command.kind for command in store.new_commands()] == ["stop"]
+    assert [command.kind for command in store.commands.new()] == ["stop"]
 
 
 def test_a_delivery_becomes_refreshes_once(store: Store, inbox: Inbox) -> None:
@@ -151,7 +151,7 @@ def test_what_concerns_nobody_here_is_settled_without_effect(
 ) -> None:
     inbox.accept([delivery("a", event, body)]).result(5)
     assert inbox.process() == 1
-    assert store.waiting_deliveries() == []
+    assert store.deliveries.waiting() == []
     assert refreshed(store) == []
     assert inbox.accept([delivery("a", event, body)]).result(5) == [Accepted.DUPLICATE]
 
@@ -186,7 +186,7 @@ def test_one_that_failed_is_read_again_when_it_is_redelivered(store: Store, inbo
 def test_a_command_becomes_a_command_of_its_author(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop"))]).result(5)
     inbox.process()
-    assert store.new_commands() == [
+    assert store.commands.new() == [
         NewCommand(
             key="comment:99",
             repository="acme/widgets",
@@ -204,7 +204,7 @@ def test_each_line_is_a_command_with_a_key_of_its_own(store: Store, inbox: Inbox
     text = "/mergewright merge\n/mergewright frobnicate"
     inbox.accept([delivery("a", "issue_comment", comment(text))]).result(5)
     inbox.process()
-    commands = store.new_commands()
+    commands = store.commands.new()
     assert [(command.key, command.kind) for command in commands] == [
         ("comment:99", "merge"),
         ("comment:99:1", "help"),
@@ -221,7 +221,7 @@ def test_comments_and_reviews_of_one_number_are_two_and_only_a_comment_is_reacte
     inbox.accept([delivery("a", "issue_comment", said)]).result(5)
     inbox.accept([delivery("b", "pull_request_review", review)]).result(5)
     inbox.process()
-    found = [(command.key, command.number, command.comment) for command in store.new_commands()]
+    found = [(command.key, command.number, command.comment) for command in store.commands.new()]
     assert found == [("comment:99", 12, 99), ("review:99", 34, None)]
 
 
@@ -229,13 +229,13 @@ def test_a_replayed_comment_is_one_command(store: Store, inbox: Inbox) -> None:
     for name in ("a", "replayed"):
         inbox.accept([delivery(name, "issue_comment", comment("/mergewright stop"))]).result(5)
     assert inbox.process() == 2
-    assert len(store.new_commands()) == 1
+    assert len(store.commands.new()) == 1
 
 
 def test_a_bot_asks_for_nothing(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop", "Bot"))]).result(5)
     inbox.process()
-    assert store.new_commands() == []
+    assert store.commands.new() == []
     assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
@@ -243,7 +243,7 @@ def test_a_comment_elsewhere_asks_for_nothing(store: Store, inbox: Inbox) -> Non
     body = comment("/mergewright stop") | {"repository": {"id": 2, "full_name": "other/one"}}
     inbox.accept([delivery("a", "issue_comment", body)]).result(5)
     inbox.process()
-    assert store.new_commands() == []
+    assert store.commands.new() == []
 
 
 def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store: Store) -> None:
@@ -256,7 +256,7 @@ def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store:
 
 
 def place(store: Store, id: int, name: str, now: str) -> None:
-    store.learn_place(KnownRepository(id=id, name=name, now=now), NOW)
+    store.repositories.record(KnownRepository(id=id, name=name, now=now), NOW)
 
 
 def in_repository(id: int, name: str) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def test_a_repository_that_is_configured_by_its_new_name_is_heard_before_it_is_l
 def test_a_change_of_our_rights_is_one_of_every_repository(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "installation", {"action": "suspend"})]).result(5)
     inbox.process()
-    due = store.due_refreshes(datetime.now(UTC), (RIGHTS,))
+    due = store.refreshes.due(datetime.now(UTC), (RIGHTS,))
     assert [refresh.repository for refresh in due] == ["acme/widgets"]
 
 

@@ -44,7 +44,7 @@ class Room:
 
     def session(self, number: int = 12) -> str:
         """Create a session and return its id."""
-        assert self.store.create_session(self.new_session(number))
+        assert self.store.sessions.create(self.new_session(number))
         return f"widgets-{number}"
 
     def new_session(self, number: int) -> NewSession:
@@ -73,12 +73,12 @@ class Room:
 
     def visit(self, id: str) -> LoadedSession:
         """A session as a visit finds it now."""
-        (visit,) = self.store.load([id])
+        (visit,) = self.store.facts.load([id])
         return visit
 
     def records(self, visit: LoadedSession, said: Recorded) -> list[str]:
         """Write a decision about a visit down."""
-        (written,) = self.store.record([(visit, said)], self.now)
+        (written,) = self.store.decisions.record([(visit, said)], self.now)
         return written.result()
 
     def decides(self, id: str, *actions: Action, **changes: object) -> list[str]:
@@ -136,6 +136,6 @@ def room(store: Store, clock: Clock) -> Room:
 def statements(store: Store) -> list[str]:
     """Every statement the writer is about to execute, as it comes."""
     seen: list[str] = []
-    store.write(lambda connection: connection.set_trace_callback(seen.append))
+    store.db.write(lambda connection: connection.set_trace_callback(seen.append))
     seen.clear()
     return seen

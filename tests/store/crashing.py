@@ -67,27 +67,27 @@ def steps(store: Store) -> list[Callable[[], object]]:
     pulls = Observed(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
 
     def visit() -> None:
-        visits = store.load(["widgets-12"])
-        store.record([(visit, decision) for visit in visits], NOW)[0].result()
+        visits = store.facts.load(["widgets-12"])
+        store.decisions.record([(visit, decision) for visit in visits], NOW)[0].result()
 
     return [
-        lambda: store.lead("bot", NOW, 30),
-        lambda: store.deliver(deliveries).result(),
-        lambda: store.settle_delivery("a", [refresh], [command]),
-        lambda: store.fail_delivery("b", "no"),
-        lambda: store.create_session(session),
-        lambda: store.grant_command("comment:7", "widgets-12", NOW, head="cafe"),
-        lambda: store.take_slots(Caps(sessions=1)),
-        lambda: store.postpone(["widgets-12"], NOW),
-        lambda: store.freeze("", "ada"),
-        lambda: store.unfreeze("", "ada"),
+        lambda: store.lease.acquire("bot", NOW, 30),
+        lambda: store.deliveries.add(deliveries).result(),
+        lambda: store.deliveries.mark_done("a", [refresh], [command]),
+        lambda: store.deliveries.mark_failed("b", "no"),
+        lambda: store.sessions.create(session),
+        lambda: store.commands.grant("comment:7", "widgets-12", NOW, head="cafe"),
+        lambda: store.slots.assign(Caps(sessions=1)),
+        lambda: store.sessions.postpone(["widgets-12"], NOW),
+        lambda: store.freezes.add("", "ada"),
+        lambda: store.freezes.remove("", "ada"),
         visit,
-        lambda: store.mark_done(1, "", NOW, observed=seen, refreshes=[refresh]),
-        lambda: store.mark_dead(2, Reason.ACTION_FAILED, "403", NOW),
-        lambda: store.observe([pulls], NOW),
-        lambda: store.settle_refresh(store.due_refreshes(NOW, ("issue:",))[0]),
-        lambda: store.note("widgets-12", Kind.OBSERVED, "ada", {}, NOW),
-        lambda: store.prune(NOW.replace(year=2031), 1),
+        lambda: store.outbox.mark_done(1, "", NOW, observed=seen, refreshes=[refresh]),
+        lambda: store.outbox.mark_failed(2, Reason.ACTION_FAILED, "403", NOW),
+        lambda: store.observations.record([pulls], NOW),
+        lambda: store.refreshes.mark_done(store.refreshes.due(NOW, ("issue:",))[0]),
+        lambda: store.history.add("widgets-12", Kind.OBSERVED, "ada", {}, NOW),
+        lambda: store.deliveries.prune(NOW.replace(year=2031), 1),
     ]
 
 
@@ -122,7 +122,7 @@ def run(path: Path, kill_at: int, acknowledged: int) -> None:
         if count == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    store.write(lambda connection: connection.set_trace_callback(trace))
+    store.db.write(lambda connection: connection.set_trace_callback(trace))
     for step in steps(store):
         step()
         os.write(acknowledged, b".")

@@ -15,12 +15,12 @@ def told(prompt: str, number: int) -> Action:
 
 def works(room: Room, number: int, agent: str, *actions: Action) -> str:
     """A session of an agent in which these things were done."""
-    assert room.store.create_session(replace(room.new_session(number), agent_name=agent))
+    assert room.store.sessions.create(replace(room.new_session(number), agent_name=agent))
     name = f"widgets-{number}"
     room.decides(name, *actions)
     for _ in actions:
-        (due,) = [each for each in room.store.due_actions(room.now) if each.session == name]
-        room.store.mark_done(due.seq, "", room.now)
+        (due,) = [each for each in room.store.outbox.due(room.now) if each.session == name]
+        room.store.outbox.mark_done(due.seq, "", room.now)
     return name
 
 
@@ -35,12 +35,12 @@ def test_a_record_counts_sessions_outcomes_repairs_cost_and_time(room: Room, sto
     ends(room, first, Status.MERGED, 60)
     second = works(room, 2, "ada", told("fix_ci", 1), told("fix_ci", 2), told("address_review", 1))
     usage = Agent(run=1, usage=Usage(output=5, cost_usd=1.5))
-    store.observe([Observed(session=second, run=1, agent=usage)], room.now)
+    store.observations.record([Observed(session=second, run=1, agent=usage)], room.now)
     ends(room, second, Status.MERGED, 120)
     ends(room, works(room, 3, "ada"), Status.KILLED, 600)
     works(room, 4, "ada")
     works(room, 5, "ben")
-    ada, ben = store.ledgers()
+    ada, ben = store.agents.records()
     assert ada == Ledger(
         agent="ada",
         sessions=4,
@@ -67,5 +67,5 @@ def test_a_message_that_began_a_run_counts_and_one_not_sent_does_not(
     begun = Start(key="start:message:r2", run=2, prompt=Prompt(name="address_review"))
     ends(room, works(room, 1, "ada", begun), Status.MERGED, 5)
     room.decides(works(room, 2, "ada"), told("fix_ci", 1))
-    (ada,) = store.ledgers()
+    (ada,) = store.agents.records()
     assert (ada.first_pass, ada.review_rounds, ada.repairs) == (0, 1, 0)

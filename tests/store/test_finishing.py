@@ -12,7 +12,7 @@ def ends(room: Room, name: str, status: Status = Status.MERGED) -> None:
 
 
 def finished(room: Room, name: str) -> dict[str, int]:
-    return dict(room.store.facts(name).finished)
+    return dict(room.store.facts.get(name).finished)
 
 
 def test_the_last_to_end_knows_how_all_of_them_ended(room: Room) -> None:
@@ -23,7 +23,7 @@ def test_the_last_to_end_knows_how_all_of_them_ended(room: Room) -> None:
     ends(room, three)
     assert finished(room, three) == {"merged": 2, "killed": 1}
     assert finished(room, one) == {}
-    assert room.store.due_sessions(room.now) == [three]
+    assert room.store.sessions.due(room.now) == [three]
 
 
 def test_what_ended_before_all_were_finished_once_is_not_counted_again(room: Room) -> None:

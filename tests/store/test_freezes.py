@@ -21,50 +21,50 @@ def name(room: Room) -> str:
 def test_a_freeze_is_a_fact_and_a_reason_for_a_visit(
     room: Room, store: Store, name: str, scope: str, said: str
 ) -> None:
-    assert store.freeze(scope, "ada")
-    assert store.due_sessions(room.now) == [name]
-    assert store.facts(name).frozen == Frozen(scope=said, by="ada", at=room.now)
-    assert store.freezes() == [Freeze(scope=scope, by="ada", at=room.now)]
+    assert store.freezes.add(scope, "ada")
+    assert store.sessions.due(room.now) == [name]
+    assert store.facts.get(name).frozen == Frozen(scope=said, by="ada", at=room.now)
+    assert store.freezes.all() == [Freeze(scope=scope, by="ada", at=room.now)]
     room.decides(name, recheck_at=None)
-    assert store.unfreeze(scope, "ada")
-    assert store.due_sessions(room.now) == [name]
-    assert store.facts(name).frozen is None
+    assert store.freezes.remove(scope, "ada")
+    assert store.sessions.due(room.now) == [name]
+    assert store.facts.get(name).frozen is None
 
 
 @pytest.mark.parametrize("scope", ["project:gadgets", "session:widgets-1", "widgets", "project:"])
 def test_a_freeze_elsewhere_holds_nobody_here(
     room: Room, store: Store, name: str, scope: str
 ) -> None:
-    store.freeze(scope, "ada")
-    assert store.due_sessions(room.now) == []
-    assert store.facts(name).frozen is None
+    store.freezes.add(scope, "ada")
+    assert store.sessions.due(room.now) == []
+    assert store.facts.get(name).frozen is None
 
 
 def test_the_widest_freeze_is_told_and_each_is_lifted_alone(store: Store, name: str) -> None:
     for scope in ("session:widgets-12", "project:widgets", ""):
-        store.freeze(scope, "ada")
+        store.freezes.add(scope, "ada")
     for scope, said in (("", "all"), ("project:widgets", "project")):
-        frozen = store.facts(name).frozen
+        frozen = store.facts.get(name).frozen
         assert frozen is not None
         assert frozen.scope == said
-        store.unfreeze(scope, "ada")
-    frozen = store.facts(name).frozen
+        store.freezes.remove(scope, "ada")
+    frozen = store.facts.get(name).frozen
     assert frozen is not None
     assert frozen.scope == "session"
 
 
 def test_freezing_twice_is_the_freeze_of_the_first(room: Room, store: Store, name: str) -> None:
-    store.freeze("", "ada")
+    store.freezes.add("", "ada")
     room.decides(name, recheck_at=None)
     room.clock.passes(60)
-    assert not store.freeze("", "bob")
-    assert store.due_sessions(room.now) == []
-    assert store.freezes()[0].by == "ada"
-    assert not store.unfreeze("project:widgets", "ada")
+    assert not store.freezes.add("", "bob")
+    assert store.sessions.due(room.now) == []
+    assert store.freezes.all()[0].by == "ada"
+    assert not store.freezes.remove("project:widgets", "ada")
 
 
 def test_listeners_hear_of_a_freeze(store: Store, name: str) -> None:
     heard: list[str] = []
     store.on_change.append(heard.append)
-    store.freeze("", "ada")
+    store.freezes.add("", "ada")
     assert heard == [name]

@@ -23,7 +23,7 @@ def name(room: Room) -> str:
 
 
 def last(store: Store, name: str) -> HistoryRow:
-    return store.history(name)[0]
+    return store.history.of(name)[0]
 
 
 def told(store: Store, name: str) -> tuple[Kind, str, dict[str, object]]:
@@ -39,12 +39,12 @@ def test_a_session_begins_with_who_asked_for_it(store: Store, name: str) -> None
 def test_a_command_that_was_granted_is_told_once_with_who_commanded(
     room: Room, store: Store, name: str
 ) -> None:
-    store.add_command(room.command())
-    store.grant_command("comment:7", name, room.now)
-    store.grant_command("comment:7", name, room.now)
+    store.commands.add(room.command())
+    store.commands.grant("comment:7", name, room.now)
+    store.commands.grant("comment:7", name, room.now)
     said = {"kind": "tell", "text": "mind the gap", "key": "comment:7"}
     assert told(store, name) == (Kind.WISH, "ada", said)
-    assert len(store.history(name)) == 2
+    assert len(store.history.of(name)) == 2
 
 
 AGENT = Agent(run=1, activity=Activity.ACTIVE, runtime=Probe.ALIVE, program=Probe.ALIVE)
@@ -108,15 +108,15 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("what", SEEN)
 def test_what_was_observed_is_told_in_lines(room: Room, store: Store, name: str, what: str) -> None:
     seen, lines = SEEN[what]
-    store.observe([Observed(session=name, agent=AGENT)], room.now)
-    store.observe([Observed(session=name, **seen)], room.now)
+    store.observations.record([Observed(session=name, agent=AGENT)], room.now)
+    store.observations.record([Observed(session=name, **seen)], room.now)
     actor = "agent" if {"agent", "work"} & seen.keys() else "github"
     assert told(store, name) == (Kind.OBSERVED, actor, {"changes": lines})
 
 
 def test_being_seen_once_more_is_no_history(room: Room, store: Store, name: str) -> None:
-    store.observe([Observed(session=name, agent=AGENT)], room.now)
-    rows = len(store.history(name))
+    store.observations.record([Observed(session=name, agent=AGENT)], room.now)
+    rows = len(store.history.of(name))
     again = Agent(
         run=1,
         activity=Activity.ACTIVE,
@@ -124,36 +124,36 @@ def test_being_seen_once_more_is_no_history(room: Room, store: Store, name: str)
         program=Probe.ALIVE,
         seen=room.now,
     )
-    store.observe([Observed(session=name, agent=again)], room.now)
-    assert store.facts(name).agent.seen == room.now
-    assert len(store.history(name)) == rows
+    store.observations.record([Observed(session=name, agent=again)], room.now)
+    assert store.facts.get(name).agent.seen == room.now
+    assert len(store.history.of(name)) == rows
 
 
 def test_what_became_of_an_action_is_told(room: Room, store: Store, name: str) -> None:
     room.decides(name, HELLO)
-    (due,) = store.due_actions(room.now)
-    store.mark_dead(due.seq, Reason.ACTION_FAILED, "GitHub said no", room.now)
+    (due,) = store.outbox.due(room.now)
+    store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub said no", room.now)
     failed = {"action": "hello", "reason": "action_failed", "error": "GitHub said no"}
     assert told(store, name) == (Kind.GIVEN_UP, "mergewright", failed)
     assert room.decides(name, HELLO) == ["hello"]
-    store.mark_done(due.seq, "comment 5", room.now)
-    store.mark_done(due.seq, "comment 5", room.now)
+    store.outbox.mark_done(due.seq, "comment 5", room.now)
+    store.outbox.mark_done(due.seq, "comment 5", room.now)
     done = {"action": "hello", "result": "comment 5"}
     assert told(store, name) == (Kind.DONE, "mergewright", done)
-    assert len(store.history(name)) == 5
+    assert len(store.history.of(name)) == 5
 
 
 def test_an_action_that_was_taken_back_is_told(room: Room, store: Store, name: str) -> None:
     room.decides(name, HELLO)
-    (due,) = store.due_actions(room.now)
-    store.withdraw(due.seq, room.now)
+    (due,) = store.outbox.due(room.now)
+    store.outbox.withdraw(due.seq, room.now)
     assert told(store, name) == (Kind.TAKEN_BACK, "mergewright", {"action": "hello"})
 
 
 def test_a_freeze_and_its_end_are_told_to_every_session_they_hold(store: Store, name: str) -> None:
-    store.freeze("project:widgets", "ada")
+    store.freezes.add("project:widgets", "ada")
     assert told(store, name) == (Kind.FREEZE, "ada", {"scope": "project:widgets"})
-    store.unfreeze("project:widgets", "bob")
+    store.freezes.remove("project:widgets", "bob")
     assert told(store, name) == (Kind.UNFREEZE, "bob", {"scope": "project:widgets"})
 
 
@@ -161,26 +161,26 @@ def test_a_decision_is_kept_with_all_that_it_was_made_from(
     room: Room, store: Store, name: str
 ) -> None:
     policy = Policy(ci_repairs=7)
-    facts = store.facts(name)
+    facts = store.facts.get(name)
     made = decide(facts, policy, room.now)
     judgement = Judgement(facts=facts, policy=policy, decision=made)
     room.decides(name, judgement=judgement)
     room.decides(name, judgement=judgement)
     room.clock.passes(1)
     room.decides(name, because="else", judgement=judgement)
-    first, second = store.judgements(name)
+    first, second = store.judgements.of(name)
     assert (first.facts, first.policy) == (facts, policy)
     assert decide(first.facts, first.policy, first.row.at) == made
     assert first.decision["status"] == made.status
     assert second.row.at - first.row.at == timedelta(seconds=1)
-    assert store.judgements("nobody") == []
+    assert store.judgements.of("nobody") == []
 
 
 def test_one_policy_is_kept_once(room: Room, store: Store, name: str) -> None:
-    facts = store.facts(name)
+    facts = store.facts.get(name)
     for text in ("one", "two"):
         policy = Policy()
         made = Judgement(facts=facts, policy=policy, decision=decide(facts, policy, room.now))
         room.decides(name, because=text, judgement=made)
 
-    assert store.write(lambda db: db.execute("SELECT count(*) FROM policies").fetchone()[0]) == 1
+    assert store.db.write(lambda db: db.execute("SELECT count(*) FROM policies").fetchone()[0]) == 1

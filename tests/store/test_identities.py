@@ -31,7 +31,7 @@ def chosen(store: Store, word: str, requester: str = "alice", **project: str) ->
 
 def works(room: Room, number: int, agent: str, requester: str = "alice") -> None:
     new = replace(room.new_session(number), agent_name=agent, requester=requester)
-    assert room.store.create_session(new)
+    assert room.store.sessions.create(new)
 
 
 def test_the_least_busy_of_those_that_run_the_type_gets_it(room: Room, store: Store) -> None:
@@ -82,10 +82,10 @@ def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
     works(room, 1, "ada")
     identities = Assignment(store, AGENTS, {"widgets": Project(repository="acme/widgets")})
     for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
-        session = store.session("widgets-1")
+        session = store.sessions.get("widgets-1")
         assert session
         given = identities.hand_over(session, word, 1)
         assert (given.agent_name, given.agent_type) == (agent, kind)
-        assert store.session("widgets-1") == given
+        assert store.sessions.get("widgets-1") == given
         assert identities.hand_over(given, word, 1) == given
-    assert [one.agent for one in store.ledgers()] == ["ada"]
+    assert [one.agent for one in store.agents.records()] == ["ada"]

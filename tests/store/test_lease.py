@@ -17,7 +17,7 @@ from pathlib import Path
 from bot.store import Store, this_process
 from datetime import datetime
 store = Store(Path(sys.argv[1]))
-print(store.lead(this_process(), datetime.fromisoformat(sys.argv[2]), 3600), flush=True)
+print(store.lease.acquire(this_process(), datetime.fromisoformat(sys.argv[2]), 3600), flush=True)
 sys.stdin.read()
 """
 
@@ -45,53 +45,53 @@ def leader_lease(room: Room, path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_second_bot_stands_by(room: Room, store: Store, other: Store) -> None:
-    assert store.lead("one", room.now, 30) == 1
-    assert other.lead("two", room.now, 30) is None
-    assert other.leader() == ("one", room.clock.passes(30))
+    assert store.lease.acquire("one", room.now, 30) == 1
+    assert other.lease.acquire("two", room.now, 30) is None
+    assert other.lease.holder() == ("one", room.clock.passes(30))
 
 
 def test_a_leader_goes_on_leading_in_its_epoch(room: Room, store: Store, other: Store) -> None:
-    assert store.lead("one", room.now, 30) == 1
+    assert store.lease.acquire("one", room.now, 30) == 1
     room.clock.passes(20)
-    assert store.lead("one", room.now, 30) == 1
+    assert store.lease.acquire("one", room.now, 30) == 1
     room.clock.passes(20)
-    assert other.lead("two", room.now, 30) is None
+    assert other.lease.acquire("two", room.now, 30) is None
 
 
 def test_a_leader_that_went_silent_is_replaced(room: Room, store: Store, other: Store) -> None:
-    store.lead("one", room.now, 30)
-    assert other.lead("two", room.clock.passes(30), 30) == 2
-    assert store.lead("one", room.now, 30) is None
+    store.lease.acquire("one", room.now, 30)
+    assert other.lease.acquire("two", room.clock.passes(30), 30) == 2
+    assert store.lease.acquire("one", room.now, 30) is None
 
 
 def test_a_leader_that_steps_down_is_replaced_at_once(
     room: Room, store: Store, other: Store
 ) -> None:
-    store.lead("one", room.now, 30)
-    other.step_down("two")
-    assert store.leader() is not None
-    store.step_down("one")
-    assert store.leader() is None
-    assert other.lead("two", room.now, 30) == 2
+    store.lease.acquire("one", room.now, 30)
+    other.lease.release("two")
+    assert store.lease.holder() is not None
+    store.lease.release("one")
+    assert store.lease.holder() is None
+    assert other.lease.acquire("two", room.now, 30) == 2
 
 
 def test_a_leader_that_was_killed_is_replaced_at_once(
     room: Room, store: Store, leader_lease: "subprocess.Popen[str]"
 ) -> None:
-    assert store.lead("two", room.now, 30) is None
-    assert store.leader() is not None
+    assert store.lease.acquire("two", room.now, 30) is None
+    assert store.lease.holder() is not None
     leader_lease.send_signal(signal.SIGKILL)
     leader_lease.wait()
-    assert store.leader() is None
-    assert store.lead("two", room.now, 30) == 2
+    assert store.lease.holder() is None
+    assert store.lease.acquire("two", room.now, 30) == 2
 
 
 def test_a_frozen_leader_is_replaced_only_after_its_time(
     room: Room, store: Store, leader_lease: "subprocess.Popen[str]"
 ) -> None:
     leader_lease.send_signal(signal.SIGSTOP)
-    assert store.lead("two", room.now, 30) is None
-    assert store.lead("two", room.clock.passes(3600), 30) == 2
+    assert store.lease.acquire("two", room.now, 30) is None
+    assert store.lease.acquire("two", room.clock.passes(3600), 30) == 2
 
 
 def _changed(place: int, value: str) -> str:
@@ -112,41 +112,41 @@ def _changed(place: int, value: str) -> str:
     ids=["alive", "rebooted", "number used again", "elsewhere", "unknown"],
 )
 def test_only_proof_counts_as_gone(room: Room, store: Store, owner: str, gone: bool) -> None:
-    assert store.lead(owner, room.now, 30) == 1
-    assert store.lead("two", room.now, 30) == (2 if gone else None)
+    assert store.lease.acquire(owner, room.now, 30) == 1
+    assert store.lease.acquire("two", room.now, 30) == (2 if gone else None)
 
 
 def test_a_late_write_of_a_replaced_leader_is_refused(
     room: Room, store: Store, other: Store
 ) -> None:
-    epoch = store.lead("one", room.now, 30)
+    epoch = store.lease.acquire("one", room.now, 30)
     assert epoch is not None
-    store.fence("one", epoch)
+    store.lease.fence("one", epoch)
     name = room.session(12)
     visit = room.visit(name)
-    epoch = other.lead("two", room.clock.passes(30), 30)
+    epoch = other.lease.acquire("two", room.clock.passes(30), 30)
     assert epoch is not None
-    other.fence("two", epoch)
+    other.lease.fence("two", epoch)
     with pytest.raises(Fenced, match="another bot leads"):
-        store.deliver([room.delivery("a")]).result()
+        store.deliveries.add([room.delivery("a")]).result()
     with pytest.raises(Fenced):
         room.records(visit, decision())
     assert store.writable() is False
-    store.step_down("one")
-    assert other.leader() is not None
-    assert store.waiting_deliveries() == []
+    store.lease.release("one")
+    assert other.lease.holder() is not None
+    assert store.deliveries.waiting() == []
     assert other.writable() is True
 
 
 def test_a_replaced_leader_may_lead_again_in_a_new_epoch(
     room: Room, store: Store, other: Store
 ) -> None:
-    store.fence("one", store.lead("one", room.now, 30) or 0)
-    other.lead("two", room.clock.passes(30), 30)
-    other.step_down("two")
-    epoch = store.lead("one", room.now, 30)
+    store.lease.fence("one", store.lease.acquire("one", room.now, 30) or 0)
+    other.lease.acquire("two", room.clock.passes(30), 30)
+    other.lease.release("two")
+    epoch = store.lease.acquire("one", room.now, 30)
     assert epoch == 3
     with pytest.raises(Fenced):
         room.session(12)
-    store.fence("one", epoch)
+    store.lease.fence("one", epoch)
     room.session(12)

@@ -26,16 +26,19 @@ ACTIVE = Agent(run=1, activity=Activity.ACTIVE)
 
 def test_news_is_written_and_a_reason_for_a_visit(room: Room, store: Store, name: str) -> None:
     seen = Observed(session=name, run=1, agent=ACTIVE, issue=Issue(number=12, title="Changed"))
-    assert store.observe([seen], room.now) == [name]
-    assert store.due_sessions(room.now) == [name]
-    assert store.facts(name).agent == ACTIVE
-    assert store.facts(name).issue.title == "Changed"
+    assert store.observations.record([seen], room.now) == [name]
+    assert store.sessions.due(room.now) == [name]
+    assert store.facts.get(name).agent == ACTIVE
+    assert store.facts.get(name).issue.title == "Changed"
 
 
 def test_a_whole_sweep_is_one_transaction(room: Room, store: Store, statements: list[str]) -> None:
     ids = [room.session(number) for number in range(20, 30)]
     statements.clear()
-    assert store.observe([Observed(session=name, agent=ACTIVE) for name in ids], room.now) == ids
+    assert (
+        store.observations.record([Observed(session=name, agent=ACTIVE) for name in ids], room.now)
+        == ids
+    )
     assert statements.count("COMMIT") == 1
 
 
@@ -43,14 +46,14 @@ def test_a_sweep_without_news_writes_nothing(
     room: Room, store: Store, name: str, path: Path, statements: list[str]
 ) -> None:
     seen = Observed(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
-    store.observe([seen], room.now)
+    store.observations.record([seen], room.now)
     room.decides(name, recheck_at=None)
     statements.clear()
     size = (path.parent / "mergewright.db-wal").stat().st_size
-    assert store.observe([seen], room.clock.passes(60)) == []
+    assert store.observations.record([seen], room.clock.passes(60)) == []
     assert statements == []
     assert (path.parent / "mergewright.db-wal").stat().st_size == size
-    assert store.due_sessions(room.now) == []
+    assert store.sessions.due(room.now) == []
 
 
 def test_what_was_seen_of_an_earlier_run_is_dropped(room: Room, store: Store, name: str) -> None:
@@ -62,8 +65,8 @@ def test_what_was_seen_of_an_earlier_run_is_dropped(room: Room, store: Store, na
         work=Work(head="old"),
         pulls=pulls,
     )
-    store.observe([late], room.now)
-    facts = store.facts(name)
+    store.observations.record([late], room.now)
+    facts = store.facts.get(name)
     assert (facts.agent, facts.work) == (Agent(), Work())
     assert facts.pulls == pulls, "a pull request is of the session, not of a run"
 
@@ -72,42 +75,42 @@ def test_what_was_seen_before_a_run_was_stopped_is_dropped(
     room: Room, store: Store, name: str
 ) -> None:
     stopped = Agent(run=1, activity=Activity.EXITED, stopped=True)
-    store.observe([Observed(session=name, run=1, agent=stopped)], room.now)
+    store.observations.record([Observed(session=name, run=1, agent=stopped)], room.now)
     overtaken = Observed(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
-    assert store.observe([overtaken], room.now) == [name]
-    assert (store.facts(name).agent, store.facts(name).work.head) == (stopped, "cafe")
+    assert store.observations.record([overtaken], room.now) == [name]
+    assert (store.facts.get(name).agent, store.facts.get(name).work.head) == (stopped, "cafe")
     room.decides(name, run=2)
     again = Agent(run=2, activity=Activity.NONE)
-    store.observe([Observed(session=name, run=2, agent=again)], room.now)
-    assert store.facts(name).agent == again
+    store.observations.record([Observed(session=name, run=2, agent=again)], room.now)
+    assert store.facts.get(name).agent == again
 
 
 def test_a_change_of_run_between_looking_and_writing_is_seen(
     room: Room, store: Store, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = store.write
+    write = store.db.write
 
     def write_late(work: Callable[..., object]) -> object:
-        monkeypatch.setattr(store, "write", write)
+        monkeypatch.setattr(store.db, "write", write)
         room.decides(name, run=2, recheck_at=None)
         return write(work)
 
-    monkeypatch.setattr(store, "write", write_late)
-    assert store.observe([Observed(session=name, run=1, agent=ACTIVE)], room.now) == []
-    assert store.facts(name).agent == Agent()
+    monkeypatch.setattr(store.db, "write", write_late)
+    assert store.observations.record([Observed(session=name, run=1, agent=ACTIVE)], room.now) == []
+    assert store.facts.get(name).agent == Agent()
 
 
 def test_the_time_of_reading_alone_is_kept_but_changes_nothing(
     room: Room, store: Store, name: str
 ) -> None:
     pull = Pull(number=34, head="feed", read_at=room.now)
-    store.observe([Observed(session=name, pulls=(pull,))], room.now)
+    store.observations.record([Observed(session=name, pulls=(pull,))], room.now)
     room.decides(name, recheck_at=None)
     later = room.clock.passes(60)
     again = msgspec.structs.replace(pull, read_at=later)
-    assert store.observe([Observed(session=name, pulls=(again,))], later) == []
-    assert store.due_sessions(later) == []
-    session = store.session(name)
+    assert store.observations.record([Observed(session=name, pulls=(again,))], later) == []
+    assert store.sessions.due(later) == []
+    session = store.sessions.get(name)
     assert session is not None
     assert session.pulls == (again,)
 
@@ -116,19 +119,19 @@ def test_a_session_seen_twice_in_one_sweep_ends_as_seen_last(
     room: Room, store: Store, name: str
 ) -> None:
     back = [Observed(session=name, agent=ACTIVE), Observed(session=name, agent=Agent())]
-    assert store.observe(back, room.now) == [name]
-    assert store.facts(name).agent == Agent()
+    assert store.observations.record(back, room.now) == [name]
+    assert store.facts.get(name).agent == Agent()
 
 
 def test_what_is_seen_of_an_unknown_session_is_dropped(room: Room, store: Store) -> None:
-    assert store.observe([Observed(session="nobody-1", agent=ACTIVE)], room.now) == []
+    assert store.observations.record([Observed(session="nobody-1", agent=ACTIVE)], room.now) == []
 
 
 def test_a_visit_that_is_overdue_keeps_its_place(room: Room, store: Store, name: str) -> None:
     room.decides(name, recheck_at=room.now)
     later = room.clock.passes(60)
-    store.observe([Observed(session=name, agent=ACTIVE)], later)
-    session = store.session(name)
+    store.observations.record([Observed(session=name, agent=ACTIVE)], later)
+    session = store.sessions.get(name)
     assert session is not None
     assert session.due == later - timedelta(seconds=60)
 
@@ -139,8 +142,8 @@ def test_listeners_hear_of_what_changed_after_it_is_written(
     heard: list[tuple[str, Activity]] = []
     store.on_change.append(lambda session: 1 / 0)  # type: ignore[arg-type]
     store.on_change.append(
-        lambda session: heard.append((session, store.facts(name).agent.activity))
+        lambda session: heard.append((session, store.facts.get(name).agent.activity))
     )
-    store.observe([Observed(session=name, agent=ACTIVE)], room.now)
-    store.observe([Observed(session=name, agent=ACTIVE)], room.now)
+    store.observations.record([Observed(session=name, agent=ACTIVE)], room.now)
+    store.observations.record([Observed(session=name, agent=ACTIVE)], room.now)
     assert heard == [(name, Activity.ACTIVE)]

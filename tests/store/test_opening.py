@@ -67,7 +67,7 @@ def test_what_was_written_is_there_after_reopening(
 ) -> None:
     room.session(12)
     store.close()
-    assert open_store().session("widgets-12") is not None
+    assert open_store().sessions.get("widgets-12") is not None
 
 
 def test_many_may_open_a_new_file_at_once(path: Path) -> None:
@@ -134,9 +134,9 @@ def test_reading_beside_a_running_bot_sees_what_it_commits(
 ) -> None:
     reading = Store.reading(path)
     room.session(12)
-    assert reading.session("widgets-12") is not None
+    assert reading.sessions.get("widgets-12") is not None
     with pytest.raises(StoreClosed, match="for reading only"):
-        reading.refuse_command("comment:1", "no")
+        reading.commands.refuse("comment:1", "no")
     assert reading.writable() is False
     reading.close()
 
@@ -144,16 +144,16 @@ def test_reading_beside_a_running_bot_sees_what_it_commits(
 def test_a_person_writes_beside_a_running_bot_that_leads(
     room: Room, store: Store, path: Path
 ) -> None:
-    epoch = store.lead("the bot", room.now, 60)
+    epoch = store.lease.acquire("the bot", room.now, 60)
     assert epoch is not None
-    store.fence("the bot", epoch)
+    store.lease.fence("the bot", epoch)
     session = room.session(12)
     command = Command(key="cli:1", kind="stop", actor="cli:ada", at=room.now)
     with closing(beside(path)) as guest:
-        assert guest.ask(session, command)
-        assert not guest.ask(session, command)
-    assert store.facts(session).commands == (command,)
-    assert store.due_sessions(room.now) == [session]
+        assert guest.commands.add_granted(session, command)
+        assert not guest.commands.add_granted(session, command)
+    assert store.facts.get(session).commands == (command,)
+    assert store.sessions.due(room.now) == [session]
 
 
 def test_a_person_who_writes_leaves_the_tables_of_an_older_version_alone(path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_person_who_writes_leaves_the_tables_of_an_older_version_alone(path: P
 def test_reading_without_a_running_bot_works(path: Path) -> None:
     Store(path).close()
     reading = Store.reading(path)
-    assert reading.sessions() == []
+    assert reading.sessions.all() == []
     reading.close()
 
 
@@ -182,7 +182,7 @@ def test_reading_after_a_crash_sees_all_that_was_committed(
     for name in ("mergewright.db", "mergewright.db-wal"):
         shutil.copy(path.with_name(name), left / name)
     reading = Store.reading(left / "mergewright.db")
-    assert reading.session("widgets-12") is not None
+    assert reading.sessions.get("widgets-12") is not None
     reading.close()
 
 
@@ -194,7 +194,7 @@ def test_reading_an_empty_file_asks_to_start_the_bot(path: Path) -> None:
 
 def test_a_column_takes_only_its_type(store: Store) -> None:
     with pytest.raises(sqlite3.IntegrityError, match="cannot store TEXT"):
-        store.write(
+        store.db.write(
             lambda connection: connection.execute(
                 "INSERT INTO deliveries (id, event, at, body) VALUES ('a', 'b', 'noon', x'')"
             )
@@ -216,16 +216,16 @@ def test_a_database_of_the_first_version_is_brought_up_to_date(path: Path) -> No
     with pytest.raises(StoreUnusable, match=r"older version \(it lacks 'whole_lifecycle'\)"):
         Store.reading(path)
     store = Store(path)
-    waiting, working = store.sessions()
+    waiting, working = store.sessions.all()
     assert (working.id, working.wants_slot, working.spent) == ("widgets-1", False, Spending())
     assert (waiting.id, waiting.wants_slot, waiting.wanted_since) == (
         "widgets-2",
         True,
         datetime.fromtimestamp(7, UTC),
     )
-    assert store.facts("widgets-1").spent_today == Spending()
+    assert store.facts.get("widgets-1").spent_today == Spending()
     assert (working.agent_name, waiting.agent_name) == ("claude", "claude")
-    store.take_slots(Caps(agents={"claude": 1}))
-    assert "the agent claude" in store.facts("widgets-2").waits, "the other holds its slot"
+    store.slots.assign(Caps(agents={"claude": 1}))
+    assert "the agent claude" in store.facts.get("widgets-2").waits, "the other holds its slot"
     store.close()
     Store.reading(path).close()

@@ -27,82 +27,82 @@ def test_a_key_is_written_once_for_a_session(room: Room, store: Store, name: str
     other = room.session(13)
     assert room.decides(name, FIRST) == []
     assert room.decides(other, FIRST) == ["first"]
-    store.mark_done(store.due_actions(room.now)[0].seq, "", room.now)
+    store.outbox.mark_done(store.outbox.due(room.now)[0].seq, "", room.now)
     assert room.decides(name, FIRST) == [], "done is done"
 
 
 def test_actions_of_a_session_are_done_in_their_order(room: Room, store: Store, name: str) -> None:
-    (first,) = store.due_actions(room.now)
+    (first,) = store.outbox.due(room.now)
     assert (first.action, first.session, first.repository) == (FIRST, name, "acme/widgets")
-    store.mark_done(first.seq, "", room.now)
-    (second,) = store.due_actions(room.now)
+    store.outbox.mark_done(first.seq, "", room.now)
+    (second,) = store.outbox.due(room.now)
     assert second.action == SECOND
-    store.mark_done(second.seq, "", room.now)
-    assert store.due_actions(room.now) == []
+    store.outbox.mark_done(second.seq, "", room.now)
+    assert store.outbox.due(room.now) == []
 
 
 def test_sessions_do_not_wait_for_each_other(room: Room, store: Store, name: str) -> None:
     room.clock.passes(1)
     other = room.session(13)
     room.decides(other, SECOND)
-    assert [due.session for due in store.due_actions(room.now)] == [name, other]
-    assert [due.session for due in store.due_actions(room.now, limit=1)] == [name]
+    assert [due.session for due in store.outbox.due(room.now)] == [name, other]
+    assert [due.session for due in store.outbox.due(room.now, limit=1)] == [name]
 
 
 def test_what_is_held_is_no_failed_try(room: Room, store: Store, name: str) -> None:
     later = room.now + timedelta(seconds=60)
     for _ in range(2):
-        (due,) = store.due_actions(room.now)
-        store.hold(due.seq, later)
-    assert store.due_actions(room.now) == []
-    (due,) = store.due_actions(later)
+        (due,) = store.outbox.due(room.now)
+        store.outbox.defer(due.seq, later)
+    assert store.outbox.due(room.now) == []
+    (due,) = store.outbox.due(later)
     assert (due.action, due.attempts) == (FIRST, 0)
 
 
 def test_a_start_says_since_when_it_is_being_tried(room: Room, store: Store, name: str) -> None:
-    assert store.facts(name).start_due is None
+    assert store.facts.get(name).start_due is None
     start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
     room.decides(name, start)
-    assert store.facts(name).start_due == room.now
-    (seq,) = (one.seq for one in store.outbox(name) if one.key == start.key)
+    assert store.facts.get(name).start_due == room.now
+    (seq,) = (one.seq for one in store.outbox.of(name) if one.key == start.key)
     again = room.now + timedelta(seconds=60)
-    store.mark_retry(seq, "not now", again)
-    assert store.facts(name).start_due == again
-    store.mark_done(seq, "run 1", again)
-    assert store.facts(name).start_due is None
+    store.outbox.mark_retry(seq, "not now", again)
+    assert store.facts.get(name).start_due == again
+    store.outbox.mark_done(seq, "run 1", again)
+    assert store.facts.get(name).start_due is None
 
 
 def test_what_was_due_while_no_bot_acted_is_due_from_when_one_takes_it_up(
     room: Room, store: Store, name: str
 ) -> None:
     room.decides(name, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
-    (first, *_) = store.due_actions(room.now)
+    (first, *_) = store.outbox.due(room.now)
     later = room.now + timedelta(seconds=60)
-    store.mark_retry(first.seq, "not now", later + timedelta(seconds=60))
+    store.outbox.mark_retry(first.seq, "not now", later + timedelta(seconds=60))
     room.clock.passes(60)
-    store.take_up(room.now)
-    assert store.facts(name).start_due == later
-    assert first.seq not in [due.seq for due in store.due_actions(room.now)]
+    store.outbox.reset_due(room.now)
+    assert store.facts.get(name).start_due == later
+    assert first.seq not in [due.seq for due in store.outbox.due(room.now)]
 
 
 def test_an_action_to_be_tried_again_holds_nothing_back(
     room: Room, store: Store, name: str
 ) -> None:
     again = room.now + timedelta(seconds=60)
-    (first,) = store.due_actions(room.now)
-    store.mark_retry(first.seq, "GitHub did not answer", again)
-    (second,) = store.due_actions(room.now)
+    (first,) = store.outbox.due(room.now)
+    store.outbox.mark_retry(first.seq, "GitHub did not answer", again)
+    (second,) = store.outbox.due(room.now)
     assert second.action == SECOND
-    (due,) = store.due_actions(again)
+    (due,) = store.outbox.due(again)
     assert (due.action, due.attempts) == (FIRST, 1)
 
 
 def test_what_was_done_is_a_reason_for_a_visit_with_all_that_was_learned(
     room: Room, store: Store, name: str, statements: list[str]
 ) -> None:
-    (first,) = store.due_actions(room.now)
+    (first,) = store.outbox.due(room.now)
     statements.clear()
-    store.mark_done(
+    store.outbox.mark_done(
         first.seq,
         "34",
         room.now,
@@ -110,56 +110,56 @@ def test_what_was_done_is_a_reason_for_a_visit_with_all_that_was_learned(
         refreshes=[RefreshRequest(repository="acme/widgets", subject="pull:34")],
     )
     assert statements.count("COMMIT") == 1
-    facts = store.facts(name)
+    facts = store.facts.get(name)
     assert (facts.done["first"].result, facts.agent.activity) == ("34", Activity.ACTIVE)
-    assert [t.subject for t in store.due_refreshes(room.now, ("pull:",))] == ["pull:34"]
-    assert store.due_sessions(room.now) == [name]
+    assert [t.subject for t in store.refreshes.due(room.now, ("pull:",))] == ["pull:34"]
+    assert store.sessions.due(room.now) == [name]
 
 
 def test_marking_twice_repeats_nothing(room: Room, store: Store, name: str) -> None:
-    (first,) = store.due_actions(room.now)
-    store.mark_done(first.seq, "34", room.now)
+    (first,) = store.outbox.due(room.now)
+    store.outbox.mark_done(first.seq, "34", room.now)
     room.decides(name, recheck_at=None)
     later = room.clock.passes(5)
-    store.mark_done(
+    store.outbox.mark_done(
         first.seq,
         "35",
         later,
         refreshes=[RefreshRequest(repository="acme/widgets", subject="pull:35")],
     )
-    store.mark_dead(first.seq, Reason.ACTION_FAILED, "no", later)
-    store.mark_retry(first.seq, "no", later)
-    assert store.facts(name).done["first"].result == "34"
-    assert store.due_refreshes(later, ("pull:",)) == []
-    assert store.due_sessions(later) == []
+    store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "no", later)
+    store.outbox.mark_retry(first.seq, "no", later)
+    assert store.facts.get(name).done["first"].result == "34"
+    assert store.refreshes.due(later, ("pull:",)) == []
+    assert store.sessions.due(later) == []
 
 
 def test_what_was_given_up_is_shown_and_lets_the_next_go_on(
     room: Room, store: Store, name: str
 ) -> None:
-    (first,) = store.due_actions(room.now)
-    store.mark_dead(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
-    store.mark_retry(first.seq, "late", room.now)
-    (_, shown) = store.outbox(name)
+    (first,) = store.outbox.due(room.now)
+    store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
+    store.outbox.mark_retry(first.seq, "late", room.now)
+    (_, shown) = store.outbox.of(name)
     assert (shown.action, shown.state, shown.tries) == (FIRST, "dead", 1)
     assert (shown.reason, shown.error, shown.done_at) == (
         "action_failed",
         "403: may not comment",
         room.now,
     )
-    assert store.due_sessions(room.now) == [name]
-    assert [due.action for due in store.due_actions(room.now)] == [SECOND]
+    assert store.sessions.due(room.now) == [name]
+    assert [due.action for due in store.outbox.due(room.now)] == [SECOND]
 
 
 def test_what_was_given_up_is_tried_again_where_it_is_asked_for_anew(
     room: Room, store: Store, name: str
 ) -> None:
-    (first,) = store.due_actions(room.now)
-    store.mark_dead(first.seq, Reason.ACTION_FAILED, "403", room.now)
+    (first,) = store.outbox.due(room.now)
+    store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403", room.now)
     room.clock.passes(60)
     assert room.decides(name, FIRST) == ["first"]
-    assert store.facts(name).failures == {}
-    (due,) = store.due_actions(room.now)
+    assert store.facts.get(name).failures == {}
+    (due,) = store.outbox.due(room.now)
     assert (due.seq, due.attempts) == (first.seq, 0)
 
 
@@ -168,37 +168,37 @@ def test_an_action_nobody_can_read_stops_its_own_session_alone(
 ) -> None:
     other = room.session(13)
     room.decides(other, Stop(key="stop:1", run=1))
-    (first, _) = store.due_actions(room.now)
+    (first, _) = store.outbox.due(room.now)
 
     def spoil(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE outbox SET action = '{\"type\": \"sing\"}' WHERE key = 'first'")
 
-    store.write(spoil)
-    assert [due.session for due in store.due_actions(room.now)] == [other]
+    store.db.write(spoil)
+    assert [due.session for due in store.outbox.due(room.now)] == [other]
     assert f"outbox, row {first.seq}, column 'action'" in caplog.text
 
 
 def test_a_reason_nobody_knows_is_named(room: Room, store: Store, name: str) -> None:
-    (first,) = store.due_actions(room.now)
-    store.mark_dead(first.seq, Reason.ACTION_FAILED, "403", room.now)
-    store.write(lambda connection: connection.execute("UPDATE outbox SET reason = 'gloom'"))
+    (first,) = store.outbox.due(room.now)
+    store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403", room.now)
+    store.db.write(lambda connection: connection.execute("UPDATE outbox SET reason = 'gloom'"))
     with pytest.raises(BadRow, match=f"outbox, row {first.seq}, column 'reason'.*gloom"):
-        store.facts(name)
+        store.facts.get(name)
 
 
 def test_an_action_taken_back_may_be_asked_for_again(room: Room, store: Store, name: str) -> None:
-    (first,) = store.due_actions(room.now)
-    store.withdraw(first.seq, room.now)
-    assert store.facts(name).pending == {"second"}
-    assert store.due_sessions(room.now) == [name]
+    (first,) = store.outbox.due(room.now)
+    store.outbox.withdraw(first.seq, room.now)
+    assert store.facts.get(name).pending == {"second"}
+    assert store.sessions.due(room.now) == [name]
     assert room.decides(name, FIRST) == ["first"]
 
 
 def test_what_is_done_is_not_taken_back(room: Room, store: Store, name: str) -> None:
-    (first,) = store.due_actions(room.now)
-    store.mark_done(first.seq, "34", room.now)
-    store.withdraw(first.seq, room.now)
-    assert "first" in store.facts(name).done
+    (first,) = store.outbox.due(room.now)
+    store.outbox.mark_done(first.seq, "34", room.now)
+    store.outbox.withdraw(first.seq, room.now)
+    assert "first" in store.facts.get(name).done
 
 
 def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Store) -> None:
@@ -206,12 +206,12 @@ def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Stor
     other = room.session(13)
     room.decides(name, *(Stop(key=f"stop:{number}", run=1) for number in (1, 2, 3)))
     room.decides(other, Stop(key="stop:9", run=1))
-    first, second, third = sorted(row.seq for row in store.outbox(name))
-    store.mark_done(first, "stopped", room.now)
+    first, second, third = sorted(row.seq for row in store.outbox.of(name))
+    store.outbox.mark_done(first, "stopped", room.now)
     later = room.now + timedelta(seconds=60)
-    store.mark_retry(second, "no answer", later)
-    store.mark_dead(third, Reason.ACTION_FAILED, "it will not stop", room.now)
-    dead, waiting, done = store.outbox(name)
+    store.outbox.mark_retry(second, "no answer", later)
+    store.outbox.mark_failed(third, Reason.ACTION_FAILED, "it will not stop", room.now)
+    dead, waiting, done = store.outbox.of(name)
     assert (done.state, done.result, done.done_at) == ("done", "stopped", room.now)
     assert (waiting.state, waiting.tries, waiting.error, waiting.next_at) == (
         "due",
@@ -221,4 +221,4 @@ def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Stor
     )
     assert (dead.key, dead.state, dead.error) == ("stop:3", "dead", "it will not stop")
     assert dead.reason == "action_failed"
-    assert [row.key for row in store.outbox(name, limit=1)] == ["stop:3"]
+    assert [row.key for row in store.outbox.of(name, limit=1)] == ["stop:3"]

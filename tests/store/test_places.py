@@ -9,17 +9,17 @@ WIDGETS = KnownRepository(id=7, name="acme/widgets", now="acme/widgets")
 def test_what_is_kept_of_a_repository_goes_along_with_a_new_configured_name(
     room: Room, store: Store
 ) -> None:
-    store.learn_place(WIDGETS, room.clock())
+    store.repositories.record(WIDGETS, room.clock())
     name = room.session(12)
-    store.request_refresh(
+    store.refreshes.request(
         [RefreshRequest(repository="acme/widgets", subject="issue:12")], room.clock()
     )
     renamed = KnownRepository(id=7, name="acme/gadgets", now="acme/gadgets")
-    store.learn_place(renamed, room.clock())
-    assert store.places() == [renamed]
-    assert store.session_of_issue("acme/gadgets", 12) == name
-    assert store.session_of_issue("acme/widgets", 12) is None
-    assert [one.repository for one in store.due_refreshes(room.clock(), ("issue:",))] == [
+    store.repositories.record(renamed, room.clock())
+    assert store.repositories.all() == [renamed]
+    assert store.sessions.of_issue("acme/gadgets", 12) == name
+    assert store.sessions.of_issue("acme/widgets", 12) is None
+    assert [one.repository for one in store.refreshes.due(room.clock(), ("issue:",))] == [
         "acme/gadgets"
     ]
 
@@ -27,30 +27,34 @@ def test_what_is_kept_of_a_repository_goes_along_with_a_new_configured_name(
 def test_sessions_of_a_repository_that_is_archived_are_visited_and_know_it(
     room: Room, store: Store
 ) -> None:
-    store.learn_place(WIDGETS, room.clock())
+    store.repositories.record(WIDGETS, room.clock())
     name = room.session(12)
-    assert not store.facts(name).archived
+    assert not store.facts.get(name).archived
     room.decides(name)
-    assert store.due_sessions(room.clock(), 9) == []
+    assert store.sessions.due(room.clock(), 9) == []
     archived = KnownRepository(id=7, name="acme/widgets", now="acme/widgets", archived=True)
-    store.learn_place(archived, room.clock())
-    assert store.due_sessions(room.clock(), 9) == [name]
-    assert store.facts(name).archived
+    store.repositories.record(archived, room.clock())
+    assert store.sessions.due(room.clock(), 9) == [name]
+    assert store.facts.get(name).archived
 
 
 def test_where_nothing_changed_nobody_is_visited(room: Room, store: Store) -> None:
-    store.learn_place(WIDGETS, room.clock())
+    store.repositories.record(WIDGETS, room.clock())
     name = room.session(12)
     room.decides(name)
-    store.learn_place(WIDGETS, room.clock())
-    assert store.due_sessions(room.clock(), 9) == []
+    store.repositories.record(WIDGETS, room.clock())
+    assert store.sessions.due(room.clock(), 9) == []
 
 
 def test_a_name_belongs_to_one_repository_at_a_time(room: Room, store: Store) -> None:
-    store.learn_place(WIDGETS, room.clock())
+    store.repositories.record(WIDGETS, room.clock())
     other = KnownRepository(id=8, name="acme/widgets", now="acme/widgets")
-    store.learn_place(other, room.clock())
-    assert (store.places(), store.place(7), store.place_named("acme/widgets")) == (
+    store.repositories.record(other, room.clock())
+    assert (
+        store.repositories.all(),
+        store.repositories.get(7),
+        store.repositories.named("acme/widgets"),
+    ) == (
         *([other], None),
         other,
     )

@@ -31,16 +31,16 @@ def test_a_secret_is_taken_out_of_what_was_seen(room: Room, store: Store, path: 
     room.decides(name, run=1, recheck_at=None)
     agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=f"Is {SECRET} right?")
     seen = Observed(session=name, run=1, agent=agent)
-    assert store.observe([seen], room.now) == [name]
-    assert store.observe([seen], room.now) == []
-    assert store.facts(name).agent.question == "Is [secret] right?"
+    assert store.observations.record([seen], room.now) == [name]
+    assert store.observations.record([seen], room.now) == []
+    assert store.facts.get(name).agent.question == "Is [secret] right?"
     assert SECRET.encode() not in files(path)
 
 
 def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
     room: Room, store: Store
 ) -> None:
-    found = store.session(room.session(12))
+    found = store.sessions.get(room.session(12))
     assert found is not None
     command = Command(
         key="api:1", kind="tell", actor="api:client", at=room.now, text=f"use {SECRET}"
@@ -52,6 +52,6 @@ def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
 def test_a_secret_is_taken_out_of_whatever_is_written(room: Room, store: Store, path: Path) -> None:
     name = room.session(12)
     room.decides(name, run=1, because=f"it said {SECRET}")
-    store.freeze("", SECRET)
+    store.freezes.add("", SECRET)
     assert SECRET.encode() not in files(path)
-    assert "it said [secret]" in str(store.history(name))
+    assert "it said [secret]" in str(store.history.of(name))

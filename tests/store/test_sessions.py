@@ -23,7 +23,7 @@ def ended(room: Room) -> Ended:
 
 def test_a_new_session_is_queued_and_due_at_once(room: Room, store: Store) -> None:
     name = room.session(12)
-    session = store.session(name)
+    session = store.sessions.get(name)
     assert session is not None
     assert (session.status, session.due, session.slot, session.run) == (
         "queued",
@@ -33,7 +33,7 @@ def test_a_new_session_is_queued_and_due_at_once(room: Room, store: Store) -> No
     )
     assert session.issue == Issue(number=12, title="It breaks")
     assert session.activity is Activity.NONE
-    assert store.due_sessions(room.now) == [name]
+    assert store.sessions.due(room.now) == [name]
 
 
 @pytest.mark.parametrize("same", ["id", "issue", "branch"])
@@ -41,8 +41,8 @@ def test_one_session_for_an_id_an_issue_and_a_branch(room: Room, store: Store, s
     room.session(12)
     first, other = room.new_session(12), room.new_session(13)
     second = msgspec.structs.replace(other, **{same: getattr(first, same)})
-    assert store.create_session(second) is False
-    assert len(store.sessions()) == 1
+    assert store.sessions.create(second) is False
+    assert len(store.sessions.all()) == 1
 
 
 def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
@@ -51,14 +51,16 @@ def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
     name = room.session(12)
     room.session(13)
     pulls = (Pull(number=34, head="feed"),)
-    store.observe([Observed(session=name, pulls=pulls, work=Work(head="cafe"))], room.now)
-    assert store.session_of_issue(REPOSITORY, 12) == name
-    assert store.session_of_branch(REPOSITORY, "mergewright/12-it-breaks") == name
-    assert store.session_of_pull(REPOSITORY, 34) == name
-    assert store.session_of_sha(REPOSITORY, "feed") == name
-    assert store.session_of_sha(REPOSITORY, "cafe") == name
-    assert store.session_of_issue(REPOSITORY, 99) is None
-    assert store.session_of_pull("acme/gadgets", 34) is None
+    store.observations.record(
+        [Observed(session=name, pulls=pulls, work=Work(head="cafe"))], room.now
+    )
+    assert store.sessions.of_issue(REPOSITORY, 12) == name
+    assert store.sessions.of_branch(REPOSITORY, "mergewright/12-it-breaks") == name
+    assert store.sessions.of_pull(REPOSITORY, 34) == name
+    assert store.sessions.of_sha(REPOSITORY, "feed") == name
+    assert store.sessions.of_sha(REPOSITORY, "cafe") == name
+    assert store.sessions.of_issue(REPOSITORY, 99) is None
+    assert store.sessions.of_pull("acme/gadgets", 34) is None
 
 
 def test_a_pull_request_that_is_no_longer_the_sessions_is_no_longer_found(
@@ -67,9 +69,9 @@ def test_a_pull_request_that_is_no_longer_the_sessions_is_no_longer_found(
     name = room.session(12)
     for number in (34, 35):
         pulls = (Pull(number=number, head="feed"),)
-        store.observe([Observed(session=name, pulls=pulls)], room.now)
-    assert store.session_of_pull(REPOSITORY, 34) is None
-    assert store.session_of_pull(REPOSITORY, 35) == name
+        store.observations.record([Observed(session=name, pulls=pulls)], room.now)
+    assert store.sessions.of_pull(REPOSITORY, 34) is None
+    assert store.sessions.of_pull(REPOSITORY, 35) == name
 
 
 def test_sessions_come_newest_first_and_the_living_apart(room: Room, store: Store) -> None:
@@ -77,47 +79,49 @@ def test_sessions_come_newest_first_and_the_living_apart(room: Room, store: Stor
         room.session(number)
         room.clock.passes(1)
     room.decides("widgets-2", ended=ended(room), status="killed")
-    assert [s.id for s in store.sessions()] == ["widgets-3", "widgets-2", "widgets-1"]
-    assert [s.id for s in store.sessions(live=True)] == ["widgets-3", "widgets-1"]
-    assert [s.id for s in store.sessions(live=False)] == ["widgets-2"]
+    assert [s.id for s in store.sessions.all()] == ["widgets-3", "widgets-2", "widgets-1"]
+    assert [s.id for s in store.sessions.all(live=True)] == ["widgets-3", "widgets-1"]
+    assert [s.id for s in store.sessions.all(live=False)] == ["widgets-2"]
 
 
 def test_an_ended_session_lives_on_until_nothing_is_left_to_do(room: Room, store: Store) -> None:
     name = room.session(12)
     stop = Stop(key="stop:1", run=1)
     room.decides(name, stop, ended=ended(room), status="killed", recheck_at=None)
-    assert [row.id for row in store.live()] == [name]
-    store.mark_done(store.due_actions(room.now)[0].seq, "", room.now)
-    assert store.live() == [], "also where a visit is due: its workspace is released in some days"
+    assert [row.id for row in store.sessions.live()] == [name]
+    store.outbox.mark_done(store.outbox.due(room.now)[0].seq, "", room.now)
+    assert store.sessions.live() == [], (
+        "also where a visit is due: its workspace is released in some days"
+    )
 
 
 def test_an_ended_session_lives_on_while_it_holds_a_slot(room: Room, store: Store) -> None:
     name = room.session(12)
-    store.take_slots(Caps())
+    store.slots.assign(Caps())
     room.decides(name, ended=ended(room), status="merged")
-    assert [row.id for row in store.live()] == [name]
+    assert [row.id for row in store.sessions.live()] == [name]
     room.decides(name, ended=ended(room), status="merged", frees_slot=True)
-    assert store.live() == []
+    assert store.sessions.live() == []
 
 
 def test_a_sweep_sees_the_agent_and_the_workspace(room: Room, store: Store) -> None:
     name = room.session(12)
     agent, work = Agent(run=0, activity=Activity.READY), Work(path="/somewhere", head="cafe")
-    store.observe([Observed(session=name, agent=agent, work=work)], room.now)
-    (row,) = store.live()
+    store.observations.record([Observed(session=name, agent=agent, work=work)], room.now)
+    (row,) = store.sessions.live()
     assert (row.agent, row.work, row.number, row.agent_type) == (agent, work, 12, "claude")
 
 
 def test_a_granted_command_is_a_fact_and_a_reason_for_a_visit(room: Room, store: Store) -> None:
     name = room.session(12)
     room.decides(name, recheck_at=None)
-    store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.command(), room.command()])
-    assert store.due_sessions(room.now) == []
-    store.grant_command("comment:7", name, room.now, head="cafe")
-    assert store.due_sessions(room.now) == [name]
-    assert store.new_commands() == []
-    assert store.facts(name).commands == (
+    store.deliveries.add([room.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [room.command(), room.command()])
+    assert store.sessions.due(room.now) == []
+    store.commands.grant("comment:7", name, room.now, head="cafe")
+    assert store.sessions.due(room.now) == [name]
+    assert store.commands.new() == []
+    assert store.facts.get(name).commands == (
         Command(
             key="comment:7",
             kind="tell",
@@ -132,23 +136,23 @@ def test_a_granted_command_is_a_fact_and_a_reason_for_a_visit(room: Room, store:
 
 def test_a_command_is_granted_once(room: Room, store: Store) -> None:
     name = room.session(12)
-    store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.command()])
-    store.grant_command("comment:7", name, room.now, head="cafe")
+    store.deliveries.add([room.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [room.command()])
+    store.commands.grant("comment:7", name, room.now, head="cafe")
     room.decides(name, recheck_at=None)
-    store.grant_command("comment:7", name, room.now, head="beef")
-    assert store.facts(name).commands[0].head == "cafe"
-    assert store.due_sessions(room.now) == []
+    store.commands.grant("comment:7", name, room.now, head="beef")
+    assert store.facts.get(name).commands[0].head == "cafe"
+    assert store.sessions.due(room.now) == []
 
 
 def test_a_refused_command_is_over(room: Room, store: Store) -> None:
     name = room.session(12)
-    store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.command()])
-    store.refuse_command("comment:7", "ada may not write here")
-    store.grant_command("comment:7", name, room.now)
-    assert store.new_commands() == []
-    assert store.facts(name).commands == ()
+    store.deliveries.add([room.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [room.command()])
+    store.commands.refuse("comment:7", "ada may not write here")
+    store.commands.grant("comment:7", name, room.now)
+    assert store.commands.new() == []
+    assert store.facts.get(name).commands == ()
 
 
 def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(
@@ -160,13 +164,13 @@ def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(
     def spoil(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE sessions SET agent = '{\"run\":' WHERE id = 'widgets-12'")
 
-    store.write(spoil)
+    store.db.write(spoil)
     with pytest.raises(BadRow, match="sessions, row 'widgets-12', column 'agent'"):
-        store.session("widgets-12")
+        store.sessions.get("widgets-12")
     with pytest.raises(BadRow, match="sessions, row 'widgets-12', column 'agent'"):
-        store.facts("widgets-12")
-    assert [row.id for row in store.live()] == ["widgets-13"], "one bad row stops no other"
-    assert [row.id for row in store.sessions()] == ["widgets-13"]
+        store.facts.get("widgets-12")
+    assert [row.id for row in store.sessions.live()] == ["widgets-13"], "one bad row stops no other"
+    assert [row.id for row in store.sessions.all()] == ["widgets-13"]
     assert "widgets-12" in caplog.text
 
 
@@ -176,25 +180,32 @@ def test_fields_of_a_newer_version_are_skipped(room: Room, store: Store) -> None
     def add_field(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE sessions SET agent = json_insert(agent, '$.mood', 'good')")
 
-    store.write(add_field)
-    assert store.facts(name).agent == Agent()
+    store.db.write(add_field)
+    assert store.facts.get(name).agent == Agent()
 
 
 def test_of_what_is_live_only_what_changed_is_read_again(room: Room, store: Store) -> None:
     first, second = room.session(12), room.session(13)
-    before = store.live()
-    assert all(after is known for after, known in zip(store.live(), before, strict=True))
+    before = store.sessions.live()
+    assert all(after is known for after, known in zip(store.sessions.live(), before, strict=True))
     seen = Agent(activity=Activity.READY)
-    store.observe([Observed(session=first, agent=seen)], room.now)
-    changed, same = store.live()
+    store.observations.record([Observed(session=first, agent=seen)], room.now)
+    changed, same = store.sessions.live()
     assert (changed.agent, same is before[1]) == (seen, True)
-    store.observe([Observed(session=second, pulls=(Pull(number=34, head="feed"),))], room.now)
-    assert [live.pulls for live in store.live()] == [(), (34,)]
+    store.observations.record(
+        [Observed(session=second, pulls=(Pull(number=34, head="feed"),))], room.now
+    )
+    assert [live.pulls for live in store.sessions.live()] == [(), (34,)]
     room.decides(first, status="pr_open", run=7)
-    assert [(live.status, live.run) for live in store.live()] == [("pr_open", 7), ("queued", 0)]
-    store.write(
+    assert [(live.status, live.run) for live in store.sessions.live()] == [
+        ("pr_open", 7),
+        ("queued", 0),
+    ]
+    store.db.write(
         lambda connection: connection.execute(
             "UPDATE sessions SET agent = '{', version = version + 1 WHERE id = ?", (first,)
         )
     )
-    assert [live.id for live in store.live()] == [second], "what cannot be read is not kept"
+    assert [live.id for live in store.sessions.live()] == [second], (
+        "what cannot be read is not kept"
+    )

@@ -26,29 +26,33 @@ def name(room: Room) -> str:
 
 
 def decisions(store: Store, name: str) -> list[HistoryRow]:
-    return [row for row in store.history(name) if row.kind is Kind.DECISION]
+    return [row for row in store.history.of(name) if row.kind is Kind.DECISION]
 
 
 def test_a_decision_about_what_has_changed_is_refused_whole(
     room: Room, store: Store, name: str
 ) -> None:
     late = room.visit(name)
-    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
+    store.observations.record(
+        [Observed(session=name, agent=Agent(activity=Activity.READY))], room.now
+    )
     with pytest.raises(Fenced, match="widgets-12"):
         room.records(late, decision(START))
-    assert store.due_actions(room.now) == []
+    assert store.outbox.due(room.now) == []
     assert decisions(store, name) == []
-    assert store.facts(name).run == 0
-    assert store.due_sessions(room.now) == [name], "it is visited again"
+    assert store.facts.get(name).run == 0
+    assert store.sessions.due(room.now) == [name], "it is visited again"
 
 
 def test_when_to_look_again_is_of_what_was_seen(room: Room, store: Store, name: str) -> None:
     room.decides(name)
     late = room.visit(name)
-    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
+    store.observations.record(
+        [Observed(session=name, agent=Agent(activity=Activity.READY))], room.now
+    )
     with pytest.raises(Fenced):
         room.records(late, msgspec.structs.replace(late.before, recheck_at=None))
-    assert store.due_sessions(room.now) == [name]
+    assert store.sessions.due(room.now) == [name]
 
 
 def test_of_two_that_decide_about_the_same_one_counts(
@@ -58,9 +62,9 @@ def test_of_two_that_decide_about_the_same_one_counts(
     counted: list[str] = []
 
     def decide(store: Store, key: str) -> None:
-        (visit,) = store.load([name])
+        (visit,) = store.facts.load([name])
         ready.wait()
-        (written,) = store.record([(visit, decision(Stop(key=key, run=1)))], room.now)
+        (written,) = store.decisions.record([(visit, decision(Stop(key=key, run=1)))], room.now)
         if written.exception() is None:
             counted.extend(written.result())
 
@@ -73,7 +77,7 @@ def test_of_two_that_decide_about_the_same_one_counts(
         thread.start()
     for thread in threads:
         thread.join()
-    assert [action.action.key for action in store.due_actions(room.now)] == counted
+    assert [action.action.key for action in store.outbox.due(room.now)] == counted
     assert len(counted) == 1
 
 
@@ -81,21 +85,25 @@ def test_many_are_written_in_one_transaction_and_one_that_is_late_harms_no_other
     room: Room, store: Store, statements: list[str]
 ) -> None:
     ids = [room.session(number) for number in range(1, 6)]
-    visits = store.load(ids)
-    store.observe([Observed(session=ids[2], agent=Agent(activity=Activity.READY))], room.now)
+    visits = store.facts.load(ids)
+    store.observations.record(
+        [Observed(session=ids[2], agent=Agent(activity=Activity.READY))], room.now
+    )
     statements.clear()
-    written = store.record([(visit, decision(HELLO)) for visit in visits], room.now)
+    written = store.decisions.record([(visit, decision(HELLO)) for visit in visits], room.now)
     assert statements.count("COMMIT") == 1
     assert [future.exception() is None for future in written] == [True, True, False, True, True]
     assert [len(decisions(store, session)) for session in ids] == [1, 1, 0, 1, 1]
-    assert store.due_sessions(room.now) == [ids[2]]
+    assert store.sessions.due(room.now) == [ids[2]]
 
 
 def test_what_cannot_be_written_of_one_harms_no_other(room: Room, store: Store) -> None:
     ids = [room.session(number) for number in (1, 2)]
-    odd, fine = store.load(ids)
+    odd, fine = store.facts.load(ids)
     because = "half a character: \ud83d"
-    written = store.record([(odd, decision(because=because)), (fine, decision())], room.now)
+    written = store.decisions.record(
+        [(odd, decision(because=because)), (fine, decision())], room.now
+    )
     assert isinstance(written[0].exception(), UnicodeEncodeError)
     assert written[1].result() == []
 
@@ -105,11 +113,11 @@ def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
     for session in ids:
         room.decides(session, Stop(key=f"stop:{session}", run=1), HELLO)
         command = msgspec.structs.replace(room.command(f"comment:{session}"), number=1)
-        store.add_command(command)
-        store.grant_command(command.key, session, room.now)
-    visits = store.load([*ids, "nobody-1"])
+        store.commands.add(command)
+        store.commands.grant(command.key, session, room.now)
+    visits = store.facts.load([*ids, "nobody-1"])
     assert [visit.session for visit in visits] == ids
-    assert [visit.facts for visit in visits] == [store.facts(session) for session in ids]
+    assert [visit.facts for visit in visits] == [store.facts.get(session) for session in ids]
     assert [visit.facts.pending for visit in visits if not isinstance(visit.facts, BadRow)] == [
         {f"stop:{session}", "hello"} for session in ids
     ]
@@ -117,27 +125,29 @@ def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
 
 def test_one_that_cannot_be_read_is_told_and_the_others_are_read(room: Room, store: Store) -> None:
     ids = [room.session(number) for number in (1, 2)]
-    store.write(
+    store.db.write(
         lambda connection: connection.execute(
             "UPDATE sessions SET pulls = '{' WHERE id = ?", (ids[0],)
         )
     )
-    odd, fine = store.load(ids)
+    odd, fine = store.facts.load(ids)
     assert isinstance(odd.facts, BadRow)
-    assert fine.facts == store.facts(ids[1])
+    assert fine.facts == store.facts.get(ids[1])
     with pytest.raises(BadRow, match=r"widgets-1.*'pulls'"):
-        store.facts(ids[0])
+        store.facts.get(ids[0])
 
 
 def test_one_that_was_put_off_waits_until_then_or_until_it_changes(
     room: Room, store: Store, name: str
 ) -> None:
     later = room.now + timedelta(seconds=30)
-    store.postpone([name], later)
-    assert store.due_sessions(room.now) == []
-    assert store.due_sessions(later) == [name]
-    store.observe([Observed(session=name, agent=Agent(activity=Activity.READY))], room.now)
-    assert store.due_sessions(room.now) == [name]
+    store.sessions.postpone([name], later)
+    assert store.sessions.due(room.now) == []
+    assert store.sessions.due(later) == [name]
+    store.observations.record(
+        [Observed(session=name, agent=Agent(activity=Activity.READY))], room.now
+    )
+    assert store.sessions.due(room.now) == [name]
 
 
 def test_a_decision_is_written_in_one_transaction(
@@ -153,7 +163,7 @@ def test_a_decision_is_written_in_one_transaction(
     )
     assert told == ["start:1", "stop:1"]
     assert statements.count("COMMIT") == 1
-    session = store.session(name)
+    session = store.sessions.get(name)
     assert session is not None
     assert (session.status, session.because, session.reason, session.blockers) == (
         "working",
@@ -167,7 +177,7 @@ def test_a_decision_is_written_in_one_transaction(
         recheck,
         room.now,
     )
-    assert name in store.due_sessions(recheck)
+    assert name in store.sessions.due(recheck)
 
 
 def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store, name: str) -> None:
@@ -183,7 +193,7 @@ def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store,
         "blockers": [],
         "actions": ["hello"],
     }
-    session = store.session(name)
+    session = store.sessions.get(name)
     assert session is not None
     assert session.decided_at == decided
     assert room.decides(name, HELLO) == []
@@ -193,7 +203,7 @@ def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store,
 def test_a_new_run_alone_is_written_and_is_no_history(room: Room, store: Store, name: str) -> None:
     room.decides(name, run=1)
     room.decides(name, run=2)
-    assert store.facts(name).run == 2
+    assert store.facts.get(name).run == 2
     assert len(decisions(store, name)) == 1
 
 
@@ -219,7 +229,7 @@ def test_the_time_of_a_status_is_kept_while_it_stays(room: Room, store: Store, n
     first = room.now
     room.clock.passes(60)
     room.decides(name, status="working", because="it still works")
-    session = store.session(name)
+    session = store.sessions.get(name)
     assert session is not None
     assert session.since == first
 
@@ -231,19 +241,19 @@ def test_the_longest_overdue_is_visited_first(room: Room, store: Store) -> None:
         recheck = room.now + timedelta(seconds=seconds)
         room.decides(f"widgets-{number}", recheck_at=recheck)
     later = room.clock.passes(60)
-    assert store.due_sessions(later) == ["widgets-2", "widgets-1"]
-    assert store.due_sessions(later, limit=1) == ["widgets-2"]
+    assert store.sessions.due(later) == ["widgets-2", "widgets-1"]
+    assert store.sessions.due(later, limit=1) == ["widgets-2"]
 
 
 def test_actions_are_facts_by_their_state(room: Room, store: Store, name: str) -> None:
     room.decides(name, START, STOP, HELLO)
-    facts = store.facts(name)
+    facts = store.facts.get(name)
     assert facts.pending == {"start:1", "tell:a", "tell:b", "stop:1", "hello"}
-    (start,) = store.due_actions(room.now)
-    store.mark_done(start.seq, "started", room.now)
-    (stop,) = store.due_actions(room.now)
-    store.mark_dead(stop.seq, Reason.ACTION_FAILED, "it will not stop", room.now)
-    facts = store.facts(name)
+    (start,) = store.outbox.due(room.now)
+    store.outbox.mark_done(start.seq, "started", room.now)
+    (stop,) = store.outbox.due(room.now)
+    store.outbox.mark_failed(stop.seq, Reason.ACTION_FAILED, "it will not stop", room.now)
+    facts = store.facts.get(name)
     done = Done(at=room.now, result="started")
     assert facts.done == {"start:1": done, "tell:a": done, "tell:b": done}
     assert facts.pending == {"hello"}
@@ -260,27 +270,27 @@ def test_facts_are_of_one_instant(
     def decided_meanwhile(connection: sqlite3.Connection) -> dict[str, Frozen]:
         monkeypatch.undo()
         room.decides(name, START)
-        store.grant_command("comment:7", name, room.now)
+        store.commands.grant("comment:7", name, room.now)
         return standing(connection)
 
-    store.deliver([room.delivery("a")]).result()
-    store.settle_delivery("a", [], [room.command()])
-    monkeypatch.setattr("bot.store.loading.standing", decided_meanwhile)
-    facts = store.facts(name)
+    store.deliveries.add([room.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [room.command()])
+    monkeypatch.setattr("bot.store.facts.standing", decided_meanwhile)
+    facts = store.facts.get(name)
     assert (facts.run, facts.commands) == (0, ())
-    facts = store.facts(name)
+    facts = store.facts.get(name)
     assert (facts.run, len(facts.commands)) == (1, 1)
 
 
 def test_facts_of_nobody_are_an_error_that_names_them(store: Store) -> None:
     with pytest.raises(StoreFailure, match="nobody-1"):
-        store.facts("nobody-1")
+        store.facts.get("nobody-1")
 
 
 def test_notes_and_decisions_are_told_newest_first(room: Room, store: Store, name: str) -> None:
     room.decides(name)
-    store.note(name, Kind.OBSERVED, "ada", {"head": "cafe"}, room.clock.passes(1))
-    newest, oldest, _ = store.history(name)
+    store.history.add(name, Kind.OBSERVED, "ada", {"head": "cafe"}, room.clock.passes(1))
+    newest, oldest, _ = store.history.of(name)
     assert (newest.kind, newest.actor, newest.data, newest.at) == (
         Kind.OBSERVED,
         "ada",
@@ -288,4 +298,4 @@ def test_notes_and_decisions_are_told_newest_first(room: Room, store: Store, nam
         room.now,
     )
     assert oldest.kind == "decision"
-    assert [row.kind for row in store.history(name, limit=1)] == [Kind.OBSERVED]
+    assert [row.kind for row in store.history.of(name, limit=1)] == [Kind.OBSERVED]

@@ -21,7 +21,7 @@ class Gate:
     def __init__(self, store: Store) -> None:
         self._reached = threading.Event()
         self._open = threading.Event()
-        self._thread = threading.Thread(target=store.write, args=(self._wait,))
+        self._thread = threading.Thread(target=store.db.write, args=(self._wait,))
         self._thread.start()
         assert self._reached.wait(10)
 
@@ -35,12 +35,12 @@ class Gate:
 
 
 def limit_pages(store: Store, pages: int) -> None:
-    store.write(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}"))
+    store.db.write(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}"))
 
 
 def test_what_waits_is_committed_together(room: Room, store: Store, statements: list[str]) -> None:
     gate = Gate(store)
-    futures = [store.deliver([room.delivery(str(n))]) for n in range(10)]
+    futures = [store.deliveries.add([room.delivery(str(n))]) for n in range(10)]
     gate.opens()
     for future in futures:
         future.result()
@@ -53,74 +53,77 @@ def test_work_that_fails_takes_back_its_own_writes_alone(room: Room, store: Stor
         raise LookupError("as it happens")
 
     gate = Gate(store)
-    before = store.deliver([room.delivery("before")])
+    before = store.deliveries.add([room.delivery("before")])
     failure: Future[None] = Future()
 
     def run() -> None:
         try:
-            store.write(fails)
+            store.db.write(fails)
         except LookupError as error:
             failure.set_exception(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    after = store.deliver([room.delivery("after")])
+    after = store.deliveries.add([room.delivery("after")])
     gate.opens()
     thread.join()
     before.result(), after.result()
     with pytest.raises(LookupError, match="as it happens"):
         failure.result()
-    assert {row.id for row in store.waiting_deliveries()} == {"before", "after"}
+    assert {row.id for row in store.deliveries.waiting()} == {"before", "after"}
 
 
 def test_a_future_nobody_waits_for_any_more_harms_nobody(room: Room, store: Store) -> None:
     gate = Gate(store)
-    given_up, wanted = store.deliver([room.delivery("a")]), store.deliver([room.delivery("b")])
+    given_up, wanted = (
+        store.deliveries.add([room.delivery("a")]),
+        store.deliveries.add([room.delivery("b")]),
+    )
     assert given_up.cancel()
     gate.opens()
     wanted.result()
-    assert [row.id for row in store.waiting_deliveries()] == ["b"]
+    assert [row.id for row in store.deliveries.waiting()] == ["b"]
 
 
 def test_a_full_database_refuses_what_does_not_fit_and_goes_on(room: Room, store: Store) -> None:
     limit_pages(store, 60)
     gate = Gate(store)
     small, large = (
-        store.deliver([room.delivery("small")]),
-        store.deliver([room.delivery("large", body=LARGE)]),
+        store.deliveries.add([room.delivery("small")]),
+        store.deliveries.add([room.delivery("large", body=LARGE)]),
     )
     gate.opens()
     with pytest.raises(StoreFull, match=r"mergewright\.db.*free some space"):
         large.result()
     small.result()
-    assert [row.id for row in store.waiting_deliveries()] == ["small"]
+    assert [row.id for row in store.deliveries.waiting()] == ["small"]
     limit_pages(store, 1_000_000)
-    store.deliver([room.delivery("large", body=LARGE)]).result()
-    assert len(store.waiting_deliveries()) == 2
+    store.deliveries.add([room.delivery("large", body=LARGE)]).result()
+    assert len(store.deliveries.waiting()) == 2
 
 
 def test_a_disk_that_fails_at_the_commit_loses_nothing_and_recovers(
     room: Room, store: Store, path: Path
 ) -> None:
-    store.deliver([room.delivery("kept")]).result()
+    store.deliveries.add([room.delivery("kept")]).result()
     size = path.with_name("mergewright.db-wal").stat().st_size
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20_000, limits[1]))
     try:
         with pytest.raises(StoreFailure, match="check the disk"):
-            store.deliver([room.delivery("lost", body=LARGE)]).result()
-        assert [row.id for row in store.waiting_deliveries()] == ["kept"]
+            store.deliveries.add([room.delivery("lost", body=LARGE)]).result()
+        assert [row.id for row in store.deliveries.waiting()] == ["kept"]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert store.writable()
-    store.deliver([room.delivery("lost", body=LARGE)]).result()
-    assert len(store.waiting_deliveries()) == 2
+    store.deliveries.add([room.delivery("lost", body=LARGE)]).result()
+    assert len(store.deliveries.waiting()) == 2
 
 
 def test_writing_is_not_tried_where_it_has_just_succeeded(
     room: Room, store: Store, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.deliver([room.delivery("a")]).result()
+    store.deliveries.add([room.delivery("a")]).result()
     statements.clear()
     assert store.writable()
     assert statements == []
@@ -131,10 +134,10 @@ def test_writing_is_not_tried_where_it_has_just_succeeded(
 
 
 def test_writing_is_tried_where_it_has_just_failed(room: Room, store: Store) -> None:
-    store.deliver([room.delivery("a")]).result()
-    store.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
+    store.deliveries.add([room.delivery("a")]).result()
+    store.db.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
     with pytest.raises(StoreUnusable):
-        store.deliver([room.delivery("b")]).result()
+        store.deliveries.add([room.delivery("b")]).result()
     assert store.writable() is False
 
 
@@ -146,48 +149,52 @@ def test_a_commit_that_fails_is_taken_back_and_the_next_succeeds(room: Room, sto
         )
 
     with pytest.raises(sqlite3.IntegrityError):
-        store.write(breaks_at_the_commit)
-    store.deliver([room.delivery("a")]).result()
-    assert store.history("nobody") == []
+        store.db.write(breaks_at_the_commit)
+    store.deliveries.add([room.delivery("a")]).result()
+    assert store.history.of("nobody") == []
 
 
 def test_a_file_that_may_not_be_written_any_more_is_named(room: Room, store: Store) -> None:
-    store.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
+    store.db.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
     with pytest.raises(StoreUnusable, match=r"mergewright\.db.*write access"):
-        store.deliver([room.delivery("a")]).result()
+        store.deliveries.add([room.delivery("a")]).result()
     assert store.writable() is False
 
 
 def test_a_database_another_process_holds_is_named_and_used_again(
     room: Room, store: Store, path: Path
 ) -> None:
-    store.write(lambda connection: connection.execute("PRAGMA busy_timeout = 20"))
+    store.db.write(lambda connection: connection.execute("PRAGMA busy_timeout = 20"))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
         with pytest.raises(StoreBusy, match="another process holds it"):
-            store.deliver([room.delivery("a")]).result()
+            store.deliveries.add([room.delivery("a")]).result()
     finally:
         other.close()
-    assert store.deliver([room.delivery("a")]).result()
+    assert store.deliveries.add([room.delivery("a")]).result()
 
 
 def test_work_may_not_wait_for_other_work(store: Store) -> None:
     with pytest.raises(RuntimeError, match="must not wait"):
-        store.write(lambda connection: store.write(lambda inner: None))
+        store.db.write(lambda connection: store.db.write(lambda inner: None))
 
 
 def test_closing_finishes_what_waits_and_refuses_the_rest(
     room: Room, store: Store, path: Path
 ) -> None:
     gate = Gate(store)
-    waiting = store.deliver([room.delivery("a")])
+    waiting = store.deliveries.add([room.delivery("a")])
     closing = threading.Thread(target=store.close)
     closing.start()
     gate.opens()
     closing.join()
     waiting.result()
-    for use in (store.live, store.new_commands, lambda: store.deliver([room.delivery("b")])):
+    for use in (
+        store.sessions.live,
+        store.commands.new,
+        lambda: store.deliveries.add([room.delivery("b")]),
+    ):
         with pytest.raises(StoreClosed):
             use()
     assert store.writable() is False
@@ -200,10 +207,10 @@ def test_readers_see_only_what_is_committed_and_block_nobody(room: Room, store: 
 
     def look_while_writing(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO deliveries (id, event, at, body) VALUES ('a', '', 0, x'')")
-        thread = threading.Thread(target=lambda: seen.append(len(store.waiting_deliveries())))
+        thread = threading.Thread(target=lambda: seen.append(len(store.deliveries.waiting())))
         thread.start()
         thread.join()
 
-    store.write(look_while_writing)
+    store.db.write(look_while_writing)
     assert seen == [0]
-    assert len(store.waiting_deliveries()) == 1
+    assert len(store.deliveries.waiting()) == 1

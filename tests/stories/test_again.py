@@ -17,7 +17,7 @@ def stopped(world: World) -> IssueStory:
     eventually(lambda: _committed(issue), "its commit is seen")
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
-    eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
+    eventually(lambda: "stop:r1" in world.store.facts.get(issue.id).done, "its program is ended")
     return issue
 
 
@@ -81,21 +81,21 @@ def test_a_push_that_was_not_marked_before_it_was_seen_counts_as_ours(
     pull = issue.pull.ci_passes().reviewer_asks_for("a second widget")
     issue.agent.hears("a second widget")
     store, unmarked = world.store, list[str]()
-    mark = store.mark_done
+    mark = store.outbox.mark_done
 
     def crashes(seq: int, result: str, now: datetime, **learned: Any) -> None:
-        (key,) = (one.key for one in store.outbox(issue.id) if one.seq == seq)
+        (key,) = (one.key for one in store.outbox.of(issue.id) if one.seq == seq)
         if key.startswith("push:") and not unmarked:
             unmarked.append(key)
             eventually(lambda: _seen(issue) == pull.pull.head, "the pushed head is seen")
             raise OSError("as if the bot had died here")
         mark(seq, result, now, **learned)
 
-    monkeypatch.setattr(store, "mark_done", crashes)
+    monkeypatch.setattr(store.outbox, "mark_done", crashes)
     issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
     pull.is_answered("Done in")
     assert unmarked == [f"push:{pull.pull.head}"]
-    assert unmarked[0] in store.facts(issue.id).done
+    assert unmarked[0] in store.facts.get(issue.id).done
 
 
 def _seen(issue: IssueStory) -> str:

@@ -18,13 +18,13 @@ def test_of_twenty_labels_at_once_three_run_at_a_time_and_all_end_well(world: Wo
         issue.is_labelled()
     told = ["every slot is taken, 3 in all"] * 17
     eventually(
-        lambda: [one.waits for one in world.store.sessions() if one.waits] == told,
+        lambda: [one.waits for one in world.store.sessions.all() if one.waits] == told,
         "seventeen are told why they wait",
     )
     eventually(lambda: tally.read_text() == "1\n" * 3, "three are at work")
     gate.touch()
     eventually(
-        lambda: [one.status for one in world.store.sessions()] == ["done"] * 20,
+        lambda: [one.status for one in world.store.sessions.all()] == ["done"] * 20,
         "all twenty are done",
         seconds=120,
     )

@@ -92,7 +92,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
 
 def _nothing_left(database: Path, session: str) -> bool:
     store = Store.reading(database)
-    facts = store.facts(session)
-    found = store.session(session)
+    facts = store.facts.get(session)
+    found = store.sessions.get(session)
     store.close()
     return found is not None and found.status == "merged" and not facts.pending

@@ -21,7 +21,7 @@ def test_an_agent_that_dies_in_the_middle_of_a_tool_goes_on_in_a_new_run(world: 
     assert issue.agent.goes_on()["run"] == 2
     issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
-    assert "start:crash:r2" in world.store.facts(issue.id).done
+    assert "start:crash:r2" in world.store.facts.get(issue.id).done
 
 
 def test_a_usage_limit_pauses_and_what_was_interrupted_goes_on_by_itself(world: World) -> None:
@@ -32,7 +32,7 @@ def test_a_usage_limit_pauses_and_what_was_interrupted_goes_on_by_itself(world: 
     assert (again["run"], world.clock() > until) == (2, True)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     assert issue.pull
-    paused = [row.data for row in world.store.history(issue.id) if "paused" in row.data.values()]
+    paused = [row.data for row in world.store.history.of(issue.id) if "paused" in row.data.values()]
     assert [row["reason"] for row in paused] == ["usage_limit"]
     assert f"goes on by itself at {until:%Y-%m-%d %H:%M} UTC" in paused[0]["because"]
 
@@ -49,10 +49,10 @@ def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: Wo
     for issue in issues:
         assert issue.agent.goes_on()["run"] == 2
     for issue in issues:
-        facts = world.store.facts(issue.id)
+        facts = world.store.facts.get(issue.id)
         assert "start:lost:r2" in facts.done
         assert issue.becomes("working").run == 2
-    assert world.store.past_incidents() == []
+    assert world.store.incidents.recent() == []
 
 
 def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
@@ -71,6 +71,6 @@ def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
         assert session.status == "review_pending", visited
     pull.reviewer_approves()
     eventually(lambda: pull.pull.merged, "the merge")
-    went = [row.data.get("status") for row in world.store.history(issue.id)]
+    went = [row.data.get("status") for row in world.store.history.of(issue.id)]
     assert "review_pending" in went
     assert not {"stuck", "needs_input", "errored"}.intersection(went)

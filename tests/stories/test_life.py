@@ -28,7 +28,7 @@ def test_a_person_pauses_and_resumes_an_agent_in_the_middle_of_its_work(world: W
     issue.issue.comment("/mergewright pause", by=ALICE)
     issue.becomes("paused")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
-    assert "park:work:r1" in world.store.facts(issue.id).done
+    assert "park:work:r1" in world.store.facts.get(issue.id).done
     issue.issue.comment("/mergewright resume", by=ALICE)
     assert issue.agent.goes_on()["run"] == 2
     issue.agent.commits({"half.txt": "whole\n"}).ends_its_turn()
@@ -94,7 +94,7 @@ def test_a_pull_request_that_is_closed_and_opened_again_goes_on(world: World) ->
     issue = reviewed(world)
     issue.pull.pull.close(by=ALICE)
     issue.becomes("terminated")
-    eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
+    eventually(lambda: "stop:r1" in world.store.facts.get(issue.id).done, "its program is ended")
     world.waits_for_the_next_second()
     issue.pull.pull.reopen(by=MALLORY)
     issue.pull.pull.close(by=ALICE)
@@ -116,7 +116,7 @@ def test_an_issue_that_is_closed_and_opened_again_goes_on(world: World) -> None:
 def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None:
     issue = reviewed(world)
     world.time_passes(days=1)
-    eventually(lambda: "park:rest:r1" in world.store.facts(issue.id).done, "it is parked")
+    eventually(lambda: "park:rest:r1" in world.store.facts.get(issue.id).done, "it is parked")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
     issue.becomes("review_pending")
     first = issue.pull.pull.head
@@ -134,7 +134,7 @@ def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None
     issue.becomes("needs_input")
     eventually(lambda: "mergewright:needs-input" in issue.issue.labels, "people are called")
     world.time_passes(days=1)
-    eventually(lambda: "park:rest:r1" in world.store.facts(issue.id).done, "it is parked")
+    eventually(lambda: "park:rest:r1" in world.store.facts.get(issue.id).done, "it is parked")
     session = issue.becomes("needs_input")
     assert "Which colour?" in session.because
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
@@ -155,9 +155,9 @@ def test_what_is_told_to_an_agent_that_asks_reaches_it_where_it_waits(world: Wor
 def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) -> None:
     issue = reviewed(world, mode="propose")
     store = world.store
-    eventually(lambda: not store.facts(issue.id).pending, "what was ordered is done")
-    facts = store.facts(issue.id)
-    store.freeze("", by=ALICE)
+    eventually(lambda: not store.facts.get(issue.id).pending, "what was ordered is done")
+    facts = store.facts.get(issue.id)
+    store.freezes.add("", by=ALICE)
     before = len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)
     issue.pull.reviewer_asks_for("a second widget")
     world.time_passes(minutes=5)
@@ -170,8 +170,8 @@ def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) ->
     )
     assert issue.session
     assert (len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)) == before
-    assert set(store.facts(issue.id).done) == set(facts.done)
-    store.unfreeze("", by=ALICE)
+    assert set(store.facts.get(issue.id).done) == set(facts.done)
+    store.freezes.remove("", by=ALICE)
     issue.agent.hears("a second widget")
     other.agent.starts()
 
@@ -182,12 +182,14 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     branch = eventually(lambda: issue.session and issue.session.branch, "its branch")
     key = f"pull:{branch}"
-    eventually(lambda: key in world.store.facts(issue.id).pending, "the pull request is ordered")
+    eventually(
+        lambda: key in world.store.facts.get(issue.id).pending, "the pull request is ordered"
+    )
     issue.issue.comment("/mergewright freeze", by=ALICE)
-    eventually(lambda: len(world.store.facts(issue.id).commands) == 1, "the freeze is granted")
+    eventually(lambda: len(world.store.facts.get(issue.id).commands) == 1, "the freeze is granted")
 
     def ordered() -> Ordered:
-        return next(row for row in world.store.outbox(issue.id) if row.key == key)
+        return next(row for row in world.store.outbox.of(issue.id) if row.key == key)
 
     def is_looked_at() -> None:
         before = ordered().next_at
@@ -197,11 +199,11 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
     tries = ordered().tries
     is_looked_at()
     assert ordered().tries == tries
-    assert key in world.store.facts(issue.id).pending
+    assert key in world.store.facts.get(issue.id).pending
     assert world.repo.pulls == []
     issue.issue.comment("/mergewright unfreeze", by=ALICE)
     assert issue.pull
-    assert world.store.facts(issue.id).failures == {}
+    assert world.store.facts.get(issue.id).failures == {}
 
 
 def test_when_everything_is_finished_the_last_session_sums_it_up(world: World) -> None:

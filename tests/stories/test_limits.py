@@ -19,7 +19,7 @@ def test_lives_that_meet_every_limit_and_outage_are_merged_and_nothing_is_done_t
         issue.is_labelled()
     eventually(lambda: are_put_off(world, 2), "both wait to be read")
     is_obeyed(world)
-    assert not world.store.sessions()
+    assert not world.store.sessions.all()
     github.fail_next("POST", r"/issues/\d+/comments$", 502, after=True)
     ends(world, minutes=1)
 
@@ -60,14 +60,14 @@ def test_lives_that_meet_every_limit_and_outage_are_merged_and_nothing_is_done_t
         keys = re.findall(r"mergewright:key=(\S+)", "".join([*issue.said(), *issue.pull.said()]))
         assert len(keys) == len(set(keys))
         assert [entry["kind"] for entry in issue.agent.heard] == ["prompt"]
-        assert world.store.facts(issue.id).failures == {}
+        assert world.store.facts.get(issue.id).failures == {}
 
 
 def are_put_off(world: World, many: int) -> bool:
     """Whether so many issues are to be read, and none of them now."""
     now, issues = world.clock(), ("issue:",)
-    later = world.store.due_refreshes(now + timedelta(hours=1), issues)
-    return len(later) == many and not world.store.due_refreshes(now, issues)
+    later = world.store.refreshes.due(now + timedelta(hours=1), issues)
+    return len(later) == many and not world.store.refreshes.due(now, issues)
 
 
 def is_obeyed(world: World) -> None:

@@ -85,7 +85,7 @@ def test_a_start_that_was_due_while_no_bot_ran_has_not_used_up_its_time(
 
 
 def _outbox(issue: IssueStory) -> list[Ordered]:
-    starts = issue.world.store.outbox(issue.id) if issue.session else []
+    starts = issue.world.store.outbox.of(issue.id) if issue.session else []
     return [one for one in starts if one.key == "start:first:r1"]
 
 
@@ -111,7 +111,7 @@ def test_a_delivery_that_is_sent_again_is_not_done_again(world: World) -> None:
         again = world.github.redeliver(delivery.id)
         eventually(lambda again=again: again.status_code, "an answer")  # type: ignore[misc]
         assert again.status_code == 200
-    assert len(world.store.sessions()) == 1
+    assert len(world.store.sessions.all()) == 1
     assert len(issue.said()) == 1
 
 
@@ -126,7 +126,7 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
         url = f"http://127.0.0.1:{world.port}/webhooks/github"
         answer = httpx.post(url, content=delivery.body, headers=headers)
         assert answer.status_code == 202
-    eventually(lambda: not world.store.waiting_deliveries(), "all are read")
+    eventually(lambda: not world.store.deliveries.waiting(), "all are read")
     issue.pull.pull.comment("Please write two.", by=ALICE)
     issue.agent.hears("Please write two.")
     assert sum("What can be said" in said for said in issue.pull.said()) == 1

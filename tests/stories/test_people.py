@@ -66,7 +66,7 @@ def test_two_labels_in_one_second_start_one_session(world: World) -> None:
     issue.agent.starts()
     issue.becomes("working")
     eventually(issue.said, "the start is told")
-    assert len(world.store.sessions()) == 1
+    assert len(world.store.sessions.all()) == 1
     assert len(issue.said()) == 1
 
 
@@ -79,7 +79,7 @@ def test_a_label_on_a_closed_issue_or_a_pull_request_starts_nothing(world: World
     pull = world.repo.open_pull("feature", title="A feature", by=ALICE)
     pull.label("mergewright", by=ALICE)
     world.issue("Add widgets").is_labelled().agent.starts()
-    assert [session.issue.title for session in world.store.sessions()] == ["Add widgets"]
+    assert [session.issue.title for session in world.store.sessions.all()] == ["Add widgets"]
 
 
 def test_stop_ends_the_session_and_keeps_its_work(world: World) -> None:

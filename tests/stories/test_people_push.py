@@ -67,16 +67,16 @@ def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
 ) -> None:
     issue = world.agent_opens_a_pull()
     store, theirs, unmarked = world.store, "", list[str]()
-    mark = store.mark_done
+    mark = store.outbox.mark_done
 
     def crashes(seq: int, result: str, now: datetime, **learned: Any) -> None:
-        (key,) = (one.key for one in store.outbox(issue.id) if one.seq == seq)
+        (key,) = (one.key for one in store.outbox.of(issue.id) if one.seq == seq)
         if key == f"take:{theirs}" and not unmarked:
             unmarked.append(key)
             raise OSError("as if the bot had died here")
         mark(seq, result, now, **learned)
 
-    monkeypatch.setattr(store, "mark_done", crashes)
+    monkeypatch.setattr(store.outbox, "mark_done", crashes)
     issue.pull.pull.comment("Please write two.", by=ALICE)
     issue.agent.hears("Please write two.")
     issue.agent.commits({"more.txt": "two\n"}, "Write two")

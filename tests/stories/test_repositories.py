@@ -10,7 +10,7 @@ def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_re
     world.bot_starts()
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.starts()
-    eventually(world.store.places, "the repository is known by its number")
+    eventually(world.store.repositories.all, "the repository is known by its number")
     world.repo.rename("gadgets", by=ALICE)
     other = world.github.repository("acme/widgets")
     other.permission("mergewright-bot", "write")
@@ -36,16 +36,16 @@ def test_an_app_that_is_suspended_waits_and_goes_on_where_it_was(world: World) -
     issue = world.agent_begins()
     eventually(lambda: issue.said(f"{BOT}[bot]"), "the start is told")
     world.github.suspend(app)
-    eventually(world.store.incidents, "people are told on the page")
+    eventually(world.store.incidents.current, "people are told on the page")
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
 
     def held() -> bool:
-        pushes = [one for one in world.store.outbox(issue.id) if one.key.startswith("push:")]
+        pushes = [one for one in world.store.outbox.of(issue.id) if one.key.startswith("push:")]
         return any("suspended" in one.error and one.next_at > world.clock() for one in pushes)
 
     eventually(held, "the push waits")
     world.github.suspend(app, suspended=False)
-    eventually(lambda: not world.store.incidents(), "that is over")
+    eventually(lambda: not world.store.incidents.current(), "that is over")
     world.time_passes(minutes=6)
     issue.pull.ci_passes().reviewer_approves()
     issue.becomes("merged")

@@ -7,7 +7,7 @@ from tests.world.world import ALICE, IssueStory, World
 def stops(world: World, issue: IssueStory) -> None:
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
-    eventually(lambda: "stop:r1" in world.store.facts(issue.id).done, "its program is ended")
+    eventually(lambda: "stop:r1" in world.store.facts.get(issue.id).done, "its program is ended")
 
 
 def loses_its_worktree(world: World, issue: IssueStory) -> None:

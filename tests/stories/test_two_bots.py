@@ -85,7 +85,7 @@ def test_a_bot_frozen_in_the_middle_of_its_work_does_nothing_when_it_is_thawed(
         assert len(issue.said()) == 1
         branch = pull.pull.head_branch
         assert len([move for move in world.repo.moves if move.branch == branch]) == 1
-        orders = world.store.outbox(issue.id)
+        orders = world.store.outbox.of(issue.id)
         assert {order.state for order in orders} == {"done"}
         kinds = [order.key.partition(":")[0] for order in orders]
         assert sorted(set(kinds)) == ["pull", "push", "report", "start"]

@@ -96,7 +96,7 @@ class Site:
             for table in TABLES:
                 connection.execute(f"DELETE FROM {table}")
 
-        self.store.write(work)
+        self.store.db.write(work)
         self.health = Health(scheduler=True)
         self.log = ""
         self.http.cookies.clear()
@@ -131,7 +131,7 @@ class Site:
         """Put a session into the store, with one decision about it."""
         now = datetime.now(UTC)
         name = f"widgets-{number}"
-        self.store.create_session(
+        self.store.sessions.create(
             NewSession(
                 id=name,
                 project="widgets",
@@ -142,7 +142,7 @@ class Site:
             )
         )
         agent = Agent(run=1, activity=Activity.ACTIVE)
-        self.store.observe([Observed(session=name, agent=agent, pulls=pulls)], now)
+        self.store.observations.record([Observed(session=name, agent=agent, pulls=pulls)], now)
         self.decide(name, status, because, blockers, actions, reason)
         return name
 
@@ -156,7 +156,7 @@ class Site:
         reason: Reason = Reason.AGENT_AT_WORK,
     ) -> None:
         now = datetime.now(UTC)
-        (visit,) = self.store.load([session])
+        (visit,) = self.store.facts.load([session])
         decision = Recorded(
             status=status,
             reason=reason,
@@ -165,7 +165,7 @@ class Site:
             blockers=blockers,
             actions=actions,
         )
-        self.store.record([(visit, decision)], now)[0].result()
+        self.store.decisions.record([(visit, decision)], now)[0].result()
 
 
 def signed(body: bytes, secret: str = SECRET, delivery: str = "d-1") -> dict[str, str]:

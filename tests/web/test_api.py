@@ -19,7 +19,7 @@ HEAD = "a" * 40
 
 
 def commands(site: Site, session: str) -> list[tuple[str, str, str]]:
-    found = site.store.session(session)
+    found = site.store.sessions.get(session)
     assert found is not None
     return [(command.kind, command.text, command.actor) for command in found.commands]
 
@@ -61,7 +61,7 @@ def test_only_a_bearer_writes(site: Site, path: str) -> None:
     site.http.cookies.clear()
     assert site.http.post(path, json=body).status_code == 401
     assert commands(site, session) == []
-    assert site.store.freezes() == []
+    assert site.store.freezes.all() == []
 
 
 @pytest.mark.parametrize("shown", ["Bearer of ill news", "Basic dTpw"])
@@ -89,7 +89,7 @@ def test_a_command_is_written_down_and_its_session_visited(site: Site) -> None:
         "new": True,
     }
     assert commands(site, session) == [("tell", "use the other parser", "api:client")]
-    found = site.store.session(session)
+    found = site.store.sessions.get(session)
     assert found is not None
     assert found.due is not None
 
@@ -224,7 +224,7 @@ def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
     assert asked(site, session, key="1", kind="merge").is_success
     assert asked(site, session, key="2", kind="merge", text="rebase", head=HEAD).is_success
-    found = site.store.session(session)
+    found = site.store.sessions.get(session)
     assert found is not None
     assert [(command.text, command.head) for command in found.commands] == [
         ("", HEAD),
@@ -291,8 +291,8 @@ def test_what_is_not_there_cannot_be_frozen(site: Site, scope: str) -> None:
 
 def test_incidents_are_told_also_when_they_are_over(site: Site) -> None:
     now = site.store.clock()
-    site.store.raise_incident("many-lost", "five sessions seem dead at once", now)
-    site.store.clear_incident("many-lost", now)
+    site.store.incidents.report("many-lost", "five sessions seem dead at once", now)
+    site.store.incidents.clear("many-lost", now)
     (incident,) = site.seen("/api/incidents").json()
     assert (incident["key"], incident["text"]) == ("many-lost", "five sessions seem dead at once")
     assert incident["cleared_at"]
@@ -319,7 +319,7 @@ def test_a_failure_of_the_server_says_so_in_the_same_words(
     def fails() -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(site.store, "freezes", fails)
+    monkeypatch.setattr(site.store.freezes, "all", fails)
     response = site.seen("/api/freezes")
     assert response.status_code == 500
     assert response.json() == {
@@ -348,7 +348,7 @@ def test_a_program_has_an_agent_started_once(site: Site) -> None:
     )
     again = begun(site, agent="shell")
     assert (again.status_code, again.json()["new"]) == (200, False)
-    (command,) = site.store.new_commands()
+    (command,) = site.store.commands.new()
     assert (command.repository, command.number, command.kind) == ("acme/widgets", 12, "start")
     assert (command.actor, command.text) == ("api:client", "shell")
 
@@ -356,7 +356,7 @@ def test_a_program_has_an_agent_started_once(site: Site) -> None:
 def test_a_start_whose_key_was_used_for_another_is_refused(site: Site) -> None:
     assert begun(site).status_code == 202
     assert begun(site, agent="shell").status_code == 409
-    assert [command.text for command in site.store.new_commands()] == [""]
+    assert [command.text for command in site.store.commands.new()] == [""]
 
 
 @pytest.mark.parametrize(
@@ -375,4 +375,4 @@ def test_what_cannot_be_started_is_refused_at_the_door(
     assert response.status_code == 400
     assert said in response.json()["error"]
     assert response.json()["remedy"]
-    assert site.store.new_commands() == []
+    assert site.store.commands.new() == []

@@ -48,7 +48,7 @@ def kinds(page: str) -> list[str]:
 
 
 def asked(site: Site) -> list[tuple[str, str, str]]:
-    session = site.store.session("widgets-1")
+    session = site.store.sessions.get("widgets-1")
     assert session is not None
     return [(command.kind, command.text, command.actor) for command in session.commands]
 
@@ -80,7 +80,9 @@ def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
 def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visitor: Site) -> None:
     def asks(question: str) -> None:
         agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=question)
-        visitor.store.observe([Observed(session="widgets-1", run=1, agent=agent)], utc_now())
+        visitor.store.observations.record(
+            [Observed(session="widgets-1", run=1, agent=agent)], utc_now()
+        )
 
     visitor.session(1)
     asks("May it use Bash?\nrm <x> (Yes, and don't ask / No)")
@@ -102,7 +104,7 @@ def test_a_commit_that_is_held_may_be_allowed_by_a_click(visitor: Site) -> None:
     name = visitor.session(1, status=Status.NEEDS_INPUT, reason=Reason.PROTECTED_PATHS)
     assert "allow" not in kinds(page(visitor))
     seen = Observed(session=name, run=1, work=Work(base="b" * 40, head=HEAD))
-    visitor.store.observe([seen], datetime.now(UTC))
+    visitor.store.observations.record([seen], datetime.now(UTC))
     form = page(visitor).partition('value="allow"')[0].rpartition("<form")[2]
     given = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
     visitor.http.post("/sessions/widgets-1/ask", data={**given, "kind": "allow"})
@@ -129,7 +131,7 @@ def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(
     for action in ("/freeze", "/unfreeze"):
         assert visitor.http.post(action, data={"scope": ""}).status_code == 403
     assert asked(visitor) == []
-    assert visitor.store.freezes() == []
+    assert visitor.store.freezes.all() == []
 
 
 def test_what_cannot_be_asked_is_said_on_a_page(visitor: Site) -> None:
@@ -158,8 +160,8 @@ def test_only_what_can_help_is_offered(visitor: Site, status: Status, offered: l
 def test_what_was_given_up_can_be_tried_again(visitor: Site) -> None:
     session = visitor.session(1, actions=(Comment(key="comment:x", number=1, topic="ready"),))
     now = visitor.store.clock()
-    (due,) = visitor.store.due_actions(now)
-    visitor.store.mark_dead(due.seq, Reason.ACTION_FAILED, "GitHub said no", now)
+    (due,) = visitor.store.outbox.due(now)
+    visitor.store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub said no", now)
     assert "retry" in kinds(page(visitor, f"/sessions/{session}"))
 
 
@@ -170,7 +172,7 @@ def test_a_pull_request_is_merged_at_the_head_that_was_shown(visitor: Site) -> N
     form = fields(html[html.index("#34") :], "/sessions/widgets-1/ask")
     assert form["head"] == HEAD
     visitor.http.post("/sessions/widgets-1/ask", data={**form, "kind": "merge"})
-    session = visitor.store.session("widgets-1")
+    session = visitor.store.sessions.get("widgets-1")
     assert session is not None
     assert [(command.kind, command.head) for command in session.commands] == [("merge", HEAD)]
 
@@ -182,7 +184,7 @@ def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:
     assert "Everything was frozen by page:visitor" in html
     assert 'action="/freeze"' not in html
     visitor.http.post("/unfreeze", data=fields(html, "/unfreeze"))
-    assert visitor.store.freezes() == []
+    assert visitor.store.freezes.all() == []
 
 
 def test_one_session_is_frozen_on_its_own_page(visitor: Site) -> None:
@@ -199,6 +201,6 @@ def test_one_session_is_frozen_on_its_own_page(visitor: Site) -> None:
 
 def test_what_is_wrong_with_the_whole_stands_on_every_page(visitor: Site) -> None:
     visitor.session(1)
-    visitor.store.raise_incident("many-lost", "<five> seem dead at once", visitor.store.clock())
+    visitor.store.incidents.report("many-lost", "<five> seem dead at once", visitor.store.clock())
     for path in ("/", "/sessions/widgets-1"):
         assert "&lt;five&gt; seem dead at once" in page(visitor, path)

@@ -72,7 +72,7 @@ def test_changes_nobody_reads_do_not_pile_up(site: Site) -> None:
 
 def test_a_row_that_cannot_be_read_breaks_no_stream(site: Site) -> None:
     bad, good = site.session(1), site.session(2)
-    site.store.write(
+    site.store.db.write(
         lambda connection: connection.execute(
             "UPDATE sessions SET issue = '{}' WHERE id = ?", (bad,)
         )

@@ -83,8 +83,8 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
         ),
     )
     now = datetime.now(UTC)
-    (comment,) = site.store.due_actions(now)
-    site.store.mark_dead(comment.seq, Reason.ACTION_FAILED, "GitHub said <403>", now)
+    (comment,) = site.store.outbox.due(now)
+    site.store.outbox.mark_failed(comment.seq, Reason.ACTION_FAILED, "GitHub said <403>", now)
     site.log = "line 1\r\n10%\r20%\r\x1b[1mdone\x1b[0m <b>\n"
     page = site.seen(f"/sessions/{session}").text
     for words in (
@@ -124,7 +124,7 @@ def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
     session = site.session(7)
     usage = Usage(input=1200, output=34, cache_read=800, cost_usd=1.5, unpriced=9)
     seen = Observed(session=session, run=1, agent=Agent(run=1, usage=usage))
-    site.store.observe([seen], datetime.now(UTC))
+    site.store.observations.record([seen], datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     for words in (
         *("<strong>widgets-7_r1</strong>", "$1.50<", "9 tokens without a price<", "input 1,200<"),
@@ -181,7 +181,7 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(site: Site
 
 def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
     bad = site.session(1)
-    site.store.write(
+    site.store.db.write(
         lambda connection: connection.execute(
             "UPDATE sessions SET issue = '{}' WHERE id = ?", (bad,)
         )
@@ -194,7 +194,7 @@ def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
 def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
     session = site.session(1)
     command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.note(session, Kind.WISH, "mara", command, datetime.now(UTC))
+    site.store.history.add(session, Kind.WISH, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
     assert "asks to tell use tabs" in page.lower()
@@ -234,7 +234,7 @@ def test_health_needs_no_token(site: Site) -> None:
 
 
 def test_what_is_wrong_with_the_whole_is_told_and_makes_nothing_unready(site: Site) -> None:
-    site.store.raise_incident(
+    site.store.incidents.report(
         "many-lost", "5 of 9 programs vanished in one look", datetime.now(UTC)
     )
     response = site.http.get("/readyz")
@@ -268,7 +268,7 @@ def test_what_breaks_is_logged_and_not_shown(
     def broken() -> list[Session]:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(site.store, "sessions", broken)
+    monkeypatch.setattr(site.store.sessions, "all", broken)
     response = site.seen("/")
     assert response.status_code == 500
     assert "a secret detail" not in response.text
@@ -278,7 +278,7 @@ def test_what_breaks_is_logged_and_not_shown(
 def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
     session = site.session(1)
     command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.note(session, Kind.WISH, "mara", command, datetime.now(UTC))
+    site.store.history.add(session, Kind.WISH, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert '<strong>command</strong> <span class="note">by mara</span>' in page
 
@@ -311,7 +311,7 @@ def test_the_page_of_agents_tells_what_became_of_their_work(
         unpriced=9,
         seconds_to_merge=7200.0,
     )
-    monkeypatch.setattr(site.store, "ledgers", lambda: [ada])
+    monkeypatch.setattr(site.store.agents, "records", lambda: [ada])
     page = site.seen("/agents").text
     for words in (
         *("<strong>ada</strong>", "5 sessions<", "1 under way", "4 merged<", "3 repairs<"),

@@ -19,7 +19,7 @@ PATIENCE = 20.0  #: Seconds; far more than anything here takes.
 
 
 def kept(site: Site) -> list[str]:
-    return [delivery.id for delivery in site.store.waiting_deliveries()]
+    return [delivery.id for delivery in site.store.deliveries.waiting()]
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def answer(connection: socket.socket) -> bytes:
 def test_a_genuine_delivery_is_on_disk_when_it_is_answered(site: Site) -> None:
     response = site.deliver(b'{"action": "labeled"}')
     assert response.status_code == 202
-    (delivery,) = site.store.waiting_deliveries()
+    (delivery,) = site.store.deliveries.waiting()
     assert (delivery.id, delivery.event, delivery.body) == (
         "d-1",
         "issues",
@@ -109,7 +109,7 @@ def test_an_empty_secret_is_no_secret(make_site: Callable[..., Site]) -> None:
 @pytest.mark.parametrize("body", [b'{"action": "labe', b"[" * 100_000, b"\x00\xff", b""])
 def test_a_genuine_body_is_kept_whatever_it_holds(site: Site, body: bytes) -> None:
     assert site.deliver(body).status_code == 202
-    assert site.store.waiting_deliveries()[0].body == body
+    assert site.store.deliveries.waiting()[0].body == body
 
 
 def test_the_old_form_encoding_is_refused_with_the_remedy(site: Site) -> None:
@@ -167,7 +167,7 @@ def test_a_chunked_delivery_is_taken(site: Site) -> None:
         connection.sendall(b"1\r\n{\r\n")
         connection.sendall(b"1\r\n}\r\n0\r\n\r\n")
         assert answer(connection).startswith(b"HTTP/1.1 202 ")
-    assert site.store.waiting_deliveries()[0].body == b"{}"
+    assert site.store.deliveries.waiting()[0].body == b"{}"
 
 
 def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..., Site]) -> None:
@@ -225,7 +225,7 @@ def test_a_store_that_fails_makes_github_show_a_failure(
     def full(_: object) -> None:
         raise StoreFailure("no space")
 
-    monkeypatch.setattr(site.store, "deliver", full)
+    monkeypatch.setattr(site.store.deliveries, "add", full)
     response = site.deliver(b"the body")
     assert response.status_code == 503
     assert "retry-after" in response.headers
@@ -240,7 +240,7 @@ def test_many_at_once_are_all_kept(site: Site) -> None:
 
     with ThreadPoolExecutor(16) as pool:
         assert set(pool.map(send, range(200))) == {202}
-    assert len(site.store.waiting_deliveries(limit=1000)) == 200
+    assert len(site.store.deliveries.waiting(limit=1000)) == 200
 
 
 def test_a_client_that_hangs_up_while_it_is_kept_loses_nothing(site: Site) -> None:

@@ -232,7 +232,7 @@ class IssueStory:
 
     @property
     def session(self) -> Session | None:
-        return self.world.store.session(self.id)
+        return self.world.store.sessions.get(self.id)
 
     def becomes(self, status: str) -> Session:
         """Wait until the session has this status."""

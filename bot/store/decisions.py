@@ -5,27 +5,23 @@ an older version is not written: its session is due again. A bot that lost its l
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import partial
 
 from msgspec.structs import replace
 
-from bot.store.base import Base
-from bot.store.errors import BadRow, Fenced, StoreFailure
+from bot.store.database import Table
+from bot.store.errors import Fenced
 from bot.store.finishing import finish
 from bot.store.history import BOT, add_history
 from bot.store.judgements import add_judgement
-from bot.store.loading import load
 from bot.store.outbox import add_actions
 from bot.store.rows import encoded, seconds
 from bot.store.slots import free_slot
 from bot.store.values import Kind, LoadedSession, Recorded
-from lifecycle.model.facts import Facts
 
-DUE_VISITS = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
-_POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
 _RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version"
 # Where an outcome is no more, that is a restore: the runs after the last one that started are of
 # another life.
@@ -40,29 +36,8 @@ _DECIDED = """UPDATE sessions SET due = :due, version = version + 1,
     WHERE id = :id AND version = :version"""
 
 
-class Reconciling(Base):
-    """What the engine does at the store."""
-
-    def due_sessions(self, now: datetime, limit: int = 100) -> list[str]:
-        """Sessions to visit now, longest overdue first."""
-        with self._read() as connection:
-            return [row["id"] for row in connection.execute(DUE_VISITS, (now.timestamp(), limit))]
-
-    def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
-        """These sessions as they are, all from one state of the store, in the same order."""
-        with self._read() as connection:
-            found = {one.session: one for one in load(connection, sessions, self.clock())}
-        return [found[session] for session in sessions if session in found]
-
-    def facts(self, session: str) -> Facts:
-        """Everything known of a session. Raises `BadRow`."""
-        visits = self.load([session])
-        if not visits:
-            raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
-        (visit,) = visits
-        if isinstance(visit.facts, BadRow):
-            raise visit.facts
-        return visit.facts
+class Decisions(Table):
+    """Decisions about sessions, written with all that follows from them."""
 
     def record(
         self, decided: Sequence[tuple[LoadedSession, Recorded]], now: datetime
@@ -74,19 +49,14 @@ class Reconciling(Base):
         alone. The history gets a row only where a decision differs from the one before or brings
         new actions.
         """
-        futures = self._submit_all([partial(_record, *each, now) for each in decided])
+        futures = self._db.submit_all([partial(_record, *each, now) for each in decided])
         wait(futures)
-        self._announce(
+        self._db.announce(
             visit.session
             for (visit, decision), future in zip(decided, futures, strict=True)
             if future.exception() is None and not _only_due(visit, decision)
         )
         return futures
-
-    def postpone(self, sessions: Iterable[str], due: datetime) -> None:
-        """Visit these again then, or as soon as anything about them changes."""
-        values = [(due.timestamp(), session) for session in sessions]
-        self.write(lambda connection: connection.executemany(_POSTPONE, values))
 
 
 def _only_due(visit: LoadedSession, decision: Recorded) -> bool:

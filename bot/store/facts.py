@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from bot.store.database import Table
 from bot.store.decode import (
     agent_of,
     blockers_of,
@@ -15,7 +16,7 @@ from bot.store.decode import (
     pulls_of,
     work_of,
 )
-from bot.store.errors import BadRow
+from bot.store.errors import BadRow, StoreFailure
 from bot.store.finishing import finished_of
 from bot.store.freezes import frozen, standing
 from bot.store.places import archived
@@ -41,6 +42,26 @@ class _Covers(msgspec.Struct, frozen=True):
 _covers = msgspec.json.Decoder(_Covers)
 
 
+class SessionFacts(Table):
+    """The facts of sessions, read from all tables at once."""
+
+    def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
+        """These sessions as they are, all from one state of the store, in the same order."""
+        with self._db.read() as connection:
+            found = {one.session: one for one in _load(connection, sessions, self._db.clock())}
+        return [found[session] for session in sessions if session in found]
+
+    def get(self, session: str) -> Facts:
+        """Everything known of a session. Raises `BadRow`."""
+        loaded = self.load([session])
+        if not loaded:
+            raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
+        (one,) = loaded
+        if isinstance(one.facts, BadRow):
+            raise one.facts
+        return one.facts
+
+
 class _Around:
     """What is read once for all the sessions that are loaded together."""
 
@@ -61,7 +82,7 @@ class _Around:
         return self._today[repository]
 
 
-def load(
+def _load(
     connection: sqlite3.Connection, ids: Sequence[str], now: datetime
 ) -> Iterator[LoadedSession]:
     """Everything known of each session there is, or what is wrong with its rows."""
