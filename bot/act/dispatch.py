@@ -162,11 +162,11 @@ class Act:
                 self._github.merges.dequeue(session.repository, number)
                 return Outcome(refreshes=(of_pull(session, number),))
             case actions.Comment(number=number, topic=topic, values=values):
-                body = messages.say(topic, values)
+                body = messages.comment_body(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
                 return Outcome(result=f"comment {written}")
             case actions.Reply(number=number, threads=threads) as reply:
-                body = messages.say(reply.topic, reply.values)
+                body = messages.comment_body(reply.topic, reply.values)
                 self._github.reviews.answer(session.repository, number, threads, body, key)
                 if reply.resolve:
                     self._github.reviews.resolve(session.repository, threads)

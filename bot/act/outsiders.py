@@ -53,7 +53,7 @@ class Outsiders:
         """A crash after it repeats it, and the comment is found by its key."""
         if not self._may_speak(one.repository):
             return
-        body = messages.say("outsider", {"login": one.login})
+        body = messages.comment_body("outsider", {"login": one.login})
         key = f"outsider:{one.issue}:{one.login}"
         try:
             self._github.write.comment(one.repository, one.number, body, key)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bot.show.budget_usage import BudgetUsage
 from bot.store import BOT, Freeze, HistoryRow, Incident, Kind, Session
-from bot.text.messages import happened
+from bot.text.history import describe_event
 from lifecycle.decide import Decision
 from lifecycle.judge.budgets import cost
 from lifecycle.judge.pauses import frozen_by
@@ -287,7 +287,7 @@ def _happened(row: HistoryRow) -> str:
         actions = ", ".join(row.data["actions"])
         return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
     who = f" by {row.actor}" if row.actor and row.actor != BOT else ""
-    return f"{row.kind.replace('_', ' ')}{who}: {happened(row.kind, row.data)}"
+    return f"{row.kind.replace('_', ' ')}{who}: {describe_event(row.kind, row.data, {})}"
 
 
 def _action(action: Any) -> str:

@@ -114,7 +114,12 @@ class Commands:
             with suppress(Refused):  # Where people are locked out, a comment of ours may stand.
                 write.react(command.repository, command.comment, SEEN)
         if topic:
-            body = messages.say(topic, {"kind": command.kind, "text": command.text, "why": why})
+            values = {
+                "answer": {"text": command.text},
+                "no_session": {"kind": command.kind},
+                "not_started": {"why": why},
+            }
+            body = messages.comment_body(topic, values[topic])
             write.comment(command.repository, command.number, body, command.key)
 
     def _may(self, command: NewCommand, *, fresh: bool) -> bool:

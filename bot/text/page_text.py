@@ -1,24 +1,38 @@
-"""Foreign text made fit for a page. Escaping for HTML is the templates' business."""
+"""Prepares text of other people and programs for display; templates escape it for HTML."""
 
 import re
 
 from lifecycle.model.text import plain, settled
 
-# These part words. What begins or ends a terminal sequence is left to `plain`, and a tab, unlike
-# a space, is part of none.
+# Control characters that separate words. Terminal sequences are left to `plain`; the replacement
+# is a tab because, unlike a space, it is not part of any sequence.
 _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
 def block(text: str) -> str:
-    """Text of several lines, e.g. a log, without control characters."""
+    """Return text of several lines, such as a log, without control characters."""
     return settled(text)
 
 
 def line(text: str) -> str:
-    """Text as one line, e.g. a title, without control characters."""
+    """Return text as one line, such as a title, without control characters."""
     return " ".join(plain(_GAP.sub("\t", text)).split())
 
 
 def link(url: str) -> str:
-    """An address that is safe to follow; empty for any other."""
+    """Return an http or https URL, or an empty string for anything else."""
     return url if url.startswith(("https://", "http://")) else ""
+
+
+def sentence(text: str) -> str:
+    """Return a phrase with a capital letter and a full stop.
+
+    A first word that is an identifier, such as a commit or `widgets-12`, keeps its case. Text of
+    several lines, such as one that quotes an agent, gets no full stop.
+    """
+    word = text.partition(" ")[0]
+    named = ":" in word[:-1] or any(map(str.isdigit, word)) or _COMMIT.fullmatch(word)
+    capital = text if named else text[:1].upper() + text[1:]
+    ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
+    return capital if ended else f"{capital}."

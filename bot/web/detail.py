@@ -10,7 +10,7 @@ from bot.show.budget_usage import BudgetUsage
 from bot.show.session_summary import Row, row_of
 from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session, Used
 from bot.text import page_text
-from bot.text.messages import happened
+from bot.text.history import describe_action, describe_event
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.status import Reason
@@ -24,13 +24,14 @@ class Step(Struct, frozen=True, kw_only=True):
     actor: str
     status: str  #: For decisions: what it became.
     text: str
-    actions: tuple[str, ...]  #: Keys of what it asked for.
+    actions: tuple[str, ...]  #: For decisions: what the bot does next, in words.
 
 
 class Letter(Struct, frozen=True, kw_only=True):
     """One action of a session's outbox."""
 
     key: str
+    says: str  #: What it does, in words.
     state: str  #: `waiting`, `done` or `given up`.
     tries: int
     created: datetime
@@ -78,6 +79,7 @@ def detail_of(
     used: Sequence[Used],
 ) -> Detail:
     """Put together what the store and the runtime know."""
+    phrases = {order.key: describe_action(order.action) for order in outbox}
     return Detail(
         session=row_of(session, queued),
         frozen=frozen_by(facts),
@@ -85,7 +87,7 @@ def detail_of(
         budgets=budgets,
         used=tuple(used),
         commands=_asked(session, answers(outbox)),
-        history=tuple(_step(row) for row in sorted(history, key=lambda row: -row.seq)),
+        history=tuple(_step(row, phrases) for row in sorted(history, key=lambda row: -row.seq)),
         outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
         attach=page_text.line(attach),
         log=page_text.block(log),
@@ -107,14 +109,14 @@ def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
     )
 
 
-def _step(row: HistoryRow) -> Step:
+def _step(row: HistoryRow, phrases: Mapping[str, str]) -> Step:
     return Step(
         at=row.at,
         kind=row.kind,
         actor=page_text.line(row.actor) if row.actor != BOT else "",
         status=row.data["status"] if row.kind is Kind.DECISION else "",
-        text=page_text.line(happened(row.kind, row.data)),
-        actions=tuple(page_text.line(key) for key in row.data.get("actions", ())),
+        text=page_text.line(describe_event(row.kind, row.data, phrases)),
+        actions=tuple(page_text.line(phrases.get(key, key)) for key in row.data.get("actions", ())),
     )
 
 
@@ -128,6 +130,7 @@ def _attention(order: Ordered) -> tuple[int, int]:
 def _letter(order: Ordered) -> Letter:
     return Letter(
         key=order.key,
+        says=describe_action(order.action),
         state=_STATES[order.state],
         tries=order.tries,
         created=order.created,

@@ -347,7 +347,9 @@ def test_what_git_meets_is_told_from_a_start_that_fails(
 def test_a_branch_that_somebody_made_before_is_not_where_the_work_begins(site: Site) -> None:
     main = git(site.github, "rev-parse", "main")
     git(site.github, "update-ref", f"refs/heads/{site.session.branch}", main)
-    with pytest.raises(Impossible, match="is on GitHub already, and Mergewright did not push it"):
+    with pytest.raises(
+        Impossible, match="already exists on GitHub and was not created by Mergewright"
+    ):
         site.starts()
     assert not site.workspace.made
 
@@ -367,7 +369,7 @@ def test_a_branch_that_somebody_made_meanwhile_is_not_pushed_over(site: Site) ->
     site.commits("a")
     main, branch = git(site.github, "rev-parse", "main"), site.session.branch
     git(site.github, "update-ref", f"refs/heads/{branch}", main)
-    with pytest.raises(Impossible, match="Mergewright did not push it") as no:
+    with pytest.raises(Impossible, match="was not created by Mergewright") as no:
         publishes(site)
     assert no.value.reason is Reason.PUSH_REFUSED
     assert git(site.github, "rev-parse", branch) == main

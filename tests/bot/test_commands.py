@@ -82,7 +82,7 @@ def test_a_command_where_no_session_works_is_answered_once(availability: Availab
     availability.commands.settle()
     ((number, body, key),) = availability.said
     assert (number, key) == (12, "comment:stop:12")
-    assert "`stop` was not done: no session works on this." in body
+    assert "Nothing to stop: there is no session" in body
 
 
 def test_a_command_is_seen_where_no_session_works_and_where_it_makes_one(
@@ -208,7 +208,7 @@ def test_a_start_that_cannot_be_is_answered(
 ) -> None:
     availability.bench.labelled(**change)
     availability.command("start", text)
-    assert f"No agent was started: {why}" in availability.said[0][1]
+    assert f"Could not start an agent. {why[0].upper()}{why[1:]}" in availability.said[0][1]
     assert availability.store.sessions.all() == []
 
 

@@ -31,7 +31,7 @@ class Door:
     def comment(self, repo: str, number: int, body: str, key: str) -> None:
         if self.trouble is not None:
             raise self.trouble
-        self.said.append((number, body.partition(":")[0], key))
+        self.said.append((number, body.partition(",")[0], key))
 
     def turns_away(self, login: str = "Mallory", issue: int = 12, number: int = 12) -> None:
         one = Outsider(repository="acme/widgets", issue=issue, login=login, number=number)

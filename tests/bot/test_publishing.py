@@ -66,7 +66,7 @@ def test_the_project_says_where_it_goes_what_it_is_called_and_which_labels_it_ge
 def test_it_names_its_issue_and_who_asked_for_it_and_calls_neither(site: Site, file: Path) -> None:
     said = opens(site)[1].split("\n\n")
     assert said[0] == "Closes #12"
-    assert said[1].replace("\u200b", "") == "Written by the agent `shell`, asked for by @ada."
+    assert said[1].replace("\u200b", "") == "Written by the agent `shell` at the request of @ada."
     assert "@ada" not in said[1]
 
 

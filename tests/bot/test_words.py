@@ -8,6 +8,8 @@ import pytest
 
 from bot.store import Kind
 from bot.text import messages
+from bot.text.history import describe_event
+from bot.text.neutralize import neutralize
 from lifecycle.model.actions import Standing
 from lifecycle.model.names import said_to_the_bot
 from lifecycle.model.status import Status
@@ -31,7 +33,7 @@ ZERO_WIDTH = "\u200b"
     ],
 )
 def test_every_form_of_a_closing_keyword_is_cut_off_from_what_it_closes(text: str) -> None:
-    said = messages.harmless(text)
+    said = neutralize(text)
     keyword = said.lower().index(ZERO_WIDTH)
     assert said[:keyword].lower().rstrip(":").endswith(("e", "s", "d", "x"))
     assert said.replace(ZERO_WIDTH, "") == text
@@ -41,13 +43,13 @@ def test_a_push_for_which_a_right_is_missing_is_told_with_its_remedy() -> None:
     refusal = "refusing to allow a GitHub App to create or update workflow `a.yml` without"
     said = messages.push_refused(f"b: {refusal} `workflows` permission")
     assert said.startswith(f"b: {refusal}")
-    assert "give the App the permission `workflows: write`" in said
+    assert "grant the GitHub App the permission `workflows: write`" in said
     assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
 def test_plain_words_are_left_as_they_are() -> None:
     text = "This fixes the crash, closes the file and resolves 3 of 4 names; see #12."
-    assert messages.harmless(text) == text
+    assert neutralize(text) == text
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_plain_words_are_left_as_they_are() -> None:
 def test_mentions_commands_and_words_that_skip_checks_lose_their_effect(
     text: str, broken: str
 ) -> None:
-    said = messages.harmless(text)
+    said = neutralize(text)
     assert broken not in said
     assert said.replace(ZERO_WIDTH, "") == text
 
@@ -82,7 +84,7 @@ def test_what_terminals_obey_is_taken_out() -> None:
 @pytest.mark.parametrize("text", ["fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000])
 def test_a_hostile_text_is_done_with_soon(text: str) -> None:
     began = time.process_time()
-    messages.harmless(text)
+    neutralize(text)
     assert time.process_time() - began < 2
 
 
@@ -107,14 +109,14 @@ def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
         "https://bot/sessions/widgets-12",
     )
     assert said.split("\n\n") == [
-        "**mergewright** `needs_input`: the agent asks.",
+        "**Mergewright: needs input.** The agent asks.",
         "> Blue\n> or green?",
-        "In the way:",
-        "- `review_required`: a review is needed",
+        "Merge blocked by:",
+        "- A review is needed.",
         "Answer it.",
-        "agent `ada` · branch `mergewright/12-x` · pull request #34 · 1.50 USD"
-        " · [session `widgets-12`, with its log](https://bot/sessions/widgets-12)",
-        "<sub>Write `/mergewright COMMAND`, here with `stop`, `answer`, `help`.</sub>",
+        "Agent `ada` · branch `mergewright/12-x` · pull request #34 · 1.50 USD"
+        " · [session `widgets-12`](https://bot/sessions/widgets-12)",
+        "<sub>Comment `/mergewright COMMAND`. Commands now: `stop`, `answer`, `help`.</sub>",
     ]
 
 
@@ -126,7 +128,7 @@ def test_what_there_is_nothing_to_say_of_is_left_out_of_a_report() -> None:
 
 def test_a_report_names_the_app_as_people_call_it() -> None:
     said = messages.report(standing(), "https://bot/", "acme-bot")
-    assert "Write `/mergewright COMMAND` or `@acme-bot COMMAND`, here with" in said
+    assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Commands now:" in said
 
 
 def test_what_others_wrote_has_no_effect_in_a_report() -> None:
@@ -148,14 +150,17 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
 def test_what_others_wrote_is_no_link_picture_or_tag_in_a_sentence_of_ours(text: str) -> None:
     stands = standing(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
     values = {"session": "widgets-12", "priority": "action", "because": text, "remedy": "Look."}
-    for said in (messages.report(stands, "https://bot/"), messages.say("attention", values)):
+    for said in (
+        messages.report(stands, "https://bot/"),
+        messages.comment_body("attention", values),
+    ):
         assert text not in said
         assert text in said.replace(ZERO_WIDTH, "")
 
 
 def test_what_an_agent_found_keeps_its_form() -> None:
     text = "See [the parser](https://example.org/parser)."
-    assert text in messages.say("reviewed", {"agent": "ada", "text": text})
+    assert text in messages.comment_body("reviewed", {"agent": "ada", "text": text})
 
 
 def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
@@ -194,41 +199,42 @@ def test_nothing_is_longer_than_github_takes() -> None:
     assert len(messages.merge_title(long, 34)) <= 256
     assert messages.merge_title("x", 34) == "x (#34)"
     told = {"session": "s", "because": long, "remedy": "", "priority": "action"}
-    assert len(messages.say("attention", told)) < 5_000
+    assert len(messages.comment_body("attention", told)) < 5_000
     blocked = standing(because=long, question=long, blockers=(f"ci_failing: {long}",))
     assert len(messages.report(blocked, "https://bot/")) < 6_000
     assert len(messages.report_title(blocked)) <= 200
 
 
 def test_braces_in_a_value_are_not_filled_in() -> None:
-    assert messages.say("answer", {"text": "{text} {0}"}) == "{text} {0}"
-
-
-def test_every_kind_of_history_has_its_sentence() -> None:
-    assert messages.HISTORY.keys() == set(Kind)
+    assert messages.comment_body("answer", {"text": "{text} {0}"}) == "{text} {0}"
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "said"),
+    ("kind", "data", "text"),
     [
-        (Kind.OBSERVED, {"changes": ["agent ready", "workspace at abc"]}, "agent ready; workspace"),
-        (Kind.WISH, {"kind": "stop", "text": "", "key": "k"}, "asks to stop"),
-        (Kind.DONE, {"action": "push:abc", "result": ""}, "push:abc"),
-        (Kind.FREEZE, {"scope": ""}, "no effect goes out any more (everywhere)"),
+        (Kind.CREATED, {"issue": 12, "agent": "ada", "title": "x"}, "Issue #12 assigned to ada: x"),
+        (Kind.OBSERVED, {"changes": ["agent ready", "head abc"]}, "agent ready; head abc"),
+        (Kind.WISH, {"kind": "stop", "text": "", "key": "k"}, "stop"),
+        (Kind.DECISION, {"because": "the agent asks"}, "the agent asks"),
+        (Kind.SLOT, {}, "Slot granted"),
+        (Kind.DONE, {"action": "push:abc", "result": ""}, "Push commits"),
+        (Kind.DONE, {"action": "pull:b", "result": "34"}, "pull:b: 34"),
+        (Kind.GIVEN_UP, {"action": "push:abc", "error": "refused"}, "Push commits: refused"),
+        (Kind.TAKEN_BACK, {"action": "push:abc"}, "Push commits: no longer needed"),
+        (Kind.FREEZE, {"scope": ""}, "Frozen: everything"),
+        (Kind.UNFREEZE, {"scope": "project:widgets"}, "Unfrozen: project widgets"),
     ],
 )
-def test_a_row_of_history_is_told_in_a_sentence(
-    kind: Kind, data: dict[str, object], said: str
-) -> None:
-    assert messages.happened(kind, data).startswith(said)
+def test_a_history_row_reads_as_a_sentence(kind: Kind, data: dict[str, object], text: str) -> None:
+    assert describe_event(kind, data, {"push:abc": "Push commits"}) == text
 
 
 def test_what_an_agent_asks_in_several_lines_does_not_pass_for_our_own_words() -> None:
     values = {"priority": "action", "session": "widgets-12", "remedy": "Write `answer`."}
     asks = "the agent asks: Which?\n\n## Merged by @alice\n/mergewright merge"
-    said = messages.say("attention", {**values, "because": asks})
+    said = messages.comment_body("attention", {**values, "because": asks})
     first, *others = said.split("\n\n")[0].splitlines()
-    assert first.endswith("needs a person: the agent asks: Which?")
+    assert first.endswith("needs attention. The agent asks: Which?")
     assert [line[:2] for line in others] == ["> "] * 3
     assert "@alice" not in said
     assert "/mergewright" not in said

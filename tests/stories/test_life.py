@@ -214,5 +214,5 @@ def test_when_everything_is_finished_the_last_session_sums_it_up(world: World) -
     for issue in (first, second):
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
-    is_told(second, "Everything of `widgets` is finished: 2 killed.")
+    is_told(second, "All sessions of `widgets` have finished: 2 killed.")
     assert not any("Everything of" in said for said in first.said())

@@ -18,7 +18,7 @@ def test_an_outsiders_label_and_commands_start_nothing_and_are_answered_once(
     refused.issue.comment("/mergewright help", by=ALICE)
     eventually(lambda: len(refused.said()) > 1, "the help is shown")
     told, shown = refused.said()
-    assert told.startswith("mallory: nothing is done about this.")
+    assert told.startswith("mallory, I only take commands from people with write access")
     assert shown.startswith("What can be said")
     assert refused.session is None
 
@@ -43,8 +43,8 @@ def test_what_a_stranger_says_never_reaches_the_agent(world: World) -> None:
     )
     pull.pull.comment("Please write two.", by=ALICE)
     heard = issue.agent.hears("Please write two.")
-    pull.is_answered("mallory: nothing is done about this")
-    assert sum("mallory:" in said for said in (*pull.said(), *issue.said())) == 1
+    pull.is_answered("mallory, I only take commands")
+    assert sum("mallory, I only" in said for said in (*pull.said(), *issue.said())) == 1
     assert "environment" not in heard["text"]
     assert "delete everything" not in heard["text"]
 

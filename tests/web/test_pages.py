@@ -197,7 +197,7 @@ def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
     site.store.history.add(session, Kind.WISH, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
-    assert "asks to tell use tabs" in page.lower()
+    assert "tell use tabs" in page.lower()
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/healthz", "/static/page.js", "/nowhere"])

@@ -1,0 +1,65 @@
+"""Sentences for the rows of a session's history and of its outbox."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lifecycle.model import actions as do
+
+_EVENTS: Final[Mapping[str, str]] = {
+    "created": "Issue #{issue} assigned to {agent}: {title}",
+    "command": "{kind} {text}",
+    "observed": "{changes}",
+    "slot": "Slot granted",
+    "decision": "{because}",
+    "done": "{action}: {result}",
+    "given_up": "{action}: {error}",
+    "taken_back": "{action}: no longer needed",
+    "freeze": "Frozen: {scope}",
+    "unfreeze": "Unfrozen: {scope}",
+}
+
+_ACTIONS: Final[Mapping[type, str]] = {
+    do.Start: "Start the agent",
+    do.Tell: "Message to the agent",
+    do.Publish: "Push commits",
+    do.MergeRemote: "Merge remote commits into the workspace",
+    do.UpdateBranch: "Update the branch from its base",
+    do.Rerun: "Rerun checks",
+    do.OpenPull: "Open the pull request",
+    do.MakeReady: "Mark the pull request ready for review",
+    do.RequestReview: "Request reviews",
+    do.Comment: "Comment",
+    do.Report: "Update the status comment",
+    do.ReportCheck: "Update the check run",
+    do.ShowStatus: "Update the status label",
+    do.Label: "Update the attention label",
+    do.React: "React to a comment",
+    do.Reply: "Reply to review threads",
+    do.MergePull: "Merge the pull request",
+    do.Enqueue: "Add to the merge queue",
+    do.Dequeue: "Remove from the merge queue",
+    do.CloseIssue: "Close the issue",
+    do.DeleteBranch: "Delete the branch",
+    do.Stop: "Stop the agent",
+    do.Release: "Remove the workspace",
+}
+
+
+def describe_action(action: do.Action) -> str:
+    """Return what an action does, as a short phrase."""
+    return _ACTIONS[type(action)]
+
+
+def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:
+    """Return the sentence for a row of history.
+
+    `actions` maps keys of actions to their phrases; a key that is not in it is shown as it is.
+    """
+    values = dict(data)
+    if kind == "observed":
+        values["changes"] = "; ".join(data.get("changes", ()))
+    if "action" in data:
+        values["action"] = actions.get(data["action"], data["action"])
+    if "scope" in data:
+        values["scope"] = data["scope"].replace(":", " ") or "everything"
+    return _EVENTS[kind].format_map(values).rstrip(": ")
