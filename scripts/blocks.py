@@ -15,7 +15,7 @@ import typer.main
 
 from bot.cli.program import app
 from bot.github.permissions import PERMISSIONS
-from bot.intake.commands import COMMANDS, usage
+from bot.intake.commands import COMMANDS
 from bot.intake.events import EVENTS
 from bot.setup.manifest import manifest
 from bot.web.api import ROUTES
@@ -55,9 +55,9 @@ def commands() -> str:
 
 
 def comments() -> str:
-    """What can be said to the bot on GitHub."""
-    rows = ((f"`{usage(one)}`", one.asks) for one in COMMANDS.values())
-    return table(("comment", "asks to"), rows)
+    """The commands people write in comments."""
+    rows = ((f"`{one.usage}`", one.description) for one in COMMANDS.values())
+    return table(("comment", "does"), rows)
 
 
 def api() -> str:

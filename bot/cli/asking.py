@@ -17,7 +17,7 @@ from rich.text import Text
 from bot.cli import adopting, context, screens
 from bot.cli.refused import PROBLEM, Refused
 from bot.intake import local_commands
-from bot.intake.commands import Unfit
+from bot.intake.commands import InvalidArgument
 from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
 from config.contradictions import nearest
@@ -126,7 +126,7 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
             at=utc_now(),
             head=_head(session, pull) if pull else "",
         )
-    except Unfit as problem:
+    except InvalidArgument as problem:
         raise Refused(str(problem)) from None
     local_commands.ask(store, session, command)
     judged = wait and _led(store) and _until(lambda: _judged(store, command, id))
@@ -169,8 +169,8 @@ def _started(
             f" {nearest(project, settings.projects)}"
         )
     try:
-        read = local_commands.ASKABLE["start"].read(agent)
-    except Unfit as problem:
+        read = local_commands.ASKABLE["start"].parse_argument(agent)
+    except InvalidArgument as problem:
         raise Refused(f"start {problem}") from None
     if resume:
         adopting.adopt(settings, id, read or settings.projects[project].agent, resume)

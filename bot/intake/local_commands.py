@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 
-from bot.intake.commands import COMMANDS, Unfit
-from bot.intake.commands.base import CommandSyntax
+from bot.intake.commands import COMMANDS, CommandSyntax, InvalidArgument
 from bot.store import NewCommand, Ordered, Session, Store
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Command, Pull
@@ -22,7 +21,7 @@ CLI, API, PAGE = "cli:", "api:client", "page:visitor"
 ASKABLE: Mapping[str, CommandSyntax] = {
     **{name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")},
     "restore": CommandSyntax(
-        name="restore", asks="bring an ended session back: a new run, same branch"
+        "restore", "", "bring an ended session back, in a new run on the same branch"
     ),
 }
 
@@ -46,20 +45,22 @@ def command_of(
 ) -> Command:
     """What is asked for as a command, bound to the head that stands, or to `head` if it does.
 
-    Raises `Unfit`, whose message says what was expected.
+    Raises `InvalidArgument`, whose message says what was expected.
     """
     command = ASKABLE.get(kind)
     if command is None:
         near = get_close_matches(kind, ASKABLE, n=1)
         meant = f"did you mean {near[0]}? " if near else ""
-        raise Unfit(f"there is no {kind!r}; {meant}known: {', '.join(sorted(ASKABLE))}")
+        raise InvalidArgument(f"there is no {kind!r}; {meant}known: {', '.join(sorted(ASKABLE))}")
     try:
-        read = command.read(text.strip())
-    except Unfit as problem:
-        raise Unfit(f"{kind} {problem}") from None
+        read = command.parse_argument(text.strip())
+    except InvalidArgument as problem:
+        raise InvalidArgument(f"{kind} {problem}") from None
     standing = standing_head(session, session.issue.number, at, head)
     if head and standing != head:
-        raise Unfit(f"no open pull request of {session.id} is at {head[:7]}; look at it again")
+        raise InvalidArgument(
+            f"no open pull request of {session.id} is at {head[:7]}; look at it again"
+        )
     return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=standing)
 
 

@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
 from litestar.types import ExceptionHandlersMap
 from msgspec import Meta, Struct
 
-from bot.intake.commands import Unfit
+from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, command_of
 from bot.show.session_summary import Row
 from bot.store import GROUPS, Freeze, Incident, Ledger, NewCommand, Queued, Used
@@ -198,7 +198,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
                 session, data.kind, data.text, actor=API, key=key, at=now, head=data.head
             )
             new = ask(store, session, asked)
-        except Unfit as problem:
+        except InvalidArgument as problem:
             raise ClientException(f"{problem}.") from problem
         except AskedOtherwise as problem:
             raise _conflict(problem) from problem

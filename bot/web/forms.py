@@ -10,7 +10,7 @@ from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect
 from msgspec import Struct
 
-from bot.intake.commands import Unfit
+from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import PAGE, AskedOtherwise, ask, command_of
 from bot.show.session_summary import Row, row_of
 from bot.system.clock import utc_now
@@ -116,7 +116,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
                 head=data.head,
             )
             ask(store, session, asked)
-        except (Unfit, AskedOtherwise) as problem:
+        except (InvalidArgument, AskedOtherwise) as problem:
             raise ClientException(f"{problem}.") from problem
         return Redirect(f"/sessions/{id}", status_code=303)
 

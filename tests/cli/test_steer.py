@@ -98,7 +98,7 @@ def test_what_takes_something_is_read_as_in_a_comment(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("tell", "widgets-12", " "), "tell needs a text after it"),
+        (("tell", "widgets-12", " "), "tell needs a text"),
         (("budget", "widgets-12", "lots"), "budget needs an amount in US dollars"),
         (("merge", "widgets-12", "squish"), "did you mean `squash`?"),
         (("merge", "widgets-12", "--pull", "9"), "no pull request #9; it has none"),
@@ -109,7 +109,7 @@ def test_what_takes_something_is_read_as_in_a_comment(
             " mean 'widgets'? known: widgets",
         ),
         *((("start", f"widgets-{number}"), "no session") for number in NO_NUMBERS),
-        (("start", "widgets-13", "two words"), "start takes nothing or the name of one agent"),
+        (("start", "widgets-13", "two words"), "start takes at most the name of one agent"),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
         (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),
         (("freeze", "--project", "gears"), "no project 'gears'; known: widgets"),

@@ -1,8 +1,8 @@
-"""What people say to the bot in comments, and what only looks like it."""
+"""Commands in comments."""
 
 import pytest
 
-from bot.intake.commands import COMMANDS, help_text, parse, usage
+from bot.intake.commands import COMMANDS, help_text, parse
 from lifecycle.model.names import addresses_bot, said_to_the_bot
 
 
@@ -53,7 +53,7 @@ def test_a_line_that_begins_with_the_name_is_a_command(text: str) -> None:
         "@mergewright2 merge",
     ],
 )
-def test_what_is_quoted_or_code_or_another_word_is_no_command(text: str) -> None:
+def test_quotes_code_and_other_words_hold_no_command(text: str) -> None:
     assert parse(text) == ()
     assert not addresses_bot(text)
 
@@ -69,7 +69,7 @@ def test_what_is_quoted_or_code_or_another_word_is_no_command(text: str) -> None
         "@mergewright[bot] merge",
     ],
 )
-def test_an_app_is_called_by_its_own_name_too(text: str) -> None:
+def test_the_apps_name_is_an_alias_of_the_bots_name(text: str) -> None:
     assert [parsed.name for parsed in parse(text, "acme-bot")] == ["merge"]
     assert addresses_bot(text, "acme-bot")
 
@@ -77,19 +77,19 @@ def test_an_app_is_called_by_its_own_name_too(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["@acme-botx merge", "@acme-bot-x merge", "@acme merge", "ask @acme-bot to merge"]
 )
-def test_what_only_looks_like_the_apps_name_is_not_heard(text: str) -> None:
+def test_names_similar_to_the_apps_name_are_ignored(text: str) -> None:
     assert parse(text, "acme-bot") == ()
     assert not addresses_bot(text, "acme-bot")
 
 
-def test_a_message_ends_where_the_app_is_called_again() -> None:
+def test_a_mention_of_the_app_ends_the_message_before_it() -> None:
     said = parse("@acme-bot tell go on\n@acme-bot[bot] merge", "acme-bot")
     assert [(one.name, one.text) for one in said] == [("tell", "go on"), ("merge", "")]
 
 
-def test_the_help_names_the_app_as_people_call_it() -> None:
+def test_the_help_shows_the_apps_name() -> None:
     (found,) = parse("@acme-bot help", "acme-bot")
-    assert "where `@acme-bot` is heard like `/mergewright`:" in found.text
+    assert "(or with `@acme-bot` in place of `/mergewright`):" in found.text
     assert "@" not in help_text()
 
 
@@ -98,7 +98,7 @@ def test_several_lines_are_several_commands_in_order() -> None:
     assert [parsed.name for parsed in parse(text)] == ["merge", "stop"]
 
 
-def test_a_flood_of_commands_is_not_read_to_its_end() -> None:
+def test_at_most_ten_commands_of_a_comment_are_read() -> None:
     assert len(parse("/mergewright help\n" * 1000)) == 10
 
 
@@ -115,20 +115,20 @@ def test_a_bare_mention_asks_for_an_agent(text: str) -> None:
     assert (parsed.name, parsed.text) == ("start", "")
 
 
-def test_the_help_lists_every_command_and_is_no_command_itself() -> None:
+def test_the_help_lists_every_command_and_contains_none() -> None:
     for command in COMMANDS.values():
-        assert f"`{usage(command)}`: {command.asks}" in help_text()
+        assert f"`{command.usage}`: {command.description}" in help_text()
     assert not addresses_bot(help_text())
 
 
-def test_an_unknown_command_is_answered_with_the_nearest_and_the_list() -> None:
+def test_the_reply_to_an_unknown_command_suggests_a_similar_one_and_lists_all() -> None:
     (parsed,) = parse("/mergewright mrege")
     assert parsed.name == "help"
     assert parsed.text.startswith("There is no command `mrege`. Did you mean `merge`?")
     assert parsed.text.endswith(help_text())
 
 
-def test_an_unknown_command_is_never_repeated_as_markup_or_mention() -> None:
+def test_the_reply_to_an_unknown_command_repeats_no_markup_and_no_mention() -> None:
     (parsed,) = parse("/mergewright `@everyone`<img/src=x>" + "x" * 500)
     first = parsed.text.splitlines()[0]
     assert "@" not in first
@@ -159,12 +159,12 @@ def test_an_unknown_command_is_never_repeated_as_markup_or_mention() -> None:
         ("tell one\n/mergewright@", "tell", "one"),
     ],
 )
-def test_what_follows_a_command_is_what_it_takes(text: str, name: str, given: str) -> None:
+def test_the_argument_follows_the_command(text: str, name: str, given: str) -> None:
     parsed = parse(f"/mergewright {text}")[0]
     assert (parsed.name, parsed.text) == (name, given)
 
 
-def test_a_message_ends_where_the_next_command_begins() -> None:
+def test_the_next_command_ends_the_message_before_it() -> None:
     text = "/mergewright tell try again\nwith care\n@mergewright budget +1\nplease"
     assert [(one.name, one.text) for one in parse(text)] == [
         ("tell", "try again\nwith care"),
@@ -175,29 +175,29 @@ def test_a_message_ends_where_the_next_command_begins() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("merge tomorrow", "`merge` takes nothing or one of merge, squash, rebase after it, so"),
-        ("merge squish", "(did you mean `squash`?), so nothing was done."),
-        ("stop now", "`stop` takes nothing after it, so nothing was done."),
-        ("tell", "`tell` needs a text after it, up to the end of the paragraph, so"),
-        ("answer\n\nYes.", "`answer` needs a text after it"),
-        ("budget", "`budget` needs an amount in US dollars, such as `+5`, so"),
-        ("allow", "`allow` needs the commit it is about"),
-        ("allow abcdef", "`allow` needs the commit it is about"),
-        ("allow everything", "`allow` needs the commit it is about"),
+        ("merge tomorrow", "`merge` takes at most one of merge, squash, rebase."),
+        ("merge squish", "(did you mean `squash`?). Nothing was done."),
+        ("stop now", "`stop` takes no argument. Nothing was done."),
+        ("tell", "`tell` needs a text: the rest of its paragraph."),
+        ("answer\n\nYes.", "`answer` needs a text"),
+        ("budget", "`budget` needs an amount in US dollars, such as `+5`."),
+        ("allow", "`allow` needs a commit"),
+        ("allow abcdef", "`allow` needs a commit"),
+        ("allow everything", "`allow` needs a commit"),
         ("budget lots", "`budget` needs an amount"),
         ("budget -5", "`budget` needs an amount"),
         ("budget +0", "`budget` needs an amount"),
         ("budget +nan", "`budget` needs an amount"),
         ("budget +1e9", "`budget` needs an amount"),
-        ("start two agents", "`start` takes nothing or the name of one agent after it"),
-        ("start `@everyone`", "`start` takes nothing or the name of one agent after it"),
+        ("start two agents", "`start` takes at most the name of one agent"),
+        ("start `@everyone`", "`start` takes at most the name of one agent"),
     ],
 )
-def test_what_a_command_does_not_take_is_never_guessed(text: str, wrong: str) -> None:
+def test_an_invalid_argument_is_refused_with_the_usage(text: str, wrong: str) -> None:
     (parsed,) = parse(f"/mergewright {text}")
     assert parsed.name == "help"
     assert wrong in parsed.text.splitlines()[0]
-    assert f"It is written `/mergewright {text.split(maxsplit=1)[0]}" in parsed.text
+    assert f"Usage: `/mergewright {text.split(maxsplit=1)[0]}" in parsed.text
     assert parsed.text.endswith(help_text())
 
 
@@ -211,12 +211,12 @@ def test_what_a_command_does_not_take_is_never_guessed(text: str, wrong: str) ->
         "<!--" * 16_000,
     ],
 )
-def test_a_hostile_comment_hides_nothing_after_a_blank_line_and_ends(hostile: str) -> None:
+def test_a_hostile_comment_is_parsed_in_linear_time(hostile: str) -> None:
     assert said_to_the_bot(f"/mergewright stop\n\n{hostile}")[0].paragraph == "stop"
 
 
 @pytest.mark.parametrize("blank", ["\t", "\N{NO-BREAK SPACE}", "  "])
-def test_any_blank_parts_a_command_from_what_it_takes(blank: str) -> None:
+def test_any_white_space_separates_a_command_from_its_argument(blank: str) -> None:
     (found,) = parse(f"/mergewright{blank}tell{blank}use tabs")
     assert (found.name, found.text) == ("tell", "use tabs")
 
@@ -224,11 +224,11 @@ def test_any_blank_parts_a_command_from_what_it_takes(blank: str) -> None:
 @pytest.mark.parametrize(
     "code", ["<pre>\n/mergewright stop\n</pre>", "<PRE lang=sh>\n/mergewright stop"]
 )
-def test_code_in_tags_is_no_command(code: str) -> None:
+def test_code_in_html_tags_holds_no_command(code: str) -> None:
     assert parse(code) == ()
     assert [one.name for one in parse(f"<prefix>\n/mergewright stop\n\n{code}")] == ["stop"]
 
 
-def test_an_amount_is_written_in_plain_digits() -> None:
+def test_an_amount_in_other_than_ascii_digits_is_refused() -> None:
     (found,) = parse("/mergewright budget +\N{ARABIC-INDIC DIGIT FIVE}")
     assert found.name == "help"

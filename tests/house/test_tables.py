@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bot.intake.commands import COMMANDS
 from bot.intake.events import EVENTS
 from lifecycle.judge.rules import RULES
 from lifecycle.model.actions import Action
@@ -29,7 +28,6 @@ class Table(NamedTuple):
 TABLES = {
     "AGENTS": Table(AGENTS, ROOT / "runtimes/agents", {"base", "shared"}),
     "EVENTS": Table(EVENTS, ROOT / "bot/intake/events", {"base"}),
-    "COMMANDS": Table(COMMANDS, ROOT / "bot/intake/commands", {"base"}),
 }
 
 

@@ -120,7 +120,7 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     comment = issue.pull.pull.comment("/mergewright help", by=ALICE)
-    issue.pull.is_answered("What can be said")
+    issue.pull.is_answered("Write a command at the start of a line")
     for number, delivery in enumerate(list(world.github.deliveries)):
         headers = {**delivery.headers, "X-GitHub-Delivery": f"replay-{number}"}
         url = f"http://127.0.0.1:{world.port}/webhooks/github"
@@ -129,6 +129,6 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
     eventually(lambda: not world.store.deliveries.waiting(), "all are read")
     issue.pull.pull.comment("Please write two.", by=ALICE)
     issue.agent.hears("Please write two.")
-    assert sum("What can be said" in said for said in issue.pull.said()) == 1
+    assert sum("Write a command at the start of a line" in said for said in issue.pull.said()) == 1
     assert len(comment.reactions) == 1
     assert len(world.repo.pulls) == 1

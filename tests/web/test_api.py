@@ -170,10 +170,10 @@ def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None
     [
         ({"kind": "stopp"}, "there is no 'stopp'; did you mean stop? known: agent, allow, answer,"),
         ({"kind": "help"}, "there is no 'help'"),
-        ({"kind": "tell"}, "tell needs a text after it"),
+        ({"kind": "tell"}, "tell needs a text"),
         ({"kind": "budget", "text": "lots"}, "budget needs an amount in US dollars"),
-        ({"kind": "merge", "text": "squish"}, "merge takes nothing or one of"),
-        ({"kind": "stop", "text": "now"}, "stop takes nothing after it"),
+        ({"kind": "merge", "text": "squish"}, "merge takes at most one of"),
+        ({"kind": "stop", "text": "now"}, "stop takes no argument"),
         ({"kind": "merge", "head": HEAD}, "no open pull request of widgets-1 is at aaaaaaa"),
         ({}, "missing required field `kind`"),
         ({"kind": 1}, "Expected `str`, got `int`"),
