@@ -68,9 +68,9 @@ def api() -> str:
 
 def events() -> str:
     """The webhook events that are read."""
-    docs = ((name, sys.modules[read.__module__].__doc__ or "") for name, read in EVENTS.items())
-    rows = ((f"`{name}`", doc.partition(": ")[2].splitlines()[0]) for name, doc in docs)
-    return table(("event", "says that"), rows)
+    docs = ((name, parse.__doc__ or "") for name, parse in EVENTS.items())
+    rows = ((f"`{name}`", doc.splitlines()[0]) for name, doc in docs)
+    return table(("event", "when GitHub sends it"), rows)
 
 
 def permissions() -> str:

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 from bot.intake.commands import parse
 from bot.intake.events import EVENTS
-from bot.intake.events.base import Outcome, RawComment
+from bot.intake.events.payloads import NewText, ParsedEvent
 from bot.store import RIGHTS, Accepted, Delivery, NewCommand, RefreshRequest, Store
 from lifecycle.model.names import NAME
 
@@ -71,21 +71,21 @@ class Inbox:
         Raises whatever a body that is no such event raises.
         """
         read = EVENTS.get(event)
-        outcome = read(body) if read else Outcome()
-        if outcome.edited is not None and self._is_ours(outcome.edited):
+        parsed = read(body) if read else ParsedEvent()
+        if parsed.edited is not None and self._is_ours(parsed.edited):
             return (), ()  # A report that was brought up to date tells us nothing.
-        return self._refreshes(outcome), self._commands(outcome.command)
+        return self._refreshes(parsed), self._commands(parsed.written)
 
-    def _refreshes(self, outcome: Outcome) -> tuple[RefreshRequest, ...]:
+    def _refreshes(self, parsed: ParsedEvent) -> tuple[RefreshRequest, ...]:
         refreshes = tuple(
-            RefreshRequest(repository=repository, subject=refresh.subject)
-            for refresh in outcome.refreshes
-            if (repository := self._known(refresh.repository, refresh.repository_id))
+            RefreshRequest(repository=repository, subject=changed.subject)
+            for changed in parsed.changed
+            if (repository := self._known(changed.repository, changed.repository_id))
         )
-        ours = self._repositories.values() if outcome.rights else ()
+        ours = self._repositories.values() if parsed.access_changed else ()
         return (*(RefreshRequest(repository=name, subject=RIGHTS) for name in ours), *refreshes)
 
-    def _commands(self, comment: RawComment | None) -> tuple[NewCommand, ...]:
+    def _commands(self, comment: NewText | None) -> tuple[NewCommand, ...]:
         if comment is None:
             return ()
         repository = self._known(comment.repository, comment.repository_id)
@@ -96,16 +96,16 @@ class Inbox:
                 key=_command_key(comment, repository, line),
                 repository=repository,
                 number=comment.number,
-                kind=parsed.name,
+                kind=found.name,
                 actor=comment.author,
-                text=parsed.text,
+                text=found.text,
                 at=comment.at,
                 comment=comment.id if comment.kind == "comment" else None,
             )
-            for line, parsed in enumerate(parse(comment.body, self._app_slug))
+            for line, found in enumerate(parse(comment.body, self._app_slug))
         )
 
-    def _may_ask(self, comment: RawComment, repository: str) -> bool:
+    def _may_ask(self, comment: NewText, repository: str) -> bool:
         """Whether a person wrote it, or a bot that is listed: two that answer each other never end.
 
         What carries a key of the bot's own is an answer of it, or a copy of one; with a token the
@@ -115,7 +115,7 @@ class Inbox:
             return False
         return comment.author_type == "User" or self._lists_bot(repository, comment.author)
 
-    def _is_ours(self, comment: RawComment) -> bool:
+    def _is_ours(self, comment: NewText) -> bool:
         """Whether the bot wrote it, and no person to whom its account belongs."""
         return OWN in comment.body and self._is_me(comment.author)
 
@@ -131,7 +131,7 @@ class Inbox:
         return "" if name and id and self._store.repositories.named(name) else name
 
 
-def _command_key(comment: RawComment, repository: str, line: int) -> str:
+def _command_key(comment: NewText, repository: str, line: int) -> str:
     # Issues are numbered in each repository, the rest over all of them.
     place = f"{repository}#" if comment.kind == "issue" else ""
     cause = f"{comment.kind}:{place}{comment.id}"

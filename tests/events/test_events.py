@@ -1,4 +1,4 @@
-"""Every event, read from a payload of GitHub's documented shape."""
+"""Webhook events, parsed from payloads of the shape GitHub documents."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bot.intake.events import EVENTS
-from bot.intake.events.base import Outcome
+from bot.intake.events.payloads import ParsedEvent
 
 PAYLOADS = Path(__file__).parent / "payloads"
 SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
@@ -39,21 +39,21 @@ def payload(event: str) -> dict[str, Any]:
     return loaded
 
 
-def read(event: str, body: Mapping[str, Any]) -> Outcome:
+def read(event: str, body: Mapping[str, Any]) -> ParsedEvent:
     return EVENTS[event](json.dumps(body).encode())
 
 
-def subjects(outcome: Outcome) -> list[str]:
-    assert all(refresh.repository == "acme/widgets" for refresh in outcome.refreshes)
-    return [refresh.subject for refresh in outcome.refreshes]
+def subjects(parsed: ParsedEvent) -> list[str]:
+    assert all(changed.repository == "acme/widgets" for changed in parsed.changed)
+    return [changed.subject for changed in parsed.changed]
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_an_event_says_where_to_look(event: str) -> None:
+def test_an_event_names_the_subject_that_changed(event: str) -> None:
     assert subjects(read(event, payload(event))) == SUBJECTS[event]
 
 
-def test_every_payload_is_of_an_event_that_is_read() -> None:
+def test_every_event_has_a_sample_payload() -> None:
     assert {path.stem for path in PAYLOADS.iterdir()} == set(EVENTS)
 
 
@@ -64,11 +64,11 @@ def test_every_payload_is_of_an_event_that_is_read() -> None:
         *("labeled", "unlabeled", "assigned", "unassigned"),
     ],
 )
-def test_what_happens_to_an_issue_refreshes_it(action: str) -> None:
+def test_actions_on_an_issue_refresh_it(action: str) -> None:
     assert subjects(read("issues", payload("issues") | {"action": action})) == ["issue:12"]
 
 
-def test_what_concerns_no_session_about_an_issue_refreshes_nothing() -> None:
+def test_actions_that_concern_no_session_refresh_nothing() -> None:
     assert subjects(read("issues", payload("issues") | {"action": "pinned"})) == []
 
 
@@ -84,14 +84,14 @@ def test_a_comment_on_a_pull_request_refreshes_the_pull_request() -> None:
     assert subjects(read("issue_comment", body)) == ["pull:34"]
 
 
-def test_an_issue_whose_pull_request_is_null_is_an_issue() -> None:
+def test_a_comment_whose_pull_request_is_null_refreshes_the_issue() -> None:
     body = payload("issue_comment")
     body["issue"]["pull_request"] = None
     assert subjects(read("issue_comment", body)) == ["issue:12"]
 
 
-def test_a_new_comment_is_handed_on_for_its_commands() -> None:
-    comment = read("issue_comment", payload("issue_comment")).command
+def test_a_new_comment_is_returned_for_its_commands() -> None:
+    comment = read("issue_comment", payload("issue_comment")).written
     assert comment is not None
     assert (comment.kind, comment.id, comment.number) == ("comment", 99, 12)
     assert comment.repository == "acme/widgets"
@@ -110,10 +110,10 @@ REVIEWS = [
 
 
 @pytest.mark.parametrize(("event", "part", "kind"), REVIEWS)
-def test_a_new_review_is_handed_on_for_its_commands(event: str, part: str, kind: str) -> None:
+def test_a_new_review_is_returned_for_its_commands(event: str, part: str, kind: str) -> None:
     body = payload(event)
     body[part] |= {"id": 5, "body": "/mergewright merge"}
-    said = read(event, body).command
+    said = read(event, body).written
     assert said is not None
     assert (said.kind, said.id, said.number, said.author) == (kind, 5, 34, "lena")
     assert (said.body, said.at.hour) == ("/mergewright merge", 10)
@@ -121,16 +121,16 @@ def test_a_new_review_is_handed_on_for_its_commands(event: str, part: str, kind:
 
 @pytest.mark.parametrize("event", ["issue_comment", *(event for event, *_ in REVIEWS)])
 @pytest.mark.parametrize("action", ["edited", "deleted", "dismissed"])
-def test_what_was_edited_deleted_or_dismissed_holds_no_command(event: str, action: str) -> None:
-    outcome = read(event, payload(event) | {"action": action})
-    assert outcome.command is None
-    assert subjects(outcome) == SUBJECTS[event]
+def test_edited_deleted_and_dismissed_texts_hold_no_command(event: str, action: str) -> None:
+    parsed = read(event, payload(event) | {"action": action})
+    assert parsed.written is None
+    assert subjects(parsed) == SUBJECTS[event]
 
 
 def test_a_comment_of_a_deleted_account_holds_no_command() -> None:
     body = payload("issue_comment")
     body["comment"]["user"] = None
-    assert read("issue_comment", body).command is None
+    assert read("issue_comment", body).written is None
 
 
 @pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
@@ -148,54 +148,54 @@ def test_a_check_never_refreshes_a_pull_request_of_another_repository(event: str
 
 
 @pytest.mark.parametrize("action", ["deleted", "suspend"])
-def test_an_installation_that_is_gone_refreshes_nothing(action: str) -> None:
+def test_a_removed_or_suspended_installation_refreshes_nothing(action: str) -> None:
     assert subjects(read("installation", payload("installation") | {"action": action})) == []
 
 
-def test_an_installation_may_come_without_its_repositories() -> None:
+def test_an_installation_without_a_list_of_repositories_refreshes_nothing() -> None:
     body = payload("installation") | {"action": "unsuspend"}
     del body["repositories"]
     assert subjects(read("installation", body)) == []
 
 
-def test_a_repository_taken_from_the_app_is_not_looked_at() -> None:
+def test_a_repository_removed_from_the_installation_is_not_refreshed() -> None:
     body = payload("installation_repositories")
     body |= {"repositories_added": [], "repositories_removed": body["repositories_added"]}
     assert subjects(read("installation_repositories", body)) == []
 
 
 @pytest.mark.parametrize("action", ["renamed", "transferred", "archived", "unarchived", "edited"])
-def test_what_happens_to_a_repository_refreshes_all_of_it(action: str) -> None:
+def test_a_changed_repository_is_refreshed_as_a_whole(action: str) -> None:
     assert subjects(read("repository", payload("repository") | {"action": action})) == [
         "repository:"
     ]
 
 
 @pytest.mark.parametrize("action", ["created", "deleted"])
-def test_a_repository_with_nothing_in_it_is_not_looked_at(action: str) -> None:
+def test_a_new_or_deleted_repository_is_not_refreshed(action: str) -> None:
     assert subjects(read("repository", payload("repository") | {"action": action})) == []
 
 
-def test_a_branch_that_looks_like_the_merge_queues_refreshes_its_pull_request_alone() -> None:
+def test_a_merge_group_refreshes_the_pull_request_its_branch_ends_with() -> None:
     body = payload("merge_group")
     body["merge_group"]["head_ref"] = f"refs/heads/gh-readonly-queue/release/pr-1/pr-35-{SHA}"
     assert subjects(read("merge_group", body)) == ["pull:35"]
 
 
-def test_a_merge_group_of_an_unknown_shape_refreshes_nothing() -> None:
+def test_a_merge_group_on_another_branch_refreshes_nothing() -> None:
     body = payload("merge_group")
     body["merge_group"]["head_ref"] = "refs/heads/queue/34"
     assert subjects(read("merge_group", body)) == []
 
 
-def test_of_two_repositories_the_one_of_the_blocked_issue_is_refreshed() -> None:
+def test_a_dependency_refreshes_the_blocked_issue_in_its_own_repository() -> None:
     body = payload("issue_dependencies")
     body["blocked_issue_repo"] = body["repository"]
     body["repository"] = body["repository"] | {"id": 5, "full_name": "acme/gears"}
     assert subjects(read("issue_dependencies", body)) == ["issue:12"]
 
 
-def test_a_dependency_without_its_issue_refreshes_nothing() -> None:
+def test_a_dependency_without_a_blocked_issue_refreshes_nothing() -> None:
     body = payload("issue_dependencies")
     del body["blocked_issue"]
     assert subjects(read("issue_dependencies", body)) == []
@@ -207,22 +207,22 @@ def test_a_pushed_tag_refreshes_nothing() -> None:
 
 @pytest.mark.parametrize("event", sorted(set(EVENTS) - {"ping"}))
 @pytest.mark.parametrize("body", [b"", b'{"action": "crea', b"[]", b"{}", b"\xff\xfe", b"null"])
-def test_what_is_not_the_event_is_refused(event: str, body: bytes) -> None:
+def test_a_body_of_another_shape_is_refused(event: str, body: bytes) -> None:
     with pytest.raises((msgspec.DecodeError, UnicodeError)):
         EVENTS[event](body)
 
 
-def test_endless_nesting_is_refused() -> None:
+def test_deep_nesting_is_refused() -> None:
     with pytest.raises(RecursionError):
         EVENTS["issues"](b'{"x":' + b"[" * 100_000)
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_our_rights_are_looked_at_where_they_may_have_changed(event: str) -> None:
+def test_events_about_installations_and_repositories_refresh_the_bots_access(event: str) -> None:
     asks = {"installation", "installation_repositories", "repository"}
-    assert read(event, payload(event)).rights is (event in asks)
+    assert read(event, payload(event)).access_changed is (event in asks)
 
 
 @pytest.mark.parametrize("action", ["deleted", "suspend", "unsuspend", "new_permissions_accepted"])
-def test_whatever_happens_to_an_installation_our_rights_are_looked_at(action: str) -> None:
-    assert read("installation", payload("installation") | {"action": action}).rights
+def test_every_action_on_an_installation_refreshes_the_bots_access(action: str) -> None:
+    assert read("installation", payload("installation") | {"action": action}).access_changed

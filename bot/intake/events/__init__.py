@@ -1,49 +1,33 @@
-"""Webhook events: each says where to look again, and nothing more.
+"""Webhook events: what each payload says has changed.
 
-Payloads are hints, read in no order; the truth is read from GitHub afterwards.
+Payloads are hints and arrive in any order: they say which pull request or issue to refresh, and
+the truth is read from GitHub afterwards. Only new texts are used as they are, for their commands.
+https://docs.github.com/en/webhooks/webhook-events-and-payloads
 """
 
 from collections.abc import Callable, Mapping
 
-from bot.intake.events import (
-    check_run,
-    check_suite,
-    installation,
-    installation_repositories,
-    issue_comment,
-    issue_dependencies,
-    issues,
-    merge_group,
-    ping,
-    pull_request,
-    pull_request_review,
-    pull_request_review_comment,
-    pull_request_review_thread,
-    push,
-    repository,
-    status,
-    workflow_run,
-)
-from bot.intake.events.base import Outcome
+from bot.intake.events import checks, issues, pulls, repositories
+from bot.intake.events.payloads import ParsedEvent
 
-#: By the word in `X-GitHub-Event`. Each raises `msgspec.DecodeError` or `RecursionError` for a
-#: body that is not of its event.
-EVENTS: Mapping[str, Callable[[bytes], Outcome]] = {
-    "check_run": check_run.read,
-    "check_suite": check_suite.read,
-    "installation": installation.read,
-    "installation_repositories": installation_repositories.read,
-    "issue_comment": issue_comment.read,
-    "issue_dependencies": issue_dependencies.read,
-    "issues": issues.read,
-    "merge_group": merge_group.read,
-    "ping": ping.read,
-    "pull_request": pull_request.read,
-    "pull_request_review": pull_request_review.read,
-    "pull_request_review_comment": pull_request_review_comment.read,
-    "pull_request_review_thread": pull_request_review_thread.read,
-    "push": push.read,
-    "repository": repository.read,
-    "status": status.read,
-    "workflow_run": workflow_run.read,
+#: By the value of `X-GitHub-Event`. The parsers raise `msgspec.DecodeError` or `RecursionError`
+#: for a body that is not a payload of their event.
+EVENTS: Mapping[str, Callable[[bytes], ParsedEvent]] = {
+    "check_run": checks.check_run,
+    "check_suite": checks.check_suite,
+    "installation": repositories.installation,
+    "installation_repositories": repositories.installation_repositories,
+    "issue_comment": issues.issue_comment,
+    "issue_dependencies": issues.issue_dependencies,
+    "issues": issues.issues,
+    "merge_group": pulls.merge_group,
+    "ping": repositories.ping,
+    "pull_request": pulls.pull_request,
+    "pull_request_review": pulls.pull_request_review,
+    "pull_request_review_comment": pulls.pull_request_review_comment,
+    "pull_request_review_thread": pulls.pull_request_review_thread,
+    "push": repositories.push,
+    "repository": repositories.repository,
+    "status": checks.status,
+    "workflow_run": checks.workflow_run,
 }
