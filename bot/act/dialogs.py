@@ -3,11 +3,17 @@
 import hashlib
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bot.act.outbox import Check, Impossible, Later, Moot, Outcome
+from bot.act.results import (
+    ActionResult,
+    Completed,
+    FinalCheck,
+    Rejected,
+    RetryLater,
+    Withdrawn,
+)
 from bot.observe.agents import AgentObserver
 from bot.store import Session
 from bot.system.clock import Clock
@@ -43,7 +49,9 @@ class Answers:
         self._watch = watch
         self._clock = clock
 
-    def give(self, session: Session, tell: Tell, tried: int, check: Check) -> Outcome | None:
+    def give(
+        self, session: Session, tell: Tell, tried: int, check: FinalCheck
+    ) -> ActionResult | None:
         """Answer the dialog that is open now; None: the agent takes answers as messages.
 
         An answer from before the question, or that is none of its choices, is refused. It is given
@@ -51,59 +59,61 @@ class Answers:
         """
         self._watch.look(session.id)
         dialog = self._dialog(session, tell.run)
-        if dialog is None:
-            return None
-        check()
+        if dialog is None or isinstance(dialog, RetryLater):
+            return dialog
+        if stopped := check():
+            return stopped
         known = self._session(session.id)
         agent = (known or session).agent
         if agent.activity is not Activity.WAITING_INPUT:
-            raise Moot("it asks nothing any more")
+            return Withdrawn("it asks nothing any more")
         if not dialog.asks:
-            raise Later("what it asks is in no dialog that is understood: answer at its terminal")
+            return RetryLater(
+                "what it asks is in no dialog that is understood: answer at its terminal"
+            )
         given = self._given(session, tell)
         if given and given != _name(dialog.asks):
-            return Outcome(result="it was given")
+            return Completed(result="it was given")
         before = agent.since and agent.since > datetime.fromisoformat(tell.prompt.values["at"])
         if before or (not given and dialog.way(_text(tell)) is None):
-            return Outcome(result=REFUSED)
+            return Completed(result=REFUSED)
         write_private(self._record(session, tell), f"{tell.key} {_name(dialog.asks)}\n")
-        if not self._take_all(session, tell, dialog, min(tried, _TRIES - 1)):
-            why = "it was answered, and asks the same still"
-            raise Later(why) if tried + 1 < _TRIES else Impossible(f"{why}, {_TRIES} times over")
-        return Outcome(result="it was given")
+        return self._take_all(session, tell, dialog, tried)
 
     def was_given(self, session: Session, tell: Tell) -> bool:
         """Whether an answer was given, and what it was given to is open no more."""
         given = self._given(session, tell) if tell.prompt.name == ANSWER else ""
-        with suppress(Later):
-            dialog = self._dialog(session, tell.run) if given else None
-            return dialog is not None and _name(dialog.asks) != given
-        return False
+        dialog = self._dialog(session, tell.run) if given else None
+        return isinstance(dialog, Dialog) and _name(dialog.asks) != given
 
-    def _take_all(self, session: Session, tell: Tell, dialog: Dialog, tried: int) -> bool:
-        """Take every step of an answer, each read off what the last one led to.
-
-        False: one of them changed nothing.
-        """
+    def _take_all(self, session: Session, tell: Tell, dialog: Dialog, tried: int) -> ActionResult:
+        """Take every step of an answer, each read off what the last one led to."""
+        attempt = min(tried, _TRIES - 1)
         for _ in range(_STEPS):
             way = dialog.way(_text(tell))
             if way is None:
-                raise Impossible("it takes the rest of that answer only at its terminal")
-            self._take(session, tell, way, f"{tell.key}#{tried}:{_name(dialog.shows)}")
+                return Rejected("it takes the rest of that answer only at its terminal")
+            key = f"{tell.key}#{attempt}:{_name(dialog.shows)}"
+            if gone := self._take(session, tell, way, key):
+                return gone
             after = self._after(session, tell.run, dialog)
-            if after.asks != dialog.asks or after.shows == dialog.shows:
-                return after.asks != dialog.asks
+            if after.asks != dialog.asks:
+                return Completed(result="it was given")
+            if after.shows == dialog.shows:
+                break
             dialog = after
-        return False
+        why = "it was answered, and asks the same still"
+        return RetryLater(why) if tried + 1 < _TRIES else Rejected(f"{why}, {_TRIES} times over")
 
-    def _take(self, session: Session, tell: Tell, way: AnswerStep, key: str) -> None:
+    def _take(self, session: Session, tell: Tell, way: AnswerStep, key: str) -> RetryLater | None:
         handle = self._sites.handle(session.id, tell.run)
         pause = self._sites.programs[session.agent_type].submit_seconds
         try:
             take(self._sites.runtime, handle, way, key, pause)
         except (Gone, OSError) as gone:
             self._watch.look(session.id)
-            raise Later(str(gone)) from gone
+            return RetryLater(str(gone))
+        return None
 
     def _after(self, session: Session, run: int, dialog: Dialog) -> Dialog:
         """What it asks after a step; the same dialog where that changed nothing in time.
@@ -114,26 +124,27 @@ class Answers:
         last = before = (dialog.asks, dialog.shows)
         while self._clock() <= until:
             time.sleep(_PAUSE)
-            with suppress(Later):
-                now = self._dialog(session, run) or Dialog()
-                seen, last = last, (now.asks, now.shows)
-                if last != before and last == seen:
-                    return now
+            now = self._dialog(session, run) or Dialog()
+            if isinstance(now, RetryLater):
+                continue
+            seen, last = last, (now.asks, now.shows)
+            if last != before and last == seen:
+                return now
         return dialog
 
-    def _dialog(self, session: Session, run: int) -> Dialog | None:
-        """What it asks now. Raises `Later` where nobody can tell."""
+    def _dialog(self, session: Session, run: int) -> Dialog | RetryLater | None:
+        """What it asks now; `RetryLater` where nobody can tell."""
         handle: Handle = self._sites.handle(session.id, run)
         screen = self._sites.runtime.screens([handle]).get(handle)
         if screen is None:
-            raise Later("its terminal cannot be read")
+            return RetryLater("its terminal cannot be read")
         program = self._sites.programs[session.agent_type]
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         files = self._sites.files(session.id, run, session.branch, workspace.path)
         try:
             return program.dialog(files, screen)
         except OSError as failure:
-            raise Later(str(failure)) from failure
+            return RetryLater(str(failure))
 
     def _given(self, session: Session, tell: Tell) -> str:
         """The dialog this answer was given to; empty: it was given to none yet."""

@@ -1,6 +1,6 @@
-"""Doing: one arm for each action. The only writing to GitHub, runtimes and workspaces.
+"""Carries out each kind of action: the only writer to GitHub, runtimes and workspaces.
 
-Every arm is safe to repeat, because a crash between doing and marking repeats it.
+Every action is safe to repeat, because a crash before its result is recorded repeats it.
 """
 
 from typing import assert_never
@@ -8,8 +8,8 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from bot.act.merging import Landing
-from bot.act.outbox import Check, Impossible, Later, Outcome
 from bot.act.publishing import Publishing, of_branch, of_pull
+from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.act.runs import Agents
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
@@ -28,8 +28,8 @@ from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import PushRefused
 
 
-class Act:
-    """Carries actions out, and says of every failure whether trying again can help."""
+class ActionDispatcher:
+    """Carries out actions, and translates what libraries raise into results."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class Act:
         clock: Clock,
         app_slug: str = "",
     ) -> None:
-        """`public_url` is the page's address, with a slash at its end; `app_slug` what people call
-        the bot besides its own name.
+        """`public_url` is the address of the bot's pages and ends with a slash; `app_slug` is the
+        name under which people may mention the bot, besides its own.
         """
         self._store = store
         self._github = github
@@ -56,42 +56,46 @@ class Act:
         self._landing = Landing(store, github, sites, people, clock)
         self._clock = clock
 
-    def do(self, due: Due, check: Check) -> Outcome:
-        """Carry one action out. Raises `Later` or `Impossible`, and what `check` raises."""
+    def do(self, due: Due, check: FinalCheck) -> ActionResult:
+        """Carry out one action."""
         session = self._store.sessions.get(due.session)
         if session is None:
-            raise Impossible(f"there is no session {due.session}")
+            return Rejected(f"there is no session {due.session}")
         if missing := self._missing(session, due.action):
-            raise Impossible(f"{missing} is not configured any more: put it back, then retry")
+            return Rejected(f"{missing} is not configured any more: put it back, then retry")
         try:
-            return self._arm(session, due, check)
+            return self._do(session, due, check)
         except Conflicted as moved:
-            raise Later(str(moved)) from moved
-        except Refused as no:
-            raise Impossible(str(no)) from no
+            return RetryLater(str(moved))
+        except Refused as refusal:
+            return Rejected(str(refusal))
         except TryLater as later:
-            raise Later(str(later), later.at, outage=True) from later
-        except PushRefused as no:
-            raise Impossible(messages.push_refused(no.reason), Reason.PUSH_REFUSED) from no
+            return RetryLater(str(later), later.at, outage=True)
+        except PushRefused as refusal:
+            return Rejected(messages.push_refused(refusal.reason), Reason.PUSH_REFUSED)
         except GitFailure as failure:
-            raise self._failed(session, failure) from failure
+            return self._git_failed(session, failure)
         except (GitHubFailure, RuntimeFailure, OSError) as failure:
-            raise Later(str(failure)) from failure
+            return RetryLater(str(failure))
 
-    def _failed(self, session: Session, failure: GitFailure) -> Later:
-        """When to have git try again. It is told as one refusal what GitHub tells apart."""
+    def _git_failed(self, session: Session, failure: GitFailure) -> RetryLater:
+        """When to have git try again.
+
+        GitHub answers git with the same 403 for an App that is suspended or not installed and for
+        a repository that is gone; its API tells them apart.
+        """
         try:
             self._github.read.repository(session.repository)
         except NotInstalled as waits:
-            return Later(str(waits), waits.at, outage=True)
+            return RetryLater(str(waits), waits.at, outage=True)
         except GitHubFailure:
-            pass  # Git has said what is the matter, as well as it can be said.
-        return Later(str(failure), outage=failure.outage)
+            pass  # Git's own message says as much.
+        return RetryLater(str(failure), outage=failure.outage)
 
-    def was_done(self, due: Due) -> Outcome | None:
-        """Whether a message is where the agent reads, a head pushed, a pull opened or merged.
+    def was_done(self, due: Due) -> Completed | None:
+        """The result of a message, push, pull request or merge that took effect before a crash.
 
-        Of these, having been done is what makes them unwanted. The rest is repeated, to no effect.
+        Their effect is what makes these unwanted. Every other action is repeated, to no effect.
         """
         session = self._store.sessions.get(due.session)
         match due.action:
@@ -100,22 +104,22 @@ class Act:
             case actions.Publish(head=head) if session and any(
                 pull.head == head for pull in session.pulls
             ):
-                return Outcome(result=head)
+                return Completed(result=head)
             case actions.OpenPull() if session and session.pulls:
-                return Outcome(result=str(session.pulls[0].number))
+                return Completed(result=str(session.pulls[0].number))
             case actions.MergePull(sha=sha) if session and any(
                 pull.head == sha and pull.state is PullState.MERGED for pull in session.pulls
             ):
-                return Outcome(result="merged")
+                return Completed(result="merged")
             case actions.Enqueue(sha=sha) if session and any(
                 pull.head == sha and pull.merge is Merge.QUEUED for pull in session.pulls
             ):
-                return Outcome(result=QUEUED)
+                return Completed(result=QUEUED)
             case _:
                 return None
 
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """What the configuration lacks for this action; a stop needs nothing of it."""
+        """The table this action needs and the configuration lacks; a stop needs none."""
         if not isinstance(action, actions.Stop) and session.project not in self._sites.projects:
             return f"[projects.{session.project}]"
         if isinstance(action, actions.Start) and action.agent:
@@ -125,7 +129,7 @@ class Act:
             return f"[agent-types.{session.agent_type}]"
         return ""
 
-    def _arm(self, session: Session, due: Due, check: Check) -> Outcome:
+    def _do(self, session: Session, due: Due, check: FinalCheck) -> ActionResult:
         key = f"{session.id}/{due.action.key}"
         match due.action:
             case actions.Start() as start:
@@ -142,88 +146,94 @@ class Act:
                 return self._merge_remote(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
                 self._github.write.update_branch(session.repository, number, head)
-                return Outcome(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(of_pull(session, number),))
             case actions.Rerun(number=number, runs=runs):
                 self._github.write.rerun(session.repository, runs)
-                return Outcome(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(of_pull(session, number),))
             case actions.OpenPull(head=head, draft=draft):
                 return self._publishing.open_pull(session, head, draft, check)
             case actions.MakeReady(number=number):
                 self._github.write.make_ready(session.repository, number)
-                return Outcome(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(of_pull(session, number),))
             case actions.RequestReview(number=number, reviewers=reviewers):
                 self._github.write.request_review(session.repository, number, reviewers)
-                return Outcome(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(of_pull(session, number),))
             case actions.MergePull() as merge:
                 return self._landing.merge(session, merge, check)
             case actions.Enqueue() as enqueue:
                 return self._landing.enqueue(session, enqueue, check)
             case actions.Dequeue(number=number):
                 self._github.merges.dequeue(session.repository, number)
-                return Outcome(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(of_pull(session, number),))
             case actions.Comment(number=number, topic=topic, values=values):
                 body = messages.comment_body(topic, values)
                 written = self._github.write.comment(session.repository, number, body, key)
-                return Outcome(result=f"comment {written}")
+                return Completed(result=f"comment {written}")
             case actions.Reply(number=number, threads=threads) as reply:
                 body = messages.comment_body(reply.topic, reply.values)
                 self._github.reviews.answer(session.repository, number, threads, body, key)
                 if reply.resolve:
                     self._github.reviews.resolve(session.repository, threads)
-                return Outcome(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = messages.report(standing, self._page(session), self._app_slug)
                 place = f"{session.id}/report:{number}"
                 found = self._github.reports.comment(
                     session.repository, number, body, place, comment
                 )
-                return Outcome(result=str(found))
+                return Completed(result=str(found))
             case actions.ReportCheck() as report:
                 return self._report_check(session, report)
             case actions.ShowStatus(number=number, status=status):
                 self._github.reports.show_status(session.repository, number, status)
-                return Outcome()
+                return Completed()
             case actions.Label(number=number, name=name, on=on):
                 self._github.write.label(session.repository, number, name, on=on)
-                return Outcome()
+                return Completed()
             case actions.React(comment=comment, content=content):
                 self._github.write.react(session.repository, comment, content)
-                return Outcome()
+                return Completed()
             case actions.CloseIssue(number=number):
                 self._github.write.close_issue(session.repository, number)
-                return Outcome()
+                return Completed()
             case actions.DeleteBranch(branch=branch, sha=sha):
                 home = self._sites.projects[session.project].home
                 self._github.write.delete_branch(home, branch, sha)
-                return Outcome()
+                return Completed()
             case _ as never:
                 assert_never(never)
 
-    def _merge_remote(self, session: Session, head: str, into: str, check: Check) -> Outcome:
-        """Bring what others pushed into the workspace; what clashes is left to the agent."""
+    def _merge_remote(
+        self, session: Session, head: str, into: str, check: FinalCheck
+    ) -> ActionResult:
+        """Merge commits that others pushed into the workspace; the agent resolves conflicts."""
         mirror = self._sites.mirror(session.project)
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         if not workspace.made:
-            return Outcome(result="there is no workspace; the next one begins with it")
+            return Completed(result="there is no workspace; the next one begins with it")
         mirror.refresh()
         if mirror.take(workspace) != into:
-            raise Later("the agent has moved its branch on")
+            return RetryLater("the agent has moved its branch on")
         if not mirror.contains(head):
             self._store.refreshes.request([of_branch(session)], self._clock())
-            raise Later(f"{head} is not on GitHub any more")
+            return RetryLater(f"{head} is not on GitHub any more")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:
-            return Outcome(result=CLASH)
-        check()
+            return Completed(result=CLASH)
+        if stopped := check():
+            return stopped
         workspace.move(into, joined)
         work = replace(session.work, head=joined, dirty=False)
         seen = Observed(session=session.id, run=session.run, work=work)
-        return Outcome(result=joined, observed=seen)
+        return Completed(result=joined, observed=seen)
 
-    def _report_check(self, session: Session, report: actions.ReportCheck) -> Outcome:
-        """A check run that says how the session stands; a token's account cannot make one."""
+    def _report_check(self, session: Session, report: actions.ReportCheck) -> Completed:
+        """Write the session's status into a check run, which only an App may create.
+
+        See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
+        """
         if not self._github.reports.may_check:
-            return Outcome(result="only an App may make check runs")
+            return Completed(result="only an App may make check runs")
         standing, page = report.standing, self._page(session)
         run = self._github.reports.check(
             session.repository,
@@ -234,7 +244,7 @@ class Act:
             summary=messages.report(standing, page, self._app_slug),
             url=page,
         )
-        return Outcome(result=str(run))
+        return Completed(result=str(run))
 
     def _page(self, session: Session) -> str:
         return f"{self._public_url}sessions/{session.id}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from bot.act.outbox import Check, Impossible, Later, Outcome
+from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.store import RefreshRequest, Session, Store
 from bot.system.locations import Sites
@@ -30,15 +30,17 @@ class Publishing:
         self._sites = sites
         self._redact = redact
 
-    def publish(self, session: Session, publish: actions.Publish, check: Check) -> Outcome:
+    def publish(
+        self, session: Session, publish: actions.Publish, check: FinalCheck
+    ) -> ActionResult:
         """Fetch the commits as from a stranger, and push them where nobody pushed since."""
         mirror, head = self._sites.mirror(session.project), publish.head
         workspace = self._sites.workspace(session.project, session.id, session.branch)
         if mirror.take(workspace) != head:
             # Not taken back at once: until a look has seen it, it would be asked for again.
-            raise Later("the agent has moved its branch on")
-        self._look_at(session, mirror, publish)
-        check()
+            return RetryLater("the agent has moved its branch on")
+        if stopped := self._refusal(session, mirror, publish) or check():
+            return stopped
         pushed = self._pushes(session.id)
         #: What GitHub's branch is at by our own account; empty: it must not exist.
         last = max(pushed, key=pushed.__getitem__, default="")
@@ -54,30 +56,36 @@ class Publishing:
             if not refused.moved or not contained:
                 raise
             if there and not pushed and mirror.is_ancestor(there, session.work.base):
-                raise PushRefused(messages.foreign_branch(session.branch), moved=True) from refused
+                why = messages.push_refused(messages.foreign_branch(session.branch))
+                return Rejected(why, Reason.PUSH_REFUSED)
             mirror.push(head, session.branch, expected=there)
-        return Outcome(result=head, refreshes=(of_branch(session),))
+        return Completed(result=head, refreshes=(of_branch(session),))
 
-    def _look_at(self, session: Session, mirror: Mirror, publish: actions.Publish) -> None:
-        """Hold what may not go out by itself. Raises `Impossible`."""
+    def _refusal(
+        self, session: Session, mirror: Mirror, publish: actions.Publish
+    ) -> Rejected | None:
+        """Why these commits may not be pushed without a person."""
         head = publish.head
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
-            raise Impossible(why, Reason.COMMIT_MESSAGES)
+            return Rejected(why, Reason.COMMIT_MESSAGES)
         if closing := closing_others(mirror.unpushed(head), session.issue.number):
             why = f"once it is merged, the message of {closing} would close other issues"
-            raise Impossible(why, Reason.COMMIT_MESSAGES)
+            return Rejected(why, Reason.COMMIT_MESSAGES)
         if holds(mirror, head, self._redact.finds):
             why = "a commit holds a secret of this machine: it is to go from every commit"
-            raise Impossible(why, Reason.PUSH_REFUSED)
+            return Rejected(why, Reason.PUSH_REFUSED)
         onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
         base = mirror.head_of(onto[0]) if onto else None
         there = mirror.head_of(session.branch) or ""
         changed = touched(mirror, base or session.work.base, there, head, publish.protected)
         if changed:
-            raise Impossible(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
+            return Rejected(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
+        return None
 
-    def open_pull(self, session: Session, head: str, draft: bool, check: Check) -> Outcome:
+    def open_pull(
+        self, session: Session, head: str, draft: bool, check: FinalCheck
+    ) -> ActionResult:
         """Make a pull request of what was pushed, as the repository wants to have it."""
         repository = self._github.read.repository(session.repository)
         project, mirror = self._sites.projects[session.project], self._sites.mirror(session.project)
@@ -86,7 +94,8 @@ class Publishing:
         subjects, issue = [commit.subject for commit in commits], session.issue
         title, told = self._handed_over(session)
         owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""
-        check()
+        if stopped := check():
+            return stopped
         number = self._github.write.open_pull(
             session.repository,
             f"{owner}{session.branch}",
@@ -106,7 +115,7 @@ class Publishing:
             self._pushes(session.id),
         )
         self._github.write.label_pull(session.repository, number, project.pull_labels)
-        return Outcome(result=str(number), refreshes=(of_pull(session, number),))
+        return Completed(result=str(number), refreshes=(of_pull(session, number),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """Title and text of the pull request, as the agent left them; empty where it did not."""

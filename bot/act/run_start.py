@@ -6,8 +6,8 @@ from datetime import timedelta
 from msgspec import Struct
 
 from bot.act.handover_notes import notes
-from bot.act.outbox import Check, Impossible, Later, Outcome
 from bot.act.releasing import end_programs
+from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
@@ -64,15 +64,22 @@ class Starting:
         self._steering = steering
         self._clock = clock
 
-    def start(self, session: Session, start: Start, check: Check) -> Outcome:
+    def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
         """End what an earlier run left, make the workspace whole, start the program."""
         if start.agent:
+            if full := self._identities.no_room(session, start.agent):
+                return RetryLater(full, self._clock() + _NO_ROOM)
             session = self._handed_over(session, start)
         ground = self._made(session, start)
+        if isinstance(ground, Rejected):
+            return ground
         workspace = ground.workspace
         files = self._sites.files(session.id, start.run, session.branch, workspace.path)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        command = self._prepared(session, start, ground, files)
+        try:
+            command = self._prepared(session, start, ground, files)
+        except NoModel as missing:
+            return Rejected(str(missing), Reason.SPAWN_FAILED)
         launch = Launch(
             name=files.dir.name,
             argv=_bootstrapped(self._sites.projects[session.project].bootstrap, command.argv),
@@ -80,7 +87,8 @@ class Starting:
             env=command.env,
             dir=files.dir,
         )
-        check()  # Making a workspace may have taken minutes.
+        if stopped := check():  # Making a workspace may have taken minutes.
+            return stopped
         self._sites.runtime.start(launch)
         seen = Observed(
             session=session.id,
@@ -100,17 +108,15 @@ class Starting:
                 head=workspace.head() or ground.base,
             ),
         )
-        return Outcome(result=f"run {start.run}", observed=seen)
+        return Completed(result=f"run {start.run}", observed=seen)
 
     def _handed_over(self, session: Session, start: Start) -> Session:
         """The session with the agent that it is to go on with."""
-        if full := self._identities.no_room(session, start.agent):
-            raise Later(full, self._clock() + _NO_ROOM)
         # Before anything of the new one is there: what the old one wrote is read as its own.
         end_programs(self._sites, self._archive, session, start.run - 1)
         return self._identities.hand_over(session, start.agent, start.run)
 
-    def _made(self, session: Session, start: Start) -> _Ground:
+    def _made(self, session: Session, start: Start) -> _Ground | Rejected:
         """The workspace, made whole, with nothing of earlier runs at work in it."""
         mirror = self._sites.mirror(session.project)
         base_branch = self._sites.projects[session.project].base_branch
@@ -119,8 +125,9 @@ class Starting:
             self._sites.runtime.stop(self._sites.handle(session.id, earlier))
         mirror.refresh()
         workspace = self._sites.workspace(session.project, session.id, session.branch)
-        _refuse_lost_work(session, workspace)
-        self._refuse_foreign_branch(session, workspace)
+        lost = _lost_work(session, workspace) or self._foreign_branch(session, workspace)
+        if lost:
+            return lost
         base = workspace.make(base_branch, run=start.run - 1)
         held = workspace.hold(mirror.head_of(base_branch) or base, self._steering, start.run - 1)
         return _Ground(workspace=workspace, base_branch=base_branch, base=base, held=held)
@@ -156,24 +163,21 @@ class Starting:
         return program.prepare(files, "\n\n".join(parts), start.resume, run_limits)
 
     def _terms(self, session: Session, run: int) -> RunLimits:
-        """What the configuration holds this run to."""
-        try:
-            endpoint = self._models.endpoint(session, run)
-        except NoModel as nowhere:
-            raise Impossible(str(nowhere), Reason.SPAWN_FAILED) from nowhere
+        """What the configuration holds this run to. Raises `NoModel`."""
         return RunLimits(
             system=self._identities.system_prompt(session.agent_name),
-            endpoint=endpoint,
+            endpoint=self._models.endpoint(session, run),
             tools=self._identities.tools(session.agent_name),
         )
 
-    def _refuse_foreign_branch(self, session: Session, workspace: Worktree) -> None:
-        """What somebody else put on a branch of this name is not where the work begins."""
+    def _foreign_branch(self, session: Session, workspace: Worktree) -> Rejected | None:
+        """The refusal to begin on a branch of this name that somebody else pushed."""
         branch, mirror = session.branch, workspace.mirror
         if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
-            return
+            return None
         if not any(key.startswith("push:") for key in self._store.facts.get(session.id).done):
-            raise Impossible(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
+            return Rejected(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
+        return None
 
     def _default_branch(self, session: Session) -> str:
         return self._github.read.repository(session.repository).default_branch
@@ -198,13 +202,14 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
     return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
 
 
-def _refuse_lost_work(session: Session, workspace: Worktree) -> None:
-    """A session that had commits does not begin anew as if there had never been any."""
+def _lost_work(session: Session, workspace: Worktree) -> Rejected | None:
+    """The refusal to restart a session whose commits are nowhere to be found."""
     had_commits = session.work.head not in ("", session.work.base)
     if had_commits and not workspace.place.exists() and not workspace.known:
-        raise Impossible(
+        return Rejected(
             f"the branch {session.branch} is gone from GitHub, the workspace"
             f" {workspace.place} is gone too, and the mirror {workspace.mirror.path} has"
             f" preserved no work of {session.id}",
             Reason.BRANCH_GONE,
         )
+    return None

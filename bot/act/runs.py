@@ -6,8 +6,14 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from bot.act.dialogs import Answers
-from bot.act.outbox import Check, Later, Moot, Outcome
 from bot.act.releasing import end_programs, release
+from bot.act.results import (
+    ActionResult,
+    Completed,
+    FinalCheck,
+    RetryLater,
+    Withdrawn,
+)
 from bot.act.run_start import Starting, values_of
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
@@ -62,11 +68,11 @@ class Agents:
         """Whether an agent, or a type of them, of this name is configured."""
         return word in self._identities.words
 
-    def start(self, session: Session, start: Start, check: Check) -> Outcome:
+    def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
         """Make everything ready for a run, and start it."""
         return self._starting.start(session, start, check)
 
-    def tell(self, session: Session, tell: Tell, tried: int, check: Check) -> Outcome:
+    def tell(self, session: Session, tell: Tell, tried: int, check: FinalCheck) -> ActionResult:
         """Send a message and see that it arrives.
 
         The same paste never goes out twice, because the runtime knows its key; one that does not
@@ -82,10 +88,12 @@ class Agents:
         if "base" in tell.prompt.values:
             self._sites.mirror(session.project).refresh()
         self._watch.look(session.id)
-        check()
-        self._refuse_dialog(session, tell)
         program = self._sites.programs[session.agent_type]
-        self._refuse_typed(handle, program)
+        stopped = (
+            check() or self._refuse_dialog(session, tell) or self._refuse_typed(handle, program)
+        )
+        if stopped:
+            return stopped
         values = values_of(session, tell.prompt.values.get("base", ""))
         send = Send(
             text=self._prompts.render(tell.prompt, values, mark),
@@ -96,56 +104,58 @@ class Agents:
             self._sites.runtime.send(handle, send)
         except Gone as gone:
             self._watch.look(session.id)
-            raise Later(str(gone)) from gone
+            return RetryLater(str(gone))
         wait_until = self._clock() + timedelta(seconds=_HEARD_SECONDS + program.submit_seconds)
         pause = _FIRST_PAUSE
         while not self._watch.received(session.id, mark):
             if self._store.outbox.ends_program(session.id):
-                raise Moot("its program is to be ended, and must not wait for the message")
+                return Withdrawn("its program is to be ended, and must not wait for the message")
             if self._clock() > wait_until:
-                raise Later(
+                return RetryLater(
                     f"the message {mark} did not show up in what the agent reads; its screen ends"
                     f" with: {self._last_lines(handle)}"
                 )
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        return Outcome(result=mark)
+        return Completed(result=mark)
 
-    def told(self, session: Session, tell: Tell) -> Outcome | None:
+    def told(self, session: Session, tell: Tell) -> Completed | None:
         """Whether a message has reached the agent of its run."""
         mark = keys.visible(session.id, tell.key)
         if self._answers.was_given(session, tell):
-            return Outcome(result="it was given")
+            return Completed(result="it was given")
         if session.run == tell.run and self._watch.received(session.id, mark):
-            return Outcome(result=f"{mark} was there already")
+            return Completed(result=f"{mark} was there already")
         return None
 
-    def stop(self, session: Session, run: int) -> Outcome:
+    def stop(self, session: Session, run: int) -> Completed:
         """End the program and all it started; the workspace stays."""
         end_programs(self._sites, self._archive, session, run)
-        return Outcome(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
+        return Completed(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
 
-    def release(self, session: Session, run: int) -> Outcome:
+    def release(self, session: Session, run: int) -> Completed:
         """End the program, keep what would be lost in the mirror, remove the workspace."""
         kept = release(self._sites, self._archive, session, run)
         work = replace(session.work, path="")
         seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
-        return Outcome(result=f"kept {kept}" if kept else "", observed=seen)
+        return Completed(result=f"kept {kept}" if kept else "", observed=seen)
 
-    def _refuse_dialog(self, session: Session, tell: Tell) -> None:
+    def _refuse_dialog(self, session: Session, tell: Tell) -> Withdrawn | None:
         """An agent that asks something by now would take a message for the answer."""
         now = self._store.sessions.get(session.id)
         asks = now is not None and now.agent.activity is Activity.WAITING_INPUT
         if asks and tell.prompt.name != ANSWER:
-            raise Moot("it asks something, and would take the message for the answer")
+            return Withdrawn("it asks something, and would take the message for the answer")
+        return None
 
-    def _refuse_typed(self, handle: Handle, program: AgentAdapter) -> None:
+    def _refuse_typed(self, handle: Handle, program: AgentAdapter) -> RetryLater | None:
         """What somebody types at the terminal is not sent together with a message of ours."""
         if typed := program.typed(self._screen(handle)):
-            raise Later(
+            return RetryLater(
                 "words stand in the agent's input box that were not sent; send them or take them"
                 f" away at its terminal: {one_line(plain(typed))}"
             )
+        return None
 
     def _screen(self, handle: Handle) -> str:
         return self._sites.runtime.screens([handle]).get(handle, "")

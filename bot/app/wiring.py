@@ -7,8 +7,8 @@ from threading import Event
 
 from msgspec import Struct
 
-from bot.act.dispatch import Act
-from bot.act.outbox import Outbox, Tries
+from bot.act.dispatch import ActionDispatcher
+from bot.act.outbox import Attempts, Outbox
 from bot.act.outsiders import Outsiders
 from bot.act.run_start import Starting
 from bot.act.runs import Agents
@@ -197,7 +197,7 @@ class Wiring:
         self.outbox = Outbox(
             self.store,
             self.reconciler,
-            Act(
+            ActionDispatcher(
                 self.store,
                 self.github,
                 self.sites,
@@ -209,7 +209,7 @@ class Wiring:
                 settings.github.app_slug,
             ),
             self.workers,
-            Tries(
+            Attempts(
                 most=timing.action_tries,
                 first_seconds=timing.action_retry_seconds,
                 starts=policy.start_tries,

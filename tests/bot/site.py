@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bot.act.results import ActionResult, Completed
 from bot.act.run_start import Starting
 from bot.act.runs import Agents
 from bot.archive.archiver import Archive
@@ -124,12 +125,18 @@ class Site:
         return self.sites.workspace("widgets", self.id, self.session.branch)
 
     def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
+        outcome = self.tries_to_start(run, prompt, resume)
+        assert isinstance(outcome, Completed), outcome
+        self.room.store.observations.record([outcome.observed], self.room.clock())
+        return outcome.result
+
+    def tries_to_start(
+        self, run: int = 1, prompt: Prompt | None = None, resume: str = ""
+    ) -> ActionResult:
         prompt = prompt or Prompt(name="start" if run == 1 else "resume")
         start = Start(key=f"start:first:r{run}", run=run, prompt=prompt, resume=resume)
         self.room.orders(self.id, run=run)
-        outcome = self.agents.start(self.session, start, lambda: None)
-        self.room.store.observations.record([outcome.observed], self.room.clock())
-        return outcome.result
+        return self.agents.start(self.session, start, lambda: None)
 
     def ends(self) -> None:
         """A person stopped it, and its program was ended."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.act.outbox import Impossible, Later, Moot
+from bot.act.results import ActionResult, Completed, Held, Rejected, RetryLater, Withdrawn
 from bot.store import Observed
 from lifecycle.model.actions import Prompt, Tell
 from lifecycle.model.status import Activity
@@ -49,8 +49,13 @@ class Asks:
         )
 
     def is_answered(self, text: str, tried: int = 0, seconds_ago: float = 0) -> str:
+        result = self.answer(text, tried, seconds_ago)
+        assert isinstance(result, Completed), result
+        return result.result
+
+    def answer(self, text: str, tried: int = 0, seconds_ago: float = 0) -> ActionResult:
         site, tell = self.site, self.tell(text, seconds_ago)
-        return site.agents.tell(site.session, tell, tried, lambda: None).result
+        return site.agents.tell(site.session, tell, tried, lambda: None)
 
     def tell(self, text: str, seconds_ago: float = 0) -> Tell:
         at = self.site.room.clock() - timedelta(seconds=seconds_ago)
@@ -101,11 +106,8 @@ def test_a_choice_is_pressed_and_words_of_ones_own_are_typed(asks: Asks) -> None
 
 
 def test_nothing_is_given_where_that_may_not_be_any_more(asks: Asks) -> None:
-    def frozen() -> None:
-        raise Moot("everything is frozen")
-
-    with pytest.raises(Moot, match="frozen"):
-        asks.site.agents.tell(asks.site.session, asks.tell("yes"), 0, frozen)
+    result = asks.site.agents.tell(asks.site.session, asks.tell("yes"), 0, Held)
+    assert result == Held()
     assert asks.heard == []
 
 
@@ -131,14 +133,12 @@ def test_what_is_none_of_the_choices_is_refused(
 def test_an_answer_that_changes_nothing_is_given_again_to_the_same_dialog_alone(
     asks: Asks,
 ) -> None:
-    with pytest.raises(Later, match="asks the same still"):
-        asks.is_answered("yes")
+    assert asks.answer("yes") == RetryLater("it was answered, and asks the same still")
     assert asks.heard == ["1"]
-    with pytest.raises(Later):
-        asks.is_answered("yes", tried=1)
+    assert isinstance(asks.answer("yes", tried=1), RetryLater)
     assert asks.heard == ["1", "1"]
-    with pytest.raises(Impossible, match="3 times over"):
-        asks.is_answered("yes", tried=2)
+    last = asks.answer("yes", tried=2)
+    assert last == Rejected("it was answered, and asks the same still, 3 times over")
     assert asks.heard == ["1", "1", "1"]
     asks.shown = "May I do something else?"
     assert asks.is_answered("yes", tried=2) == "it was given"
@@ -164,22 +164,22 @@ def test_an_answer_that_a_crash_left_unmarked_is_known_to_have_been_given(asks: 
 
 def test_an_answer_to_what_it_asks_no_more_is_taken_back(asks: Asks) -> None:
     asks.is_seen(Activity.ACTIVE)
-    with pytest.raises(Moot):
-        asks.is_answered("yes")
+    assert isinstance(asks.answer("yes"), Withdrawn)
     assert asks.heard == []
 
 
 def test_a_dialog_that_is_not_understood_is_left_to_people(asks: Asks) -> None:
     asks.goes_on()
-    with pytest.raises(Later, match="at its terminal"):
-        asks.is_answered("yes")
+    result = asks.answer("yes")
+    assert isinstance(result, RetryLater)
+    assert "at its terminal" in result.why
     assert asks.heard == []
 
 
 def test_a_message_is_not_pasted_into_a_dialog(asks: Asks) -> None:
     tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
-    with pytest.raises(Moot, match="would take the message for the answer"):
-        asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
+    result = asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
+    assert result == Withdrawn("it asks something, and would take the message for the answer")
     assert asks.heard == []
 
 
@@ -196,17 +196,16 @@ def test_an_answer_in_several_steps_goes_on_where_a_crash_left_it(asks: Asks) ->
         site.agents.tell(site.session, tell, 0, lambda: None)
     assert site.agents.told(site.session, tell) is None, "it asks the same, only another step of it"
     asks.meanwhile = asks.takes_a_step
-    assert site.agents.tell(site.session, tell, 1, lambda: None).result == "it was given"
+    assert site.agents.tell(site.session, tell, 1, lambda: None) == Completed(result="it was given")
     assert asks.heard == ["Down", "Enter"]
 
 
 def test_an_answer_of_which_a_step_is_not_taken_is_left_to_people(asks: Asks) -> None:
     asks.steps = [AnswerStep(keys=("1",)), None]
     asks.meanwhile = asks.takes_a_step
-    with pytest.raises(Impossible, match="the rest of that answer only at its terminal"):
-        asks.is_answered("1\n2")
-    with pytest.raises(Impossible, match="the rest of that answer only at its terminal"):
-        asks.is_answered("1\n2")  # After a crash, too: part of it was taken.
+    refusal = Rejected("it takes the rest of that answer only at its terminal")
+    assert asks.answer("1\n2") == refusal
+    assert asks.answer("1\n2") == refusal, "after a crash, too: part of it was taken"
     assert asks.heard == ["1"]
 
 
@@ -224,10 +223,8 @@ def test_a_screen_that_is_being_drawn_is_not_taken_for_the_end_of_a_dialog(asks:
 
 def test_where_nobody_can_see_what_is_asked_no_answer_is_taken_for_given(asks: Asks) -> None:
     site, tell = asks.site, asks.tell("yes")
-    with pytest.raises(Later):
-        asks.is_answered("yes")
+    assert isinstance(asks.answer("yes"), RetryLater)
     site.runtime.screens = lambda handles: {}  # type: ignore[method-assign]
     assert site.agents.told(site.session, tell) is None
-    with pytest.raises(Later, match="its terminal cannot be read"):
-        asks.is_answered("yes", tried=1)
+    assert asks.answer("yes", tried=1) == RetryLater("its terminal cannot be read")
     assert asks.heard == ["1"]

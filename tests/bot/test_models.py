@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from bot.act.outbox import Impossible
+from bot.act.results import Rejected
 from bot.model_proxy.endpoints import NoModel, key_source
 from bot.store import Observed, Recorded
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
@@ -95,8 +95,9 @@ def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None
 def test_a_key_without_an_endpoint_starts_nothing_and_says_what_is_missing(site: Site) -> None:
     kinds = {"shell": AgentTypeSettings(program="shell", key="SHELL_KEY")}
     site.models._settings = replace(site.models._settings, agent_types=kinds)
-    with pytest.raises(Impossible, match=r"set `endpoint` of \[agent-types.shell\]"):
-        site.starts()
+    refusal = site.tries_to_start()
+    assert isinstance(refusal, Rejected)
+    assert "set `endpoint` of [agent-types.shell]" in refusal.why
 
 
 def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> None:

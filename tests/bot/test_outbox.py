@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bot.act.outbox import Check, Impossible, Later, Outbox, Outcome, Tries
+from bot.act.outbox import Attempts, Outbox
+from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.store import Due, StoreFull
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.actions import Action, CloseIssue, Prompt, Start
@@ -28,12 +29,12 @@ class Bench:
         self.wanted = self.may_act = True
         self.did: list[str] = []
         self.wakes = 0
-        self.doing: Any = lambda due, check: Outcome()
+        self.doing: Any = lambda due, check: Completed()
         self.workers = ThreadPoolExecutor(4)
         engine: Any = self
-        tries = Tries(most=3, first_seconds=2, starts=Policy().start_tries)
+        attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
         self.outbox = Outbox(
-            *(room.store, engine, self, self.workers, tries, room.clock, log_crash_point),
+            *(room.store, engine, self, self.workers, attempts, room.clock, log_crash_point),
             lambda: self.may_act,
             self.woken,
         )
@@ -41,12 +42,12 @@ class Bench:
     def still_wanted(self, facts: Facts, action: Action) -> bool:
         return self.wanted
 
-    def was_done(self, due: Due) -> Outcome | None:
+    def was_done(self, due: Due) -> Completed | None:
         return None
 
-    def do(self, due: Due, check: Check) -> Outcome:
+    def do(self, due: Due, check: FinalCheck) -> ActionResult:
         self.did.append(due.action.key)
-        outcome: Outcome = self.doing(due, check)
+        outcome: ActionResult = self.doing(due, check)
         return outcome
 
     def woken(self) -> None:
@@ -80,7 +81,7 @@ def test_an_action_is_done_marked_and_word_is_given(bench: Bench) -> None:
 
 def test_what_is_being_done_is_not_handed_out_again(bench: Bench) -> None:
     go_on = threading.Event()
-    bench.doing = lambda due, check: (go_on.wait(5), Outcome())[1]
+    bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
     assert bench.outbox.drain() == 1
     assert bench.outbox.drain() == 0
     assert not bench.outbox.rest(0)
@@ -93,7 +94,7 @@ def test_what_ended_while_the_store_was_read_is_not_done_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    bench.doing = lambda due, check: (go_on.wait(5), Outcome())[1]
+    bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
     bench.outbox.drain()
     due_actions = bench.room.store.outbox.due
 
@@ -160,11 +161,12 @@ def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Be
 def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
     effects: list[str] = []
 
-    def slowly(due: Due, check: Check) -> Outcome:
+    def slowly(due: Due, check: FinalCheck) -> ActionResult:
         bench.wanted = False
-        check()
+        if stopped := check():
+            return stopped
         effects.append(due.action.key)
-        return Outcome()
+        return Completed()
 
     bench.doing = slowly
     bench.drains()
@@ -174,10 +176,9 @@ def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: B
 
 
 def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench) -> None:
-    def slowly(due: Due, check: Check) -> Outcome:
+    def slowly(due: Due, check: FinalCheck) -> ActionResult:
         bench.may_act = False
-        check()
-        return Outcome()
+        return check() or Completed()
 
     bench.doing = slowly
     bench.drains()
@@ -203,11 +204,12 @@ def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) 
 def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Bench) -> None:
     effects: list[str] = []
 
-    def slowly(due: Due, check: Check) -> Outcome:
+    def slowly(due: Due, check: FinalCheck) -> ActionResult:
         bench.room.store.freezes.add("", by="alice")
-        check()
+        if stopped := check():
+            return stopped
         effects.append(due.action.key)
-        return Outcome()
+        return Completed()
 
     bench.doing = slowly
     bench.drains()
@@ -218,8 +220,8 @@ def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Ben
 def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
     bench: Bench,
 ) -> None:
-    def fails(due: Due, check: Check) -> Outcome:
-        raise Later("not now")
+    def fails(due: Due, check: FinalCheck) -> ActionResult:
+        return RetryLater("not now")
 
     bench.doing = fails
     for pause in (2, 4):
@@ -232,8 +234,8 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
 
 
 def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
-    def fails(due: Due, check: Check) -> Outcome:
-        raise Later("GitHub answered 502", outage=True)
+    def fails(due: Due, check: FinalCheck) -> ActionResult:
+        return RetryLater("GitHub answered 502", outage=True)
 
     bench.doing, begun = fails, bench.room.clock()
     while not facts(bench).failures:
@@ -244,8 +246,8 @@ def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
 
 
 def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
-    def limited(due: Due, check: Check) -> Outcome:
-        raise Later("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
+    def limited(due: Due, check: FinalCheck) -> ActionResult:
+        return RetryLater("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
 
     bench.doing = limited
     for _ in range(5):
@@ -260,8 +262,8 @@ def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
 def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up_with_why(
     bench: Bench,
 ) -> None:
-    def fails(due: Due, check: Check) -> Outcome:
-        raise Later("the tmux server does not answer")
+    def fails(due: Due, check: FinalCheck) -> ActionResult:
+        return RetryLater("the tmux server does not answer")
 
     bench.drains()
     bench.room.orders("widgets-12", Start(key="start:first:r1", run=1, prompt=Prompt(name="x")))
@@ -288,8 +290,8 @@ def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up
 def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_all_starts(
     bench: Bench, said: Reason | None, reason: Reason
 ) -> None:
-    def refuses(due: Due, check: Check) -> Outcome:
-        raise Impossible("the branch is gone", said)
+    def refuses(due: Due, check: FinalCheck) -> ActionResult:
+        return Rejected("the branch is gone", said)
 
     bench.drains()
     bench.room.orders("widgets-12", Start(key="start:first:r2", run=2, prompt=Prompt(name="x")))
@@ -304,13 +306,13 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
     engine: Any = bench
     bench.outbox = Outbox(
         *(bench.room.store, engine, bench, bench.workers),
-        Tries(most=8, first_seconds=1, starts=Policy().start_tries),
+        Attempts(most=8, first_seconds=1, starts=Policy().start_tries),
         *(bench.room.clock, log_crash_point, lambda: True, bench.woken),
     )
     start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
     bench.room.orders(bench.room.session(13), start)
 
-    def doing(due: Due, check: Check) -> Outcome:
+    def doing(due: Due, check: FinalCheck) -> ActionResult:
         raise ValueError("broken")
 
     bench.doing = doing

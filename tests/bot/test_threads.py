@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.act.dispatch import Act
+from bot.act.dispatch import ActionDispatcher
 from bot.system.redaction import Redaction
 from lifecycle.model.actions import Reply
 from tests.bot.site import Site
@@ -31,7 +31,9 @@ def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: 
     github: Any = Told()
     nobody: Any = None
     room = site.room
-    act = Act(room.store, github, site.sites, site.agents, "", Redaction(), nobody, room.clock)
+    act = ActionDispatcher(
+        room.store, github, site.sites, site.agents, "", Redaction(), nobody, room.clock
+    )
     values = {"sha": "cafe"}
     reply = Reply(
         key="reply:1",

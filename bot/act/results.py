@@ -1,0 +1,58 @@
+"""The results of an action: a closed set of values that the outbox acts on.
+
+Only libraries raise (GitHub, git, runtimes, the file system); `bot.act.dispatch` translates what
+they raise into one of these.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from msgspec import Struct
+
+from bot.store import Observed, RefreshRequest
+from lifecycle.model.status import Reason
+
+
+class Completed(Struct, frozen=True, kw_only=True):
+    """The action took effect, now or in an attempt before a crash."""
+
+    result: str = ""  #: For the history, such as the number of the pull request that was opened.
+    observed: Observed | None = None  #: Facts that are known because of the action.
+    refreshes: tuple[RefreshRequest, ...] = ()  #: What to read at GitHub now.
+
+
+class RetryLater(Struct, frozen=True):
+    """The action could not be carried out now, and another attempt may succeed."""
+
+    why: str
+    at: datetime | None = None  #: When it may succeed; None: after the usual backoff.
+    outage: bool = False  #: Whether GitHub is unavailable; that allows for more attempts.
+
+
+class Rejected(Struct, frozen=True):
+    """The action cannot be carried out, and no other attempt changes that."""
+
+    why: str
+    reason: Reason | None = None  #: None: the reason of every action of its kind.
+
+
+class Withdrawn(Struct, frozen=True):
+    """The action's cause is gone. It is removed, and may be ordered again."""
+
+    why: str
+
+
+class Held(Struct, frozen=True):
+    """A person froze the session, its project or everything. The action waits."""
+
+
+class LeaseLost(Struct, frozen=True):
+    """This bot may not act: it stops, another one leads, or its database cannot be written."""
+
+
+#: Why an action must not take effect now.
+Stopped = Withdrawn | Held | LeaseLost
+ActionResult = Completed | RetryLater | Rejected | Stopped
+
+#: Judges an action once more, right before its effect; None: it may take effect.
+FinalCheck = Callable[[], Stopped | None]
