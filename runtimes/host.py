@@ -1,0 +1,376 @@
+"""The interface to a machine where sessions live: their runs, workspaces and recorded files.
+
+Arguments and results are values (names, texts, structs, bytes), so that a host may be this machine,
+a sandbox or another machine. No path below a session's folders crosses the interface; a path that
+does is the caller's own: where the host is to put a pack or a copy, or to read a copy from.
+
+Every method may be called from any thread and repeated after a crash. A host that cannot be asked
+raises `Unavailable`: nothing is known then, least of all that something ended.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from lifecycle.model.facts import Agent
+from runtimes.agents.base import USUAL, RunLimits
+from runtimes.agents.shared.messages import Message
+from runtimes.base import RuntimeFailure, Seen
+
+
+def run_name(session: str, run: int) -> str:
+    """The name of a run at its host: `widgets-12_r1`."""
+    return f"{session}_r{run}"
+
+
+class RunRef(Struct, frozen=True, kw_only=True):
+    """Names one run of a session."""
+
+    session: str
+    run: int
+    agent_type: str  #: A name in `[agent-types]` of the configuration.
+    branch: str = ""
+
+    @property
+    def name(self) -> str:
+        """The run's name at its host."""
+        return run_name(self.session, self.run)
+
+
+class RunQuery(Struct, frozen=True, kw_only=True):
+    """One run to look at."""
+
+    run: RunRef
+    alive: bool = True  #: Whether the caller knows of no end of its program.
+    #: Whether the caller has stored the last reading, and only a sign at the terminal changes it:
+    #: the run's files need not be read where there is no such sign.
+    unchanged: bool = False
+    awaiting: tuple[str, ...] = ()  #: Visible marks of messages that may have arrived.
+
+
+class RunReading(Struct, frozen=True, kw_only=True):
+    """What a run's files and screen say."""
+
+    #: Without the end of a program that vanished and left no record of its exit.
+    agent: Agent
+    head: str | None = None  #: The commit of the session's branch; None: it cannot be told.
+    received: frozenset[str] = frozenset()  #: Those of the awaited marks that have arrived.
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """The result of one look at many runs, by `RunRef.name`."""
+
+    probes: Mapping[str, Seen] = {}  #: One that is missing does not run.
+    #: Of the runs whose files were read. What cannot be read is left out, and so is what has not
+    #: changed (`RunQuery.unchanged`).
+    readings: Mapping[str, RunReading] = {}
+    failure: str = ""  #: Why the probes failed: nothing is known of any program.
+
+
+class StartSpec(Struct, frozen=True, kw_only=True):
+    """How a run begins."""
+
+    prompt: str
+    resume: str = ""  #: The conversation to resume, by the program's own name for it.
+    limits: RunLimits = USUAL
+    bootstrap: tuple[str, ...] = ()  #: Lines of a shell, run in the workspace before the program.
+
+
+class OpenDialog(Struct, frozen=True, kw_only=True):
+    """A dialog that a program shows."""
+
+    id: str  #: The same as long as the same question is open; empty: it is not understood.
+    step: str  #: Differs after each step of an answer that takes several.
+    accepts: bool = False  #: Whether it takes the answer that was asked about.
+
+
+class UnsentInput(RuntimeFailure):
+    """Somebody types at the terminal; a message would be sent together with it."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__("the agent's input box holds words that were not sent")
+        self.words = words
+
+
+class Unreadable(RuntimeFailure):
+    """A program's screen or port does not say what it shows."""
+
+
+class Runs(Protocol):
+    """The runs of agents: processes, terminals, states."""
+
+    def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
+        """Probe all of these and read what is new in their files and on their screens.
+
+        One call for all sessions of a sweep: its cost grows with what is new.
+        """
+        ...
+
+    def running(self) -> Collection[str]:
+        """The names of all runs that were started here and not stopped, the ended ones too."""
+        ...
+
+    def resumes(self, run: RunRef, conversation: str) -> bool:
+        """Whether a start with this conversation knows what was said in it."""
+        ...
+
+    def start(self, run: RunRef, spec: StartSpec) -> str:
+        """Start the program of a run in its session's workspace.
+
+        Returns the program's name for the conversation, empty where it has none yet. A run that
+        was started before, or stopped, is not started again. Raises `RuntimeFailure`.
+        """
+        ...
+
+    def send(self, run: RunRef, text: str, key: str) -> None:
+        """Paste a message into the program's terminal and submit it, once for each key.
+
+        Raises `UnsentInput`, and `Gone` where the program does not run.
+        """
+        ...
+
+    def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
+        """The dialog that is open, and whether it takes an answer; None: it takes messages.
+
+        Raises `Unreadable`.
+        """
+        ...
+
+    def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
+        """Take one step of an answer, once for each key.
+
+        False: another dialog or step is open by now, or the dialog does not take the answer, and
+        nothing was done. Raises `Gone` and `Unreadable`.
+        """
+        ...
+
+    def screen(self, run: RunRef) -> str:
+        """The lines that the terminal shows; empty where there is none."""
+        ...
+
+    def output(self, session: str, run: int) -> str:
+        """The last lines that the program printed, as plain text; empty before the first."""
+        ...
+
+    def attach(self, session: str, run: int) -> tuple[str, ...]:
+        """The command line with which a person opens the run's terminal."""
+        ...
+
+    def stop(self, name: str) -> None:
+        """End the program of a run and every process it left.
+
+        Stopping what is gone does nothing. Raises `RuntimeFailure` where a process cannot be ended.
+        """
+        ...
+
+
+class WorkspaceRef(Struct, frozen=True, kw_only=True):
+    """Names a session's workspace."""
+
+    session: str
+    branch: str
+    origin: str  #: Where the host gets the project's commits: an address `git fetch` understands.
+    sign_off: bool = False  #: Whether the agent's commits get a `Signed-off-by` line.
+
+
+class WorkspaceStatus(Struct, frozen=True, kw_only=True):
+    """The state of a workspace, as far as it is known without running git."""
+
+    exists: bool = False  #: Whether there is anything of it, whole or not.
+    made: bool = False  #: Whether it was whole once, so that an agent may have worked in it.
+    whole: bool = False  #: Whether its checkout and branch can be used as they are.
+    location: str = ""  #: Where it is, for people.
+    base: str = ""  #: The commit the work begins at; empty: it is not known any more.
+    head: str | None = None  #: The branch's commit; None: it cannot be told.
+    commits: tuple[str, ...] = ()  #: Those at branches, HEAD and stashes of the session.
+
+
+class WorkspaceChanges(Struct, frozen=True, kw_only=True):
+    """The work in a workspace, in words."""
+
+    commits: tuple[str, ...]  #: A line for each, oldest first; at most 250.
+    uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
+
+
+class Workspaces(Protocol):
+    """The checkouts that sessions work in. Every method may raise `GitFailure`."""
+
+    def status(self, ref: WorkspaceRef) -> WorkspaceStatus:
+        """The workspace's state, read from files alone."""
+        ...
+
+    def repair(self, ref: WorkspaceRef) -> WorkspaceStatus:
+        """Make the work readable again where an agent removed what is needed for that."""
+        ...
+
+    def create(self, ref: WorkspaceRef, start: str, files: str | None, base: str) -> None:
+        """Make the workspace with its branch at a commit; what is there already is removed.
+
+        `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
+        commit the work begins at; it is kept.
+        """
+        ...
+
+    def set_base(self, ref: WorkspaceRef, base: str) -> None:
+        """Keep the commit the work begins at."""
+        ...
+
+    def dirty(self, ref: WorkspaceRef) -> bool:
+        """Whether files are changed, or untracked and not ignored."""
+        ...
+
+    def changes(self, ref: WorkspaceRef, base: str) -> WorkspaceChanges:
+        """The commits since `base`, and what is not committed."""
+        ...
+
+    def pack(self, ref: WorkspaceRef, commit: str, have: Collection[str], into: Path) -> None:
+        """Write the objects of a commit into a file of the caller's, as a thin pack.
+
+        Without those of the commits that the caller has. A pack is hostile input: what it holds is
+        to be checked where it is imported.
+        """
+        ...
+
+    def snapshot(
+        self, ref: WorkspaceRef, message: str, parents: Collection[str], known: str
+    ) -> str | None:
+        """Commit all files as they are, beside the session's branch, and return the commit.
+
+        Its first parent is the branch's commit (`known` where it cannot be read), the others are
+        given. None: all is committed, and there are no other parents.
+        """
+        ...
+
+    def move(self, ref: WorkspaceRef, old: str, new: str) -> None:
+        """Bring branch and files from one commit to another, which `origin` has.
+
+        For an agent at rest. Nothing is done where the branch is at `new`.
+        """
+        ...
+
+    def hold(self, ref: WorkspaceRef, commit: str, patterns: Sequence[str]) -> bool:
+        """Begin to hold files as they are in a commit.
+
+        True: some of them hold work that is not committed, and `put_back` would lose it.
+        """
+        ...
+
+    def put_back(self, ref: WorkspaceRef, head: str) -> Sequence[str]:
+        """Restore the held files. Returns those of which `head` has another version."""
+        ...
+
+    def remove(self, session: str) -> None:
+        """Remove everything of a workspace."""
+        ...
+
+
+class Handover(Struct, frozen=True, kw_only=True):
+    """What an agent leaves in writing, and where."""
+
+    writable: bool  #: Whether its program can write there, outside its workspace.
+    summary_path: str  #: As the agent knows it.
+    progress_path: str
+    summary: str = ""  #: For the pull request: a title, then the rest.
+    progress: str = ""  #: For the agent that resumes the work.
+
+
+class FolderKind(StrEnum):
+    """What a folder of a host holds."""
+
+    RUN = "run folder"
+    HOME = "home"
+    WORKSPACE = "workspace"
+    REMOVED = "removed"  #: Its removal was interrupted.
+
+
+class Folder(Struct, frozen=True, kw_only=True):
+    """A folder that a host keeps for a session."""
+
+    kind: FolderKind
+    name: str  #: Unique within the kind.
+    session: str
+
+
+class RecordFile(Struct, frozen=True, kw_only=True):
+    """A file in which a program records what was said and done."""
+
+    name: str  #: Relative, with `/`: its place in the archive.
+    version: tuple[int, ...]  #: Differs once anything was written.
+
+
+class Records(Protocol):
+    """What programs and agents write down. Methods that read may raise `OSError`."""
+
+    def handover(self, run: RunRef) -> Handover:
+        """The agent's texts for people and for its successor, at most 64 KiB each."""
+        ...
+
+    def files(self, run: RunRef) -> Sequence[RecordFile]:
+        """The recorded files of a run and its session's home that exist."""
+        ...
+
+    def read(self, session: str, name: str, start: int, end: int) -> bytes:
+        """Bytes of a recorded file; fewer where it is shorter."""
+        ...
+
+    def size(self, session: str, name: str) -> int:
+        """The bytes of a recorded file."""
+        ...
+
+    def copy_database(self, session: str, name: str, into: Path) -> None:
+        """Write one state of a recorded SQLite database into a file of the caller's."""
+        ...
+
+    def restore(self, session: str, name: str, source: Path) -> None:
+        """Give the session's home a file back that is missing there; one that exists stays."""
+        ...
+
+    def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
+        """The messages in the files of a run from a place on, at most so many.
+
+        The first has place 0. Where a program has one conversation for all runs of a session,
+        those of all of them are counted. To continue where the last call ended costs what is new.
+        """
+        ...
+
+    def adopt(self, run: RunRef, conversation: str) -> None:
+        """Copy a conversation of the host's own user into a session's home, before its runs.
+
+        Raises `NotAdopted`, and `FileExistsError` where the session has a home.
+        """
+        ...
+
+    def folders(self) -> Sequence[Folder]:
+        """All folders that are kept for sessions, those of unknown sessions too."""
+        ...
+
+    def folder_bytes(self, folder: Folder) -> int:
+        """The bytes that a folder takes on disk, roughly."""
+        ...
+
+    def remove(self, folder: Folder) -> None:
+        """Remove a folder; what is gone already is fine."""
+        ...
+
+
+class Host(Protocol):
+    """A machine where sessions live."""
+
+    @property
+    def runs(self) -> Runs:
+        """Processes and terminals."""
+        ...
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """Checkouts."""
+        ...
+
+    @property
+    def records(self) -> Records:
+        """Files that programs and agents write."""
+        ...
