@@ -15,7 +15,7 @@ from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
 from bot.github.merging import QUEUED
 from bot.github.write_access import WriteAccess
-from bot.store import Due, Observed, Session, Store
+from bot.store import DueAction, Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
 from bot.system.redaction import Redaction
@@ -56,7 +56,7 @@ class ActionDispatcher:
         self._landing = Landing(store, github, sites, people, clock)
         self._clock = clock
 
-    def do(self, due: Due, check: FinalCheck) -> ActionResult:
+    def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action."""
         session = self._store.sessions.get(due.session)
         if session is None:
@@ -92,7 +92,7 @@ class ActionDispatcher:
             pass  # Git's own message says as much.
         return RetryLater(str(failure), outage=failure.outage)
 
-    def was_done(self, due: Due) -> Completed | None:
+    def was_done(self, due: DueAction) -> Completed | None:
         """The result of a message, push, pull request or merge that took effect before a crash.
 
         Their effect is what makes these unwanted. Every other action is repeated, to no effect.
@@ -129,7 +129,7 @@ class ActionDispatcher:
             return f"[agent-types.{session.agent_type}]"
         return ""
 
-    def _do(self, session: Session, due: Due, check: FinalCheck) -> ActionResult:
+    def _do(self, session: Session, due: DueAction, check: FinalCheck) -> ActionResult:
         key = f"{session.id}/{due.action.key}"
         match due.action:
             case actions.Start() as start:
@@ -224,7 +224,7 @@ class ActionDispatcher:
             return stopped
         workspace.move(into, joined)
         work = replace(session.work, head=joined, dirty=False)
-        seen = Observed(session=session.id, run=session.run, work=work)
+        seen = Observation(session=session.id, run=session.run, work=work)
         return Completed(result=joined, observed=seen)
 
     def _report_check(self, session: Session, report: actions.ReportCheck) -> Completed:

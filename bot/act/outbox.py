@@ -22,7 +22,7 @@ from bot.act.results import (
     Withdrawn,
 )
 from bot.decide.reconciler import Reconciler
-from bot.store import Due, Store, StoreFailure
+from bot.store import DueAction, Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import CrashPoint, Step
 from lifecycle.judge.pauses import frozen_by
@@ -41,7 +41,7 @@ _OUTAGE_ATTEMPTS = 20
 class Dispatcher(Protocol):
     """Carries actions out."""
 
-    def do(self, due: Due, check: FinalCheck) -> ActionResult:
+    def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action.
 
         An action that takes long to prepare calls `check` right before its effect, and returns
@@ -49,7 +49,7 @@ class Dispatcher(Protocol):
         """
         ...
 
-    def was_done(self, due: Due) -> Completed | None:
+    def was_done(self, due: DueAction) -> Completed | None:
         """The result of an action that took effect before a crash kept it from being recorded.
 
         Asked before the action is judged again, because its effect may make it unwanted: an agent
@@ -118,7 +118,7 @@ class Outbox:
         if not work.cancelled() and work.result():
             self._on_done()
 
-    def _work(self, due: Due) -> bool:
+    def _work(self, due: DueAction) -> bool:
         """Carry out one action and record its result; whether one was recorded."""
         try:
             return self._record(due, self._carried_out(due))
@@ -128,7 +128,7 @@ class Outbox:
                 self._retry(due, RetryLater(f"its result could not be recorded: {error}"))
             return False
 
-    def _carried_out(self, due: Due) -> ActionResult:
+    def _carried_out(self, due: DueAction) -> ActionResult:
         about = f"{due.session} {due.action.key}"
         try:
             if done := self._dispatcher.was_done(due):
@@ -140,7 +140,7 @@ class Outbox:
             log.exception("%s: failed", about)
             return RetryLater(f"{type(error).__name__}: {error}")
 
-    def _check(self, due: Due) -> Stopped | None:
+    def _check(self, due: DueAction) -> Stopped | None:
         """Judge the action by what is known now."""
         facts = self._store.facts.get(due.session)
         if frozen_by(facts) is not None:
@@ -152,7 +152,7 @@ class Outbox:
             return LeaseLost()
         return None
 
-    def _record(self, due: Due, result: ActionResult) -> bool:
+    def _record(self, due: DueAction, result: ActionResult) -> bool:
         """Record what came of an action; False where nothing may be recorded."""
         about = f"{due.session} {due.action.key}"
         match result:
@@ -182,7 +182,7 @@ class Outbox:
                 assert_never(never)
         return True
 
-    def _retry(self, due: Due, later: RetryLater) -> None:
+    def _retry(self, due: DueAction, later: RetryLater) -> None:
         """Schedule another attempt, unless all are used up.
 
         A wait until a known time, such as the reset of a rate limit, is not a failed attempt.
@@ -203,10 +203,10 @@ class Outbox:
         log.warning("%s: %s: retried later: %s", due.session, due.action.key, later.why)
         self._store.outbox.mark_retry(due.seq, later.why, self._clock() + pause)
 
-    def _fail(self, due: Due, reason: Reason, why: str) -> None:
+    def _fail(self, due: DueAction, reason: Reason, why: str) -> None:
         log.error("%s: %s: failed: %s", due.session, due.action.key, why)
         self._store.outbox.mark_failed(due.seq, reason, why, self._clock())
 
 
-def _reason(due: Due) -> Reason:
+def _reason(due: DueAction) -> Reason:
     return Reason.SPAWN_FAILED if due.action.key.startswith("start:") else Reason.ACTION_FAILED

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store import Observed, RefreshRequest
+from bot.store import Observation, RefreshRequest
 from lifecycle.model.status import Reason
 
 
@@ -17,7 +17,7 @@ class Completed(Struct, frozen=True, kw_only=True):
     """The action took effect, now or in an attempt before a crash."""
 
     result: str = ""  #: For the history, such as the number of the pull request that was opened.
-    observed: Observed | None = None  #: Facts that are known because of the action.
+    observed: Observation | None = None  #: Facts that are known because of the action.
     refreshes: tuple[RefreshRequest, ...] = ()  #: What to read at GitHub now.
 
 

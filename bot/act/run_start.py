@@ -12,7 +12,7 @@ from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
 from bot.model_proxy.endpoints import Models, NoModel
-from bot.store import Observed, Session, Store
+from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
 from bot.text import messages
@@ -90,7 +90,7 @@ class Starting:
         if stopped := check():  # Making a workspace may have taken minutes.
             return stopped
         self._sites.runtime.start(launch)
-        seen = Observed(
+        seen = Observation(
             session=session.id,
             run=start.run,
             agent=Agent(

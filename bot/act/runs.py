@@ -18,7 +18,7 @@ from bot.act.run_start import Starting, values_of
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
 from bot.observe.agents import AgentObserver
-from bot.store import Observed, Session, Store
+from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
 from bot.text.markdown import one_line, plain
@@ -131,13 +131,15 @@ class Agents:
     def stop(self, session: Session, run: int) -> Completed:
         """End the program and all it started; the workspace stays."""
         end_programs(self._sites, self._archive, session, run)
-        return Completed(observed=Observed(session=session.id, run=run, agent=_gone(session.agent)))
+        return Completed(
+            observed=Observation(session=session.id, run=run, agent=_gone(session.agent))
+        )
 
     def release(self, session: Session, run: int) -> Completed:
         """End the program, keep what would be lost in the mirror, remove the workspace."""
         kept = release(self._sites, self._archive, session, run)
         work = replace(session.work, path="")
-        seen = Observed(session=session.id, run=run, agent=_gone(session.agent), work=work)
+        seen = Observation(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
 
     def _refuse_dialog(self, session: Session, tell: Tell) -> Withdrawn | None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
-from bot.store import HistoryRow, Kept, RefreshRequest, Store
+from bot.store import HistoryRow, RefreshRequest, ReplayableDecision, Store
 from lifecycle.decide import decide
 
 #: What the history itself says of a decision; the rest was kept beside the facts.
@@ -30,7 +30,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]  #: Empty: it comes out the same.
 
 
-def replay(decisions: Iterable[Kept]) -> Iterator[Replayed]:
+def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[Replayed]:
     """Judge the same facts under the same policy at the same instant once more."""
     for kept in decisions:
         again = decide(kept.facts, kept.policy, kept.row.at)

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from bot.store import Live, Session
+from bot.store import LiveSession, Session
 from bot.system.locations import Sites
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.databases import reading
@@ -50,7 +50,7 @@ class Archive:
         self._known: dict[str, dict[Path, tuple[int, ...]]] = {}  # By session.
         self._lock = threading.Lock()
 
-    def keep_all(self, sessions: Iterable[Live]) -> None:
+    def keep_all(self, sessions: Iterable[LiveSession]) -> None:
         """Keep what is new of every session. The trouble of one is not that of the others."""
         for session in sessions:
             try:
@@ -58,7 +58,7 @@ class Archive:
             except OSError as error:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
-    def keep(self, session: Live | Session) -> None:
+    def keep(self, session: LiveSession | Session) -> None:
         """Copy what was appended to the records of its runs, and its notes, since the last time."""
         program = self._sites.programs.get(session.agent_type)
         if program is None:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.archive.archiver import Archive
-from bot.store import Store, Tenant
+from bot.store import ResourceOwner, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
 from config.settings import Retention as Days
@@ -80,7 +80,7 @@ class Retention:
         days: Days,
         policy_of: Callable[[str], Policy],
         clock: Clock,
-        release: Callable[[Tenant], object] | None = None,
+        release: Callable[[ResourceOwner], object] | None = None,
     ) -> None:
         """`release` gives a workspace back; None: the bot does, when it visits the session."""
         self._store = store
@@ -158,14 +158,14 @@ class Retention:
             item, lambda: self._store.deliveries.prune(self._clock(), seconds), lambda: pile.bytes
         )
 
-    def _history(self, tenant: Tenant) -> Iterator[_Found]:
+    def _history(self, tenant: ResourceOwner) -> Iterator[_Found]:
         goes, why = self._outlived(tenant.ended, self._days.durable_days)
         if tenant.over and goes and (told := self._store.retention.history_size(tenant.id)).rows:
             item = Item(thing=Thing.HISTORY, name=tenant.id, goes=True, why=why)
             remove = self._if_over(tenant, partial(self._store.retention.delete_history, tenant.id))
             yield _Found(item, remove, lambda: told.bytes)
 
-    def _of_session(self, thing: Thing, folder: Path, tenant: Tenant) -> Iterator[_Found]:
+    def _of_session(self, thing: Thing, folder: Path, tenant: ResourceOwner) -> Iterator[_Found]:
         if folder == self._paths.home(tenant.id):
             return  # It goes with the workspace.
         days, parts = self._days.transient_days, [folder]
@@ -186,7 +186,7 @@ class Retention:
         age = (self._clock() - since) / timedelta(days=1) if since else 0.0
         return age >= days, f"{ended} {age:.1f} days ago, and is kept for {days:g}"
 
-    def _if_over(self, tenant: Tenant, remove: Callable[[], object]) -> Callable[[], object]:
+    def _if_over(self, tenant: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
         """Remove it only where nobody brought the session back meanwhile."""
 
         def checked() -> None:
@@ -196,7 +196,7 @@ class Retention:
 
         return checked
 
-    def _preserved(self, tenants: Mapping[str, Tenant]) -> Iterator[_Found]:
+    def _preserved(self, tenants: Mapping[str, ResourceOwner]) -> Iterator[_Found]:
         for project in self._sites.projects:
             mirror = self._sites.mirror(project)
             try:
@@ -246,7 +246,9 @@ class Retention:
         mirror.preserve(workspace, 0)
         workspace.remove()
 
-    def _strays(self, programs: Sequence[str], tenants: Mapping[str, Tenant]) -> Iterator[_Found]:
+    def _strays(
+        self, programs: Sequence[str], tenants: Mapping[str, ResourceOwner]
+    ) -> Iterator[_Found]:
         """Programs that run for nobody, or for a session that is over."""
         runtime = self._sites.runtime
         for name in programs:

@@ -10,13 +10,13 @@ from rich.text import Text
 from bot.cli.refused import Refused
 from bot.cli.screens import add, age, duration, grid, listing
 from bot.cli.spending import tokens
-from bot.store import Ledger, Queued, Session
+from bot.store import AgentRecord, QueuedSession, Session
 from config.contradictions import nearest
 from config.settings import AgentSettings
 from lifecycle.model.status import Status
 
 
-def line(queue: Sequence[Queued], now: datetime) -> RenderableType:
+def line(queue: Sequence[QueuedSession], now: datetime) -> RenderableType:
     """Who waits for a slot, who is next first."""
     if not queue:
         return Text("Nobody waits for a slot.")
@@ -28,25 +28,25 @@ def line(queue: Sequence[Queued], now: datetime) -> RenderableType:
     return rows
 
 
-def place(one: Queued, now: datetime) -> str:
+def place(one: QueuedSession, now: datetime) -> str:
     """Where a session stands, in a few words."""
     return f"number {one.position}, start {starts(one, now)}: {because(one)}"
 
 
-def starts(one: Queued, now: datetime) -> str:
+def starts(one: QueuedSession, now: datetime) -> str:
     """When it may be its turn."""
     if one.starts_at is None:
         return "unknown"
     return f"in about {age(now, one.starts_at)}" if one.starts_at > now else "any moment"
 
 
-def because(one: Queued) -> str:
+def because(one: QueuedSession) -> str:
     """Why it waits, and what moves it up or down the line."""
     moved = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     return f"{one.waits or 'not looked at yet'}{moved}{'; a person waits' if one.awaited else ''}"
 
 
-def one_of(ledgers: Sequence[Ledger], name: str) -> Ledger:
+def one_of(ledgers: Sequence[AgentRecord], name: str) -> AgentRecord:
     """The record of one agent. Raises `Refused`."""
     by_name = {one.agent: one for one in ledgers if one.agent}
     if name not in by_name:
@@ -54,7 +54,7 @@ def one_of(ledgers: Sequence[Ledger], name: str) -> Ledger:
     return by_name[name]
 
 
-def agents(ledgers: Sequence[Ledger]) -> RenderableType:
+def agents(ledgers: Sequence[AgentRecord]) -> RenderableType:
     """A row for each agent."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     names = ("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
@@ -69,7 +69,7 @@ def agents(ledgers: Sequence[Ledger]) -> RenderableType:
 
 
 def record(
-    one: Ledger,
+    one: AgentRecord,
     identity: AgentSettings | None,
     sessions: Sequence[Session],
     now: datetime,
@@ -88,17 +88,17 @@ def record(
     return Group(Text(one.agent, "bold"), rows, Text(), listing(sessions, now, every=True))
 
 
-def rate(one: Ledger) -> str:
+def rate(one: AgentRecord) -> str:
     """How many of the merged needed nothing after they were opened."""
     return "-" if one.first_pass_rate is None else f"{one.first_pass_rate:.0%}"
 
 
-def cost(one: Ledger) -> str:
+def cost(one: AgentRecord) -> str:
     """What its models cost, and how many tokens nobody knows the price of."""
     without = f" + {tokens(one.unpriced)} tokens" if one.unpriced else ""
     return f"${one.cost_usd:.2f}{without}"
 
 
-def to_merge(one: Ledger) -> str:
+def to_merge(one: AgentRecord) -> str:
     """How long a merge took, as a rule."""
     return "-" if one.seconds_to_merge is None else duration(one.seconds_to_merge)

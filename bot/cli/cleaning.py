@@ -12,7 +12,7 @@ from bot.archive.archiver import Archive
 from bot.archive.retention import Item, Retention
 from bot.cli import context
 from bot.decide.policies import Policies
-from bot.store import Tenant, this_process
+from bot.store import ResourceOwner, this_process
 from bot.system.clock import utc_now
 from bot.system.locations import Sites, programs
 from bot.system.paths import Paths
@@ -39,7 +39,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
         sites = Sites(paths, settings.projects, base, lambda _: "", runtime, programs(settings))
         archive = Archive(sites, redact)
 
-        def give_back(tenant: Tenant) -> None:
+        def give_back(tenant: ResourceOwner) -> None:
             session = store.sessions.get(tenant.id)
             if session is not None:
                 release(sites, archive, session, session.run)

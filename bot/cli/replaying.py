@@ -13,7 +13,7 @@ from bot.cli import context
 from bot.cli.refused import PROBLEM, Refused
 from bot.cli.screens import add, grid, show, show_json
 from bot.decide.policies import Policies
-from bot.store import Kind
+from bot.store import HistoryKind
 from lifecycle.model.text import plain
 
 _MOST = 2_000  #: Characters of a value that are shown; a message to an agent may hold whole logs.
@@ -24,7 +24,7 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
         found = list(replay(store.judgements.of(name)))
-        told = sum(row.kind is Kind.DECISION for row in store.history.of(name, limit=-1))
+        told = sum(row.kind is HistoryKind.DECISION for row in store.history.of(name, limit=-1))
     differing = [one for one in found if one.differences]
     if as_json:
         show_json({"session": name, "decisions": told, "replayed": len(found), "differ": differing})

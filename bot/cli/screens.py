@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.budget_usage import BudgetUsage
-from bot.store import BOT, Freeze, HistoryRow, Incident, Kind, Session
+from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, Session
 from bot.text.history import describe_event
 from lifecycle.decide import Decision
 from lifecycle.judge.budgets import cost
@@ -283,7 +283,7 @@ def _history(history: Sequence[HistoryRow]) -> Table:
 
 
 def _happened(row: HistoryRow) -> str:
-    if row.kind is Kind.DECISION:
+    if row.kind is HistoryKind.DECISION:
         actions = ", ".join(row.data["actions"])
         return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
     who = f" by {row.actor}" if row.actor and row.actor != BOT else ""

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bot.store import Session, Used
+from bot.store import Session, UsageTotal
 from config.settings import Price
 from lifecycle.model.text import plain
 
@@ -14,7 +14,7 @@ _COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED"
 
 
 def screen(
-    rows: Sequence[Used], sessions: Sequence[Session], prices: Mapping[str, Price]
+    rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, Price]
 ) -> RenderableType:
     """The rows and their sum; below them what has no price, and of when the prices are."""
     if not rows:
@@ -41,7 +41,7 @@ def tokens(count: int) -> str:
     return str(count)
 
 
-def _figures(rows: Sequence[Used]) -> Iterator[str]:
+def _figures(rows: Sequence[UsageTotal]) -> Iterator[str]:
     for kind in ("input", "output", "reasoning", "cache_read", "cache_write"):
         yield tokens(sum(getattr(one, kind) for one in rows))
     yield f"${sum(one.cost_usd for one in rows):.2f}"

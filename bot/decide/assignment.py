@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.store import Ledger, Session, Store
+from bot.store import AgentRecord, Session, Store
 from config.settings import AgentSettings, Project
 from lifecycle.judge.capacity import Caps
 
@@ -86,7 +86,9 @@ class Assignment:
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
 
 
-def known(ledgers: Sequence[Ledger], identities: Mapping[str, AgentSettings]) -> list[Ledger]:
+def known(
+    ledgers: Sequence[AgentRecord], identities: Mapping[str, AgentSettings]
+) -> list[AgentRecord]:
     """The records of all agents, those too that had no session yet or are configured no more."""
     kept = {one.agent: one for one in ledgers}
-    return [kept.get(name) or Ledger(agent=name) for name in sorted({*kept, *identities})]
+    return [kept.get(name) or AgentRecord(agent=name) for name in sorted({*kept, *identities})]

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from bot.store import BadRow, Fenced, Judgement, LoadedSession, Recorded, Store
+from bot.store import CorruptRow, DecisionRecord, Fenced, LoadedSession, SessionDecision, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import CrashPoint, Step
 from lifecycle.decide import Decision, decide
@@ -67,7 +67,7 @@ class Reconciler:
         """
         loaded = self._store.facts.load(sessions)
         now = self._clock()
-        news: list[tuple[LoadedSession, Recorded]] = []
+        news: list[tuple[LoadedSession, SessionDecision]] = []
         failed: list[str] = []
         for one in loaded:
             try:
@@ -84,15 +84,18 @@ class Reconciler:
             self._store.sessions.postpone(failed, now + _AGAIN)
         return len(loaded) - changed
 
-    def _judged(self, one: LoadedSession, now: datetime) -> Recorded:
-        if isinstance(one.facts, BadRow):
+    def _judged(self, one: LoadedSession, now: datetime) -> SessionDecision:
+        if isinstance(one.facts, CorruptRow):
             raise one.facts
         facts = replace(one.facts, agents=self._agents)
         policy = self._policy_of(facts.project)
         return recorded(facts, policy, decide(facts, policy, now))
 
     def _write_down(
-        self, news: Sequence[tuple[LoadedSession, Recorded]], failed: list[str], now: datetime
+        self,
+        news: Sequence[tuple[LoadedSession, SessionDecision]],
+        failed: list[str],
+        now: datetime,
     ) -> int:
         """Record what is new, and add to `failed` what could not be; how many changed meanwhile."""
         changed = 0
@@ -110,7 +113,7 @@ class Reconciler:
                 self._told(one.session, said, added)
         return changed
 
-    def _told(self, session: str, said: Recorded, added: Sequence[str]) -> None:
+    def _told(self, session: str, said: SessionDecision, added: Sequence[str]) -> None:
         if added:
             log.info("%s: %s: %s -> %s", session, said.status, said.because, ", ".join(added))
             self._crash_point(Step.RECORDED, f"{session} {' '.join(added)}")
@@ -132,10 +135,10 @@ class Reconciler:
         return any(wanted.key == action.key for wanted in decision.actions)
 
 
-def recorded(facts: Facts, policy: Policy, decision: Decision) -> Recorded:
+def recorded(facts: Facts, policy: Policy, decision: Decision) -> SessionDecision:
     """A decision as it is written down."""
     runs = [action.run for action in decision.actions if isinstance(action, Start)]
-    return Recorded(
+    return SessionDecision(
         status=decision.status,
         reason=decision.reason,
         because=decision.because,
@@ -146,5 +149,5 @@ def recorded(facts: Facts, policy: Policy, decision: Decision) -> Recorded:
         ended=decision.ended,
         frees_slot=facts.slot and not decision.holds_slot,
         wants_slot=decision.wants_slot,
-        judgement=Judgement(facts=facts, policy=policy, decision=decision),
+        judgement=DecisionRecord(facts=facts, policy=policy, decision=decision),
     )

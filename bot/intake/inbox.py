@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from bot.intake.commands import parse
 from bot.intake.events import EVENTS
 from bot.intake.events.payloads import NewText, ParsedEvent
-from bot.store import RIGHTS, Accepted, Delivery, NewCommand, RefreshRequest, Store
+from bot.store import RIGHTS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.names import NAME
 
 #: What every comment of the bot's own has in it.
@@ -38,7 +38,7 @@ class Inbox:
         self._repositories = {name.casefold(): name for name in repositories}
         self._wake = wake
 
-    def accept(self, deliveries: Sequence[Delivery]) -> Future[list[Accepted]]:
+    def accept(self, deliveries: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
         """Keep deliveries; the future is done when all are on disk, or holds the store's error."""
         kept = self._store.deliveries.add(deliveries)
         kept.add_done_callback(lambda kept: None if kept.exception() else self._wake())

@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from bot.intake.commands import COMMANDS, CommandSyntax, InvalidArgument
-from bot.store import NewCommand, Ordered, Session, Store
+from bot.store import NewCommand, OutboxEntry, Session, Store
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Command, Pull
 from lifecycle.model.status import PullState
@@ -92,7 +92,7 @@ def ask_anew(store: Store, command: NewCommand) -> bool:
     return False
 
 
-def answers(outbox: Iterable[Ordered]) -> Mapping[str, str]:
+def answers(outbox: Iterable[OutboxEntry]) -> Mapping[str, str]:
     """What people were answered, by the key of their command."""
     said = (order.action for order in outbox)
     # Its key is `comment:WHICH:` and the command's.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
 from bot.github.repository_aliases import Place
-from bot.store import RIGHTS, KnownRepository, Store
+from bot.store import RIGHTS, RepositoryRecord, Store
 from bot.system.clock import Clock
 from config.settings import Project
 
@@ -28,7 +28,7 @@ class AccessObserver:
         self._projects = projects
         self._clock = clock
         for known in store.repositories.all():
-            place = Place(id=known.id, now=known.now, archived=known.archived)
+            place = Place(id=known.id, now=known.current_name, archived=known.archived)
             github.places.learn(known.name, place)
 
     def look_if_asked(self) -> int:
@@ -64,8 +64,8 @@ class AccessObserver:
         if before is not None and before != place:
             log.warning("%s: it was %s and is %s now", repository, before, place)
         self._github.places.learn(repository, place)
-        known = KnownRepository(
-            id=place.id, name=repository, now=place.now, archived=place.archived
+        known = RepositoryRecord(
+            id=place.id, name=repository, current_name=place.now, archived=place.archived
         )
         self._store.repositories.record(known, self._clock())
         yield from self._github.read.lacking(repository)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.observe.liveness import MISSING, UNKNOWN, many_lost, settled, throttled, unproven
-from bot.store import Live, Observed, Store
+from bot.store import LiveSession, Observation, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import CrashPoint, Step
 from bot.system.locations import Sites
@@ -44,7 +44,7 @@ class _Watched(Struct, kw_only=True):
     read_at: datetime
     again_at: datetime
     stored: Agent | None = None  #: What was made of it, where all of it was written down.
-    resting: Observed | None = None  #: A turn that ended, while its workspace is examined.
+    resting: Observation | None = None  #: A turn that ended, while its workspace is examined.
 
 
 class AgentObserver:
@@ -123,7 +123,7 @@ class AgentObserver:
                     changed += self._write([replace(resting, work=work)])
         return changed
 
-    def _running(self) -> list[Live]:
+    def _running(self) -> list[LiveSession]:
         """Sessions whose ordered run was started and not released.
 
         A spawning one is never judged by a probe: its run has no agent yet.
@@ -139,7 +139,7 @@ class AgentObserver:
             and live.agent_type in self._sites.programs
         ]
 
-    def _look(self, sessions: Sequence[Live], *, whole: bool) -> int:
+    def _look(self, sessions: Sequence[LiveSession], *, whole: bool) -> int:
         """Look at these, with the lock held: at all (`whole`), or at some out of turn."""
         if not sessions:
             return 0
@@ -167,8 +167,8 @@ class AgentObserver:
         return self._write(observed)
 
     def _seen(
-        self, sessions: Sequence[Live], looked: Mapping[Handle, Seen], now: datetime
-    ) -> list[tuple[Live, Seen]]:
+        self, sessions: Sequence[LiveSession], looked: Mapping[Handle, Seen], now: datetime
+    ) -> list[tuple[LiveSession, Seen]]:
         """What a look saw of each. Of a program that was ended before there is nothing to see.
 
         One that is being ended is written down as such with its end, not as one that broke off.
@@ -183,7 +183,9 @@ class AgentObserver:
                 probes.append((live, seen))
         return probes
 
-    def _believed(self, probes: list[tuple[Live, Seen]], whole: bool) -> list[tuple[Live, Seen]]:
+    def _believed(
+        self, probes: list[tuple[LiveSession, Seen]], whole: bool
+    ) -> list[tuple[LiveSession, Seen]]:
         """The look without deaths that it cannot tell from a look that failed."""
         if not whole:
             return [(live, seen) for live, seen in probes if not unproven(live, seen)]
@@ -208,7 +210,7 @@ class AgentObserver:
         elif self._store.incidents.clear(key, self._clock()):
             log.info("%s: it is over", key)
 
-    def _is_quiet(self, live: Live, seen: Seen, now: datetime) -> bool:
+    def _is_quiet(self, live: LiveSession, seen: Seen, now: datetime) -> bool:
         """Whether nothing can be new: all was written down, and the terminal shows no sign."""
         watched = self._watched[live.id]
         return (
@@ -220,7 +222,7 @@ class AgentObserver:
             and (seen.output_at is None or seen.output_at + _OUTPUT_TICK < watched.read_at)
         )
 
-    def _screens(self, sessions: Sequence[Live]) -> Mapping[Handle, str]:
+    def _screens(self, sessions: Sequence[LiveSession]) -> Mapping[Handle, str]:
         programs = self._sites.programs
         curious = [live for live in sessions if programs[live.agent_type].wants_screen]
         try:
@@ -230,7 +232,7 @@ class AgentObserver:
             log.warning("no terminal could be read: %s", failure)
             return {}
 
-    def _of(self, live: Live, now: datetime) -> _Watched:
+    def _of(self, live: LiveSession, now: datetime) -> _Watched:
         """What is known of the session's run from earlier looks."""
         watched = self._watched.get(live.id)
         if watched is None or watched.run != live.run:
@@ -247,8 +249,13 @@ class AgentObserver:
         return watched
 
     def _try_to_read(
-        self, live: Live, seen: Seen, screens: Mapping[Handle, str], now: datetime, again: datetime
-    ) -> Observed | None:
+        self,
+        live: LiveSession,
+        seen: Seen,
+        screens: Mapping[Handle, str],
+        now: datetime,
+        again: datetime,
+    ) -> Observation | None:
         """One session that cannot be read must not keep the others from being read."""
         watched = self._of(live, now)
         watched.stored = None
@@ -270,11 +277,11 @@ class AgentObserver:
             watched.stored = agent
         return observed
 
-    def _observed(self, live: Live, watched: _Watched, agent: Agent) -> Observed | None:
+    def _observed(self, live: LiveSession, watched: _Watched, agent: Agent) -> Observation | None:
         """What to write down now. A turn that ended is, once its workspace was examined."""
         before, watched.resting = watched.resting, None
         head = watched.workspace.head() if watched.workspace.made else None
-        observed = Observed(session=live.id, run=live.run, agent=agent)
+        observed = Observation(session=live.id, run=live.run, agent=agent)
         if head is None:
             return observed
         if agent.activity not in _AT_REST:
@@ -297,14 +304,14 @@ class AgentObserver:
             log.warning("%s: its workspace could not be read: %s", session, failure)
             return None
 
-    def _write(self, observed: Sequence[Observed]) -> int:
+    def _write(self, observed: Sequence[Observation]) -> int:
         changed = self._store.observations.record(observed, self._clock()) if observed else []
         if changed:
             self._crash_point(Step.OBSERVED, " ".join(changed))
         return len(changed)
 
 
-def _same_rest(one: Observed, other: Observed) -> bool:
+def _same_rest(one: Observation, other: Observation) -> bool:
     """Whether two readings are of the same end of a turn, at the same commit."""
     first, second = one.agent, other.agent
     return (

@@ -22,7 +22,7 @@ from bot.store import (
     DueRefresh,
     NewCommand,
     NewSession,
-    Observed,
+    Observation,
     Outsider,
     RefreshRequest,
     Session,
@@ -176,7 +176,7 @@ class IssueObserver:
             return
         issue = replace(session.issue, open=False, state_reason="deleted")
         self._pulls.read_again(session)
-        if self._store.observations.record([Observed(session=id, issue=issue)], self._clock()):
+        if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
             self._crash_point(Step.OBSERVED, id)
 
     def _update(self, id: str, reading: IssueReading) -> None:
@@ -210,7 +210,7 @@ class IssueObserver:
         if issue.open and put is not None and (before is None or put.at > before):
             issue = replace(issue, labelled_at=put.at)
             self._asked_again(session, reading, put)
-        if self._store.observations.record([Observed(session=id, issue=issue)], self._clock()):
+        if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
             self._crash_point(Step.OBSERVED, id)
 
     def _blocked(self, repository: str, issue: Issue, *, begun: bool) -> Issue:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bot.store import Live
+from bot.store import LiveSession
 from lifecycle.model.facts import Agent, Doubt
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
@@ -26,7 +26,7 @@ _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
-def many_lost(probes: Sequence[tuple[Live, Seen]]) -> int:
+def many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
     """How many vanished without a trace, where they are so many that the look itself is in doubt.
 
     What a supervisor wrote down is proof and counts as seen, and what was dead before is no news.
@@ -36,7 +36,7 @@ def many_lost(probes: Sequence[tuple[Live, Seen]]) -> int:
     return lost if lost >= _MANY and 2 * lost > known else 0
 
 
-def unproven(live: Live, seen: Seen) -> bool:
+def unproven(live: LiveSession, seen: Seen) -> bool:
     """Whether a program that was not known to be dead is, and nothing proves it."""
     dead = seen.program is Probe.DEAD and seen.exit is None
     return dead and live.agent.program is not Probe.DEAD

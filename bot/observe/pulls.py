@@ -15,7 +15,7 @@ from bot.github.write_access import WriteAccess
 from bot.observe.labels import frozen_by_label, wears
 from bot.observe.refresh_budget import RefreshBudget
 from bot.observe.reopened import command_to_restore
-from bot.store import DueRefresh, Observed, Outsider, Session, Store
+from bot.store import DueRefresh, Observation, Outsider, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import CrashPoint, Step
 from config.settings import Project
@@ -210,7 +210,7 @@ class PullObserver:
         pulls = tuple(known[number] for number in sorted(known))
         self._turn_away(before, pulls)
         changed = self._store.observations.record(
-            [Observed(session=session, pulls=pulls)], self._clock()
+            [Observation(session=session, pulls=pulls)], self._clock()
         )
         for number, fingerprint in fingerprints.items():
             self._refresh_budget.keep((repository, number), fingerprint)

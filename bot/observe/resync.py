@@ -9,7 +9,7 @@ from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import GLANCES
 from bot.observe.issues import IssueObserver
 from bot.observe.refresh_budget import RefreshBudget
-from bot.store import Live, Store
+from bot.store import LiveSession, Store
 
 log = logging.getLogger(__name__)
 
@@ -98,12 +98,12 @@ class Resync:
         ]
 
 
-def _subjects(live: Live) -> list[Subject]:
+def _subjects(live: LiveSession) -> list[Subject]:
     pulls = [Subject("pull", number) for number in live.pulls]
     return [Subject("issue", live.number), *pulls]
 
 
-def _unseen(live: Iterable[Live]) -> set[str]:
+def _unseen(live: Iterable[LiveSession]) -> set[str]:
     """What no glance shows: a pull request that is not known yet, and what an issue waits for."""
     branches = {f"branch:{one.branch}" for one in live if one.run and not one.pulls}
     return branches | {f"issue:{one.number}" for one in live if one.blocked}

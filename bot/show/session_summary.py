@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store import Queued, Session
+from bot.store import QueuedSession, Session
 from bot.system.paths import run_name
 from bot.text import page_text
 from lifecycle.judge.reasons import advice_on
@@ -82,7 +82,7 @@ class Row(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, str]
 
 
-def row_of(session: Session, queued: Queued | None = None) -> Row:
+def row_of(session: Session, queued: QueuedSession | None = None) -> Row:
     """A session as a row of the list; `queued` where it waits for a slot."""
     return Row(
         id=session.id,
@@ -115,7 +115,7 @@ def row_of(session: Session, queued: Queued | None = None) -> Row:
     )
 
 
-def _place(queued: Queued) -> Place:
+def _place(queued: QueuedSession) -> Place:
     return Place(
         position=queued.position, starts_at=queued.starts_at, waits=page_text.line(queued.waits)
     )

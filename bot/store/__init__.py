@@ -2,7 +2,7 @@
 
 from bot.store.configurations import Configuration
 from bot.store.errors import (
-    BadRow,
+    CorruptRow,
     Fenced,
     StoreBusy,
     StoreClosed,
@@ -13,73 +13,73 @@ from bot.store.errors import (
 from bot.store.freezes import Freeze
 from bot.store.history import BOT
 from bot.store.incidents import Incident
-from bot.store.judgements import Kept
+from bot.store.judgements import ReplayableDecision
 from bot.store.lease import this_process
 from bot.store.outsiders import Outsider
-from bot.store.places import KnownRepository
-from bot.store.retention import Tenant
+from bot.store.places import RepositoryRecord
+from bot.store.retention import ResourceOwner
 from bot.store.store import Store
 from bot.store.usage import GROUPS
 from bot.store.values import (
     RIGHTS,
-    Accepted,
+    AgentRecord,
+    DecisionRecord,
     Delivery,
-    Due,
+    DeliveryOutcome,
+    DueAction,
     DueRefresh,
+    HistoryKind,
     HistoryRow,
-    Judgement,
-    Kind,
-    Ledger,
-    Live,
+    LiveSession,
     LoadedSession,
     NewCommand,
     NewSession,
-    Observed,
-    Ordered,
-    Queued,
-    Recorded,
+    Observation,
+    OutboxEntry,
+    QueuedSession,
     RefreshRequest,
     Session,
-    Used,
+    SessionDecision,
+    UsageTotal,
 )
 
 __all__ = [
     "BOT",
     "GROUPS",
     "RIGHTS",
-    "Accepted",
-    "BadRow",
+    "AgentRecord",
     "Configuration",
+    "CorruptRow",
+    "DecisionRecord",
     "Delivery",
-    "Due",
+    "DeliveryOutcome",
+    "DueAction",
     "DueRefresh",
     "Fenced",
     "Freeze",
+    "HistoryKind",
     "HistoryRow",
     "Incident",
-    "Judgement",
-    "Kept",
-    "Kind",
-    "KnownRepository",
-    "Ledger",
-    "Live",
+    "LiveSession",
     "LoadedSession",
     "NewCommand",
     "NewSession",
-    "Observed",
-    "Ordered",
+    "Observation",
+    "OutboxEntry",
     "Outsider",
-    "Queued",
-    "Recorded",
+    "QueuedSession",
     "RefreshRequest",
+    "ReplayableDecision",
+    "RepositoryRecord",
+    "ResourceOwner",
     "Session",
+    "SessionDecision",
     "Store",
     "StoreBusy",
     "StoreClosed",
     "StoreFailure",
     "StoreFull",
     "StoreUnusable",
-    "Tenant",
-    "Used",
+    "UsageTotal",
     "this_process",
 ]

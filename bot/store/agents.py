@@ -7,9 +7,9 @@ from datetime import datetime
 from itertools import groupby
 from statistics import median
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.rows import Row
-from bot.store.values import Ledger, Session
+from bot.store.values import AgentRecord, Session
 from lifecycle.model.status import Status
 
 AT_WORK = "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
@@ -35,7 +35,7 @@ TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
 
 
-class Agents(Table):
+class AgentsTable(StoreTable):
     """What is known of agents."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
@@ -64,7 +64,7 @@ class Agents(Table):
             row = connection.execute(LAST, (project, requester)).fetchone()
             return "" if row is None else str(row["agent_name"])
 
-    def records(self) -> list[Ledger]:
+    def records(self) -> list[AgentRecord]:
         """The record of every agent that ever had a session, by name."""
         with self._db.read() as connection:
             rows = connection.execute(LEDGER).fetchall()
@@ -74,9 +74,9 @@ class Agents(Table):
         ]
 
 
-def _ledger(agent: str, rows: Sequence[Row]) -> Ledger:
+def _ledger(agent: str, rows: Sequence[Row]) -> AgentRecord:
     merged = [row for row in rows if row["outcome"] == Status.MERGED]
-    return Ledger(
+    return AgentRecord(
         agent=agent,
         sessions=len(rows),
         live=sum(row["outcome"] is None for row in rows),

@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.history import add_history
-from bot.store.rows import Row, moment
-from bot.store.values import Kind, NewCommand
+from bot.store.rows import Row, from_timestamp
+from bot.store.values import HistoryKind, NewCommand
 from bot.store.wake import wake
 from lifecycle.model.facts import Command
 
@@ -28,7 +28,7 @@ _ASK = """INSERT INTO commands
 _REFUSE = "UPDATE commands SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
 
 
-class Commands(Table):
+class CommandsTable(StoreTable):
     """The table of commands."""
 
     def new(self) -> list[NewCommand]:
@@ -115,7 +115,7 @@ def _told(connection: sqlite3.Connection, session: str, new: Row | None, now: da
     if new is None:
         return False
     data = {name: new[name] for name in ("kind", "text", "key")}
-    add_history(connection, session, Kind.WISH, new["actor"], data, now)
+    add_history(connection, session, HistoryKind.COMMAND, new["actor"], data, now)
     wake(connection, session, now)
     return True
 
@@ -127,7 +127,7 @@ def _command(row: Row) -> NewCommand:
         number=row["number"],
         kind=row["kind"],
         actor=row["actor"],
-        at=moment(row["at"]),
+        at=from_timestamp(row["at"]),
         text=row["text"],
         comment=row["comment"],
         resume=row["resume"],

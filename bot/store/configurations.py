@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 
 CONFIGURATIONS = "SELECT repository, blob, good FROM configurations ORDER BY repository"
 _KEEP = """INSERT INTO configurations (repository, blob, good) VALUES (?, ?, ?)
@@ -17,7 +17,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     good: str = ""  #: The text of the last one that could be used.
 
 
-class Configurations(Table):
+class ConfigurationsTable(StoreTable):
     """The table of what repositories say."""
 
     def all(self) -> list[Configuration]:

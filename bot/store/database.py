@@ -134,7 +134,7 @@ class DatabaseFile:
                     log.exception("a listener failed for session %s", session)
 
 
-class Table:
+class StoreTable:
     """The methods of one table, on the file that all tables share."""
 
     def __init__(self, db: DatabaseFile) -> None:

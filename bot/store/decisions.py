@@ -12,15 +12,15 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.errors import Fenced
-from bot.store.finishing import finish
+from bot.store.finishing import mark_project_finished
 from bot.store.history import BOT, add_history
 from bot.store.judgements import add_judgement
 from bot.store.outbox import add_actions
-from bot.store.rows import encoded, seconds
+from bot.store.rows import encoded, to_timestamp
 from bot.store.slots import free_slot
-from bot.store.values import Kind, LoadedSession, Recorded
+from bot.store.values import HistoryKind, LoadedSession, SessionDecision
 
 _RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version"
 # Where an outcome is no more, that is a restore: the runs after the last one that started are of
@@ -36,11 +36,11 @@ _DECIDED = """UPDATE sessions SET due = :due, version = version + 1,
     WHERE id = :id AND version = :version"""
 
 
-class Decisions(Table):
+class DecisionsTable(StoreTable):
     """Decisions about sessions, written with all that follows from them."""
 
     def record(
-        self, decided: Sequence[tuple[LoadedSession, Recorded]], now: datetime
+        self, decided: Sequence[tuple[LoadedSession, SessionDecision]], now: datetime
     ) -> list[Future[list[str]]]:
         """Write decisions and what follows from them down, in one transaction.
 
@@ -59,18 +59,18 @@ class Decisions(Table):
         return futures
 
 
-def _only_due(visit: LoadedSession, decision: Recorded) -> bool:
+def _only_due(visit: LoadedSession, decision: SessionDecision) -> bool:
     before = visit.before
     return replace(decision, recheck_at=before.recheck_at, judgement=None) == before
 
 
 def _record(
-    visit: LoadedSession, decision: Recorded, now: datetime, connection: sqlite3.Connection
+    visit: LoadedSession, decision: SessionDecision, now: datetime, connection: sqlite3.Connection
 ) -> list[str]:
     """Write one decision down; the keys of the actions that are new. Raises `Fenced`."""
     before = visit.before
     at = now.timestamp()
-    due = {"id": visit.session, "version": visit.version, "due": seconds(decision.recheck_at)}
+    due = {"id": visit.session, "version": visit.version, "due": to_timestamp(decision.recheck_at)}
     if _only_due(visit, decision):
         _fenced(connection.execute(_RECHECK, due), visit)
         return []
@@ -89,13 +89,13 @@ def _record(
     }
     _fenced(connection.execute(_DECIDED, {**due, **said, **held, "now": at}), visit)
     if before.ended is None and decision.ended is not None:
-        finish(connection, visit.session, now)
+        mark_project_finished(connection, visit.session, now)
     if decision.frees_slot:
         free_slot(connection, visit.session, now)
     new = add_actions(connection, visit.session, decision.actions, now)
     if new or any(getattr(before, name) != getattr(decision, name) for name in said):
         data = {**said, "blockers": decision.blockers, "actions": new}
-        written = add_history(connection, visit.session, Kind.DECISION, BOT, data, now)
+        written = add_history(connection, visit.session, HistoryKind.DECISION, BOT, data, now)
         if decision.judgement is not None:
             add_judgement(connection, written, decision.judgement)
     return new

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bot.store.rows import Row, decoded, moment, moment_or_none
+from bot.store.rows import Row, decoded, from_timestamp, from_timestamp_or_none
 from bot.store.usage import spending
-from bot.store.values import Live, Session
+from bot.store.values import LiveSession, Session
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 
 _agent = msgspec.json.Decoder(Agent)
@@ -55,7 +55,7 @@ def session_of(
         id=row["id"],
         project=row["project"],
         repository=row["repository"],
-        created=moment(row["created"]),
+        created=from_timestamp(row["created"]),
         issue=issue_of(row),
         requester=row["requester"],
         agent_type=row["agent_type"],
@@ -64,10 +64,10 @@ def session_of(
         run=row["run"],
         slot=bool(row["slot"]),
         wants_slot=bool(row["wants_slot"]),
-        wanted_since=moment_or_none(row["wanted_since"]),
+        wanted_since=from_timestamp_or_none(row["wanted_since"]),
         waits=row["waits"],
         priority=row["priority"],
-        restored_at=moment_or_none(row["restored_at"]),
+        restored_at=from_timestamp_or_none(row["restored_at"]),
         spent=spending(used, row["first_run"]),
         spent_ever=spending(used),
         metadata=metadata,
@@ -77,19 +77,19 @@ def session_of(
         commands=commands,
         ended=ended_of(row),
         status=row["status"],
-        since=moment(row["since"]),
+        since=from_timestamp(row["since"]),
         because=row["because"],
         reason=row["reason"],
         blockers=blockers_of(row),
-        decided_at=moment_or_none(row["decided_at"]),
-        due=moment_or_none(row["due"]),
+        decided_at=from_timestamp_or_none(row["decided_at"]),
+        due=from_timestamp_or_none(row["due"]),
         version=row["version"],
     )
 
 
-def live_of(row: Row) -> Live:
+def live_of(row: Row) -> LiveSession:
     """The columns a sweep asks for."""
-    return Live(
+    return LiveSession(
         id=row["id"],
         project=row["project"],
         repository=row["repository"],
@@ -111,7 +111,7 @@ def command_of(row: Row) -> Command:
         key=row["key"],
         kind=row["kind"],
         actor=row["actor"],
-        at=moment(row["at"]),
+        at=from_timestamp(row["at"]),
         text=row["text"],
         head=row["head"],
         comment=row["comment"],

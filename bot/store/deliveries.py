@@ -6,10 +6,10 @@ from concurrent.futures import Future
 from datetime import datetime
 
 from bot.store.commands import add_commands
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.refreshes import add_refreshes
-from bot.store.rows import Row, encoded, moment
-from bot.store.values import Accepted, Delivery, NewCommand, RefreshRequest
+from bot.store.rows import Row, encoded, from_timestamp
+from bot.store.values import Delivery, DeliveryOutcome, NewCommand, RefreshRequest
 
 PRUNE_STEP = 1000
 
@@ -32,10 +32,10 @@ PRUNE = """DELETE FROM deliveries WHERE rowid IN
     (SELECT rowid FROM deliveries WHERE done_at < ? LIMIT ?)"""
 
 
-class Deliveries(Table):
+class DeliveriesTable(StoreTable):
     """The table of deliveries."""
 
-    def add(self, rows: Sequence[Delivery]) -> Future[list[Accepted]]:
+    def add(self, rows: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
         """Keep deliveries, all or none; the future resolves only when they are on disk."""
         return self._db.submit(
             lambda connection: [
@@ -99,14 +99,14 @@ class Deliveries(Table):
                 return total
 
 
-class Cursors(Table):
+class CursorsTable(StoreTable):
     """How far each growing list at GitHub has been read."""
 
     def get(self, name: str) -> datetime | None:
         """How far something had been looked at; None: never."""
         with self._db.read() as connection:
             row = connection.execute(MARK, (name,)).fetchone()
-            return None if row is None else moment(row["at"])
+            return None if row is None else from_timestamp(row["at"])
 
     def set(self, name: str, at: datetime) -> None:
         """Remember how far something has been looked at."""
@@ -114,7 +114,7 @@ class Cursors(Table):
         self._db.write(lambda connection: connection.execute(_SET_MARK, values))
 
 
-def _keep_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[Accepted]:
+def _keep_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
     """Keep rows together where all are new, one by one where one is known.
 
     After every statement this thread waits for the interpreter, so one for all is what makes
@@ -125,15 +125,15 @@ def _keep_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[
         connection.execute(f"{_INSERT} VALUES {', '.join([_PLACES] * len(rows))}", values)
     except sqlite3.IntegrityError:  # Nothing of it was kept.
         return [_keep(connection, row) for row in rows]
-    return [Accepted.NEW] * len(rows)
+    return [DeliveryOutcome.NEW] * len(rows)
 
 
-def _keep(connection: sqlite3.Connection, row: Delivery) -> Accepted:
+def _keep(connection: sqlite3.Connection, row: Delivery) -> DeliveryOutcome:
     if connection.execute(_KEEP, _values(row)).rowcount:
-        return Accepted.NEW
+        return DeliveryOutcome.NEW
     if connection.execute(_KEEP_AGAIN, (row.id,)).rowcount:
-        return Accepted.AGAIN
-    return Accepted.DUPLICATE
+        return DeliveryOutcome.RETRIED
+    return DeliveryOutcome.DUPLICATE
 
 
 def _values(row: Delivery) -> tuple[str, str, float, bytes]:
@@ -144,7 +144,7 @@ def _delivery(row: Row) -> Delivery:
     return Delivery(
         id=row["id"],
         event=row["event"],
-        at=moment(row["at"]),
+        at=from_timestamp(row["at"]),
         body=row["body"],
         state=row["state"],
     )

@@ -28,7 +28,7 @@ class Fenced(StoreFailure):
     """Somebody else is in charge now; nothing was written."""
 
 
-class BadRow(StoreFailure):
+class CorruptRow(StoreFailure):
     """A row holds what Mergewright does not write; the message names table, row and column."""
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.decode import (
     agent_of,
     blockers_of,
@@ -16,15 +16,23 @@ from bot.store.decode import (
     pulls_of,
     work_of,
 )
-from bot.store.errors import BadRow, StoreFailure
+from bot.store.errors import CorruptRow, StoreFailure
 from bot.store.finishing import finished_of
-from bot.store.freezes import frozen, standing
+from bot.store.freezes import freezes_by_scope, widest_freeze
 from bot.store.places import archived
-from bot.store.rows import Row, bad_row, by_session, decoded, encoded, moment, moment_or_none
+from bot.store.rows import (
+    Row,
+    by_session,
+    corrupt_row,
+    decoded,
+    encoded,
+    from_timestamp,
+    from_timestamp_or_none,
+)
 from bot.store.sessions import COMMAND_RULES
 from bot.store.usage import OF_SESSIONS as USAGE
-from bot.store.usage import day_of, spending, spent_on
-from bot.store.values import LoadedSession, Recorded
+from bot.store.usage import day_of, spending, spent_on_day
+from bot.store.values import LoadedSession, SessionDecision
 from lifecycle.model.facts import Done, Facts, Failure, Frozen, Spending
 from lifecycle.model.status import Reason
 
@@ -42,7 +50,7 @@ class _Covers(msgspec.Struct, frozen=True):
 _covers = msgspec.json.Decoder(_Covers)
 
 
-class SessionFacts(Table):
+class FactsReader(StoreTable):
     """The facts of sessions, read from all tables at once."""
 
     def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
@@ -57,7 +65,7 @@ class SessionFacts(Table):
         if not loaded:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
         (one,) = loaded
-        if isinstance(one.facts, BadRow):
+        if isinstance(one.facts, CorruptRow):
             raise one.facts
         return one.facts
 
@@ -73,12 +81,12 @@ class _Around:
         self.outbox = by_session(connection.execute(OUTBOX, among))
         self.commands = by_session(connection.execute(COMMAND_RULES, among))
         self.usage = by_session(connection.execute(USAGE, among))
-        self.freezes: dict[str, Frozen] = standing(connection)
+        self.freezes: dict[str, Frozen] = freezes_by_scope(connection)
         self.archived = archived(connection)
 
     def today(self, repository: str) -> Spending:
         if repository not in self._today:
-            self._today[repository] = spent_on(self._connection, repository, self._day)
+            self._today[repository] = spent_on_day(self._connection, repository, self._day)
         return self._today[repository]
 
 
@@ -90,19 +98,19 @@ def _load(
     for row in connection.execute(SESSIONS, (encoded(ids),)):
         try:
             yield _visit(row, around)
-        except BadRow as error:
+        except CorruptRow as error:
             yield LoadedSession(session=row["id"], version=row["version"], facts=error)
 
 
 def _visit(row: Row, around: _Around) -> LoadedSession:
     facts = _facts(row, around)
-    before = Recorded(
+    before = SessionDecision(
         status=row["status"],
         reason=row["reason"],
         because=row["because"],
         run=row["run"],
         blockers=blockers_of(row),
-        recheck_at=moment_or_none(row["due"]),
+        recheck_at=from_timestamp_or_none(row["due"]),
         ended=facts.ended,
         wants_slot=bool(row["wants_slot"]),
     )
@@ -117,7 +125,7 @@ def _facts(row: Row, around: _Around) -> Facts:
     return Facts(
         session=session,
         project=row["project"],
-        created=moment(row["created"]),
+        created=from_timestamp(row["created"]),
         issue=issue_of(row),
         requester=row["requester"],
         agent_type=row["agent_type"],
@@ -130,9 +138,9 @@ def _facts(row: Row, around: _Around) -> Facts:
         spent=spending(used, row["first_run"]),
         spent_ever=spending(used),
         spent_today=around.today(row["repository"]),
-        frozen=frozen(around.freezes, row["project"], session),
+        frozen=widest_freeze(around.freezes, row["project"], session),
         archived=row["repository"] in around.archived,
-        restored_at=moment_or_none(row["restored_at"]),
+        restored_at=from_timestamp_or_none(row["restored_at"]),
         agent=agent_of(row),
         work=work_of(row),
         pulls=pulls_of(row),
@@ -156,10 +164,12 @@ def _outbox_facts(
         if row["state"] == "due":
             pending.update(keys)
         elif row["state"] == "done":
-            done.update(dict.fromkeys(keys, Done(at=moment(row["done_at"]), result=row["result"])))
+            done.update(
+                dict.fromkeys(keys, Done(at=from_timestamp(row["done_at"]), result=row["result"]))
+            )
         else:
             failures[row["key"]] = Failure(
-                at=moment(row["done_at"]), reason=_reason(row), detail=row["error"]
+                at=from_timestamp(row["done_at"]), reason=_reason(row), detail=row["error"]
             )
     return done, frozenset(pending), failures
 
@@ -167,11 +177,11 @@ def _outbox_facts(
 def _start_due(rows: Iterable[Row]) -> datetime | None:
     """Since when the start that is not done yet is being tried; ahead: when it is tried again."""
     due = (row["next_at"] for row in rows if row["state"] == "due" and row["key"][:6] == "start:")
-    return moment_or_none(max(due, default=None))
+    return from_timestamp_or_none(max(due, default=None))
 
 
 def _reason(row: Row) -> Reason:
     try:
         return Reason(row["reason"])
     except ValueError as error:
-        raise bad_row("outbox", row["seq"], "reason", error) from error
+        raise corrupt_row("outbox", row["seq"], "reason", error) from error

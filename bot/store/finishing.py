@@ -19,7 +19,7 @@ _FINISHED = "UPDATE sessions SET finished = ? WHERE id = ?"
 _counts = msgspec.json.Decoder(dict[str, int])
 
 
-def finish(connection: sqlite3.Connection, session: str, now: datetime) -> None:
+def mark_project_finished(connection: sqlite3.Connection, session: str, now: datetime) -> None:
     """Inside the transaction that ends a session: whether it was the last, and of how many.
 
     Counted are those that ended since the time before when all were finished.

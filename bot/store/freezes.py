@@ -5,10 +5,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.history import add_history
-from bot.store.rows import moment
-from bot.store.values import Kind
+from bot.store.rows import from_timestamp
+from bot.store.values import HistoryKind
 from bot.store.wake import wake_scope
 from lifecycle.model.facts import Frozen
 
@@ -25,26 +25,28 @@ class Freeze(Struct, frozen=True, kw_only=True):
     at: datetime
 
 
-class Freezes(Table):
+class FreezesTable(StoreTable):
     """The table of freezes."""
 
     def add(self, scope: str, by: str) -> bool:
         """Stop every effect of a scope (see `Freeze`); False where it is stopped already."""
         now = self._db.clock()
-        return self._changed(_FREEZE, (scope, by, now.timestamp()), scope, by, Kind.FREEZE, now)
+        return self._changed(
+            _FREEZE, (scope, by, now.timestamp()), scope, by, HistoryKind.FREEZE, now
+        )
 
     def remove(self, scope: str, by: str) -> bool:
         """Let effects of a scope out again; False where it was not frozen.
 
         What another scope holds stays held.
         """
-        return self._changed(_THAW, (scope,), scope, by, Kind.UNFREEZE, self._db.clock())
+        return self._changed(_THAW, (scope,), scope, by, HistoryKind.UNFREEZE, self._db.clock())
 
     def all(self) -> list[Freeze]:
         """Every freeze that stands."""
         with self._db.read() as connection:
             return [
-                Freeze(scope=row["scope"], by=row["actor"], at=moment(row["at"]))
+                Freeze(scope=row["scope"], by=row["actor"], at=from_timestamp(row["at"]))
                 for row in connection.execute(FREEZES)
             ]
 
@@ -54,7 +56,7 @@ class Freezes(Table):
         values: tuple[str | float, ...],
         scope: str,
         by: str,
-        kind: Kind,
+        kind: HistoryKind,
         now: datetime,
     ) -> bool:
         def work(connection: sqlite3.Connection) -> list[str] | None:
@@ -70,17 +72,19 @@ class Freezes(Table):
         return woken is not None
 
 
-def standing(connection: sqlite3.Connection) -> dict[str, Frozen]:
+def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
     """The freezes by their scope, as facts say them."""
     return {
         row["scope"]: Frozen(
-            scope=row["scope"].partition(":")[0] or "all", by=row["actor"], at=moment(row["at"])
+            scope=row["scope"].partition(":")[0] or "all",
+            by=row["actor"],
+            at=from_timestamp(row["at"]),
         )
         for row in connection.execute(FREEZES)
     }
 
 
-def frozen(freezes: dict[str, Frozen], project: str, session: str) -> Frozen | None:
+def widest_freeze(freezes: dict[str, Frozen], project: str, session: str) -> Frozen | None:
     """The widest freeze that holds a session."""
     scopes = ("", f"project:{project}", f"session:{session}")
     return next((freezes[scope] for scope in scopes if scope in freezes), None)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from bot.store.database import Table
-from bot.store.rows import Row, bad_row, decoded, encoded, moment, readable
-from bot.store.values import HistoryRow, Kind
+from bot.store.database import StoreTable
+from bot.store.rows import Row, corrupt_row, decoded, encoded, from_timestamp, skip_corrupt
+from bot.store.values import HistoryKind, HistoryRow
 from lifecycle.model.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
@@ -22,16 +22,16 @@ BOT = NAME
 _data: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-class History(Table):
+class HistoryTable(StoreTable):
     """The table of history."""
 
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """The last `limit` things that happened to a session, newest first."""
         with self._db.read() as connection:
-            return list(readable(history_row, connection.execute(HISTORY, (session, limit))))
+            return list(skip_corrupt(history_row, connection.execute(HISTORY, (session, limit))))
 
     def add(
-        self, session: str, kind: Kind, actor: str, data: Mapping[str, Any], now: datetime
+        self, session: str, kind: HistoryKind, actor: str, data: Mapping[str, Any], now: datetime
     ) -> None:
         """Write down something that happened to a session."""
         self._db.write(lambda connection: add_history(connection, session, kind, actor, data, now))
@@ -41,7 +41,7 @@ class History(Table):
 def add_history(
     connection: sqlite3.Connection,
     session: str,
-    kind: Kind,
+    kind: HistoryKind,
     actor: str,
     data: Mapping[str, Any],
     now: datetime,
@@ -54,13 +54,13 @@ def add_history(
 def history_row(row: Row) -> HistoryRow:
     """A whole row of `history`. Raises `BadRow`."""
     try:
-        kind = Kind(row["kind"])
+        kind = HistoryKind(row["kind"])
     except ValueError as error:
-        raise bad_row("history", row["seq"], "kind", error) from error
+        raise corrupt_row("history", row["seq"], "kind", error) from error
     return HistoryRow(
         seq=row["seq"],
         session=row["session"],
-        at=moment(row["at"]),
+        at=from_timestamp(row["at"]),
         kind=kind,
         actor=row["actor"],
         data=decoded(_data, row, "history", "seq", "data"),

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.database import Table
-from bot.store.rows import moment, moment_or_none
+from bot.store.database import StoreTable
+from bot.store.rows import from_timestamp, from_timestamp_or_none
 
 _OPEN = "SELECT text FROM incidents WHERE key = ? AND cleared_at IS NULL"
 _RAISE = "INSERT INTO incidents (key, since, text) VALUES (?, ?, ?)"
@@ -26,7 +26,7 @@ class Incident(Struct, frozen=True, kw_only=True):
     cleared_at: datetime | None = None
 
 
-class Incidents(Table):
+class IncidentsTable(StoreTable):
     """The table of incidents."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
@@ -65,9 +65,9 @@ class Incidents(Table):
             return [
                 Incident(
                     key=row["key"],
-                    since=moment(row["since"]),
+                    since=from_timestamp(row["since"]),
                     text=row["text"],
-                    cleared_at=moment_or_none(row["cleared_at"]),
+                    cleared_at=from_timestamp_or_none(row["cleared_at"]),
                 )
                 for row in connection.execute(query, values)
             ]

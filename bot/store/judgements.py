@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.history import history_row
-from bot.store.rows import Row, bad_row, decoded, encoded
-from bot.store.values import HistoryRow, Judgement
+from bot.store.rows import Row, corrupt_row, decoded, encoded
+from bot.store.values import DecisionRecord, HistoryRow
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 
@@ -34,7 +34,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
     decision: dict[str, Any]
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class ReplayableDecision(Struct, frozen=True, kw_only=True):
     """A decision of the history with what it was made from."""
 
     row: HistoryRow
@@ -47,10 +47,10 @@ _judged = msgspec.json.Decoder(_Judged)
 _policy = msgspec.json.Decoder(Policy)
 
 
-class Judgements(Table):
+class JudgementsTable(StoreTable):
     """The tables of judgements and policies."""
 
-    def of(self, session: str) -> list[Kept]:
+    def of(self, session: str) -> list[ReplayableDecision]:
         """Every decision of a session that is still kept, oldest first.
 
         Raises `BadRow`: one that were left out would count as one that comes out the same.
@@ -59,7 +59,7 @@ class Judgements(Table):
             return [_kept(row) for row in connection.execute(JUDGEMENTS, (session,))]
 
 
-def add_judgement(connection: sqlite3.Connection, history: int, judgement: Judgement) -> None:
+def add_judgement(connection: sqlite3.Connection, history: int, judgement: DecisionRecord) -> None:
     """Keep, inside a transaction, what a row of the history was decided from."""
     policy = encoded(judgement.policy)
     hashed = hashlib.sha256(policy.encode()).hexdigest()
@@ -68,12 +68,12 @@ def add_judgement(connection: sqlite3.Connection, history: int, judgement: Judge
     connection.execute(_ADD, (history, hashed, zlib.compress(encoded(judged).encode())))
 
 
-def _kept(row: Row) -> Kept:
+def _kept(row: Row) -> ReplayableDecision:
     try:
         judged = _judged.decode(zlib.decompress(row["judged"]))
     except (zlib.error, msgspec.DecodeError) as error:
-        raise bad_row("judgements", row["seq"], "judged", error) from error
-    return Kept(
+        raise corrupt_row("judgements", row["seq"], "judged", error) from error
+    return ReplayableDecision(
         row=history_row(row),
         facts=judged.facts,
         policy=decoded(_policy, row, "policies", "seq", "policy"),

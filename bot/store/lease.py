@@ -6,8 +6,8 @@ import sqlite3
 from datetime import datetime
 from pathlib import Path
 
-from bot.store.database import Table
-from bot.store.rows import moment
+from bot.store.database import StoreTable
+from bot.store.rows import from_timestamp
 from bot.store.writer import Fence
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -19,7 +19,7 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
     RETURNING epoch"""
 
 
-class Lease(Table):
+class LeaseTable(StoreTable):
     """The one row that says who leads."""
 
     def acquire(self, owner: str, now: datetime, seconds: float) -> int | None:
@@ -49,7 +49,7 @@ class Lease(Table):
             row = connection.execute(_LEADER).fetchone()
         if row is None or _gone(row["owner"]):
             return None
-        return row["owner"], moment(row["expires"])
+        return row["owner"], from_timestamp(row["expires"])
 
     def release(self, owner: str) -> None:
         """Lead no more, so that another can at once. Nothing if another leads."""

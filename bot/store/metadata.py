@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.errors import StoreFailure
 from bot.store.rows import encoded
 
@@ -14,7 +14,7 @@ _SET = """INSERT INTO metadata (session, key, value) VALUES (?, ?, ?)
 _REMOVE = "DELETE FROM metadata WHERE session = ? AND key = ?"
 
 
-class Metadata(Table):
+class MetadataTable(StoreTable):
     """The table of metadata."""
 
     def of(self, session: str) -> dict[str, str]:

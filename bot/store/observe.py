@@ -7,12 +7,12 @@ from datetime import datetime
 import msgspec
 
 from bot.store.changes import agent_changes, issue_changes, pull_changes, work_changes
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.decode import agent_of, issue_of, pulls_of, work_of
 from bot.store.history import add_history
 from bot.store.rows import Row, encoded
-from bot.store.usage import account
-from bot.store.values import Kind, Observed
+from bot.store.usage import add_agent_usage
+from bot.store.values import HistoryKind, Observation
 from bot.store.wake import wake
 from lifecycle.model.facts import Agent, Pull
 
@@ -30,10 +30,10 @@ _ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
     SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
 
 
-class Observations(Table):
+class ObservationsTable(StoreTable):
     """Facts coming in."""
 
-    def record(self, observations: Sequence[Observed], now: datetime) -> list[str]:
+    def record(self, observations: Sequence[Observation], now: datetime) -> list[str]:
         """Write down, in one transaction, what differs from what is stored, and visit those.
 
         What was seen of the program or workspace of another run than the session's is dropped.
@@ -51,14 +51,16 @@ class Observations(Table):
 
 
 def add_observations(
-    connection: sqlite3.Connection, observations: Sequence[Observed], now: datetime
+    connection: sqlite3.Connection, observations: Sequence[Observation], now: datetime
 ) -> list[str]:
     """Write observations down inside a transaction; the sessions that changed."""
     changed = dict.fromkeys(seen.session for seen in observations if _add(connection, seen, now))
     return list(changed)
 
 
-def _with_news(connection: sqlite3.Connection, observations: Sequence[Observed]) -> list[Observed]:
+def _with_news(
+    connection: sqlite3.Connection, observations: Sequence[Observation]
+) -> list[Observation]:
     """The observations of those sessions for which any of them is to be written."""
     rows = _rows(connection, observations)
     news = {
@@ -69,7 +71,7 @@ def _with_news(connection: sqlite3.Connection, observations: Sequence[Observed])
     return [seen for seen in observations if seen.session in news]
 
 
-def _rows(connection: sqlite3.Connection, observations: Sequence[Observed]) -> dict[str, Row]:
+def _rows(connection: sqlite3.Connection, observations: Sequence[Observation]) -> dict[str, Row]:
     values = {
         "ids": encoded([seen.session for seen in observations]),
         "large": any(seen.pulls is not None or seen.issue is not None for seen in observations),
@@ -77,7 +79,7 @@ def _rows(connection: sqlite3.Connection, observations: Sequence[Observed]) -> d
     return {row["id"]: row for row in connection.execute(STORED, values)}
 
 
-def _differing(seen: Observed, row: Row) -> dict[str, str]:
+def _differing(seen: Observation, row: Row) -> dict[str, str]:
     """The columns that would change, with their new text."""
     late = seen.run is not None and seen.run != row["run"]
     differing = {}
@@ -99,7 +101,7 @@ def _overtaken(agent: Agent, row: Row) -> bool:
     return before.stopped and not agent.stopped and before.run == agent.run
 
 
-def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
+def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
     row = _rows(connection, [seen]).get(seen.session)
     if row is None:
         return False
@@ -107,7 +109,7 @@ def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
     if not differing:
         return False
     if seen.agent is not None and "agent" in differing:
-        account(connection, seen.session, agent_of(row), seen.agent, now)
+        add_agent_usage(connection, seen.session, agent_of(row), seen.agent, now)
     connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
     if "pulls" in differing:
         _index_pulls(connection, seen.session, seen.pulls or ())
@@ -120,7 +122,7 @@ def _add(connection: sqlite3.Connection, seen: Observed, now: datetime) -> bool:
 
 def _tell(
     connection: sqlite3.Connection,
-    seen: Observed,
+    seen: Observation,
     row: Row,
     differing: Mapping[str, str],
     now: datetime,
@@ -139,7 +141,7 @@ def _tell(
     for actor, changes in (("agent", of_agent), ("github", of_github)):
         if changes:
             data = {"changes": changes}
-            add_history(connection, seen.session, Kind.OBSERVED, actor, data, now)
+            add_history(connection, seen.session, HistoryKind.OBSERVED, actor, data, now)
 
 
 def _unread(pulls: Sequence[Pull]) -> list[Pull]:

@@ -20,7 +20,7 @@ CACHE_KB = 16_384
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 
 
-class Redacted(sqlite3.Connection):
+class RedactingConnection(sqlite3.Connection):
     """A connection that writes no text as it is, but what `redact` makes of it."""
 
     redact: Callable[[str], str] = staticmethod(str)
@@ -70,7 +70,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return _opened(path, "ro", lambda connection, path: None)
 
 
-def open_guest(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
+def open_second_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
     """A connection for a small write beside the one that writes. Raises `StoreUnusable`."""
     connection = _opened(path, "rw", _prepare_guest)
     connection.redact = redact
@@ -88,7 +88,9 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]) -> Redacted:
+def _opened(
+    path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]
+) -> RedactingConnection:
     try:
         connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -97,7 +99,7 @@ def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path],
             isolation_level=None,
             check_same_thread=False,  # the writer is made in one thread and used in another
             cached_statements=256,
-            factory=Redacted,
+            factory=RedactingConnection,
         )
         try:
             connection.row_factory = sqlite3.Row

@@ -6,12 +6,19 @@ from datetime import datetime
 
 import msgspec
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history
 from bot.store.observe import add_observations
 from bot.store.refreshes import add_refreshes
-from bot.store.rows import Row, decoded, encoded, moment, moment_or_none, readable
-from bot.store.values import Due, Kind, Observed, Ordered, RefreshRequest
+from bot.store.rows import (
+    Row,
+    decoded,
+    encoded,
+    from_timestamp,
+    from_timestamp_or_none,
+    skip_corrupt,
+)
+from bot.store.values import DueAction, HistoryKind, Observation, OutboxEntry, RefreshRequest
 from bot.store.wake import wake
 from lifecycle.model.actions import Action
 from lifecycle.model.status import Reason
@@ -48,17 +55,17 @@ _Data = Mapping[str, str]
 _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
-class Outbox(Table):
+class OutboxTable(StoreTable):
     """The table of actions."""
 
-    def due(self, now: datetime, limit: int = 50) -> list[Due]:
+    def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
         """Actions to do now, oldest first: of each session at most the first.
 
         One that waits for its next try holds nothing back: a stop must not wait for a comment.
         """
         with self._db.read() as connection:
             rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
-            return list(readable(_due, rows))
+            return list(skip_corrupt(_due, rows))
 
     def ends_program(self, session: str) -> bool:
         """Whether an end of the session's program is written down and not done yet."""
@@ -71,7 +78,7 @@ class Outbox(Table):
         result: str,
         now: datetime,
         *,
-        observed: Observed | None = None,
+        observed: Observation | None = None,
         refreshes: Sequence[RefreshRequest] = (),
     ) -> None:
         """Write down that an action was done and what was learned from it, and visit its session.
@@ -85,7 +92,7 @@ class Outbox(Table):
                 add_refreshes(connection, refreshes, now)
                 if observed is not None:
                     add_observations(connection, [observed], now)
-            return _told(connection, marked, Kind.DONE, {"result": result}, now)
+            return _told(connection, marked, HistoryKind.DONE, {"result": result}, now)
 
         self._db.announce(self._db.write(work))
 
@@ -101,11 +108,11 @@ class Outbox(Table):
     def mark_failed(self, seq: int, reason: Reason, error: str, now: datetime) -> None:
         """It failed for good: shown to people, and its session is visited."""
         values = (reason, error, now.timestamp(), seq)
-        self._change(_DEAD, values, Kind.GIVEN_UP, {"reason": reason, "error": error}, now)
+        self._change(_DEAD, values, HistoryKind.FAILED, {"reason": reason, "error": error}, now)
 
     def withdraw(self, seq: int, now: datetime) -> None:
         """Take back an action that was not done, as if it never was; it may be asked for again."""
-        self._change(_WITHDRAW, (seq,), Kind.TAKEN_BACK, {}, now)
+        self._change(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, {}, now)
 
     def reset_due(self, now: datetime) -> None:
         """Count what is due as due from now on: nothing was tried while no bot acted."""
@@ -116,22 +123,22 @@ class Outbox(Table):
         values = {"seq": seq, "until": until.timestamp(), "why": why}
         self._db.write(lambda connection: connection.execute(_HOLD, values))
 
-    def of(self, session: str, limit: int = 200) -> list[Ordered]:
+    def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
         """The actions last written down for a session, newest first."""
         with self._db.read() as connection:
-            return list(readable(_ordered, connection.execute(ORDERED, (session, limit))))
+            return list(skip_corrupt(_ordered, connection.execute(ORDERED, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
         """When each run was ordered that is known: nothing of it is older."""
         with self._db.read() as connection:
             rows = connection.execute(RUNS, (session,)).fetchall()
-        return {int(row["run"]): moment(row["at"]) for row in rows}
+        return {int(row["run"]): from_timestamp(row["at"]) for row in rows}
 
     def _change(
         self,
         statement: str,
         values: tuple[str | float | int, ...],
-        kind: Kind,
+        kind: HistoryKind,
         data: _Data,
         now: datetime,
     ) -> None:
@@ -159,7 +166,11 @@ def add_actions(
 
 
 def _told(
-    connection: sqlite3.Connection, rows: Sequence[Row], kind: Kind, data: _Data, now: datetime
+    connection: sqlite3.Connection,
+    rows: Sequence[Row],
+    kind: HistoryKind,
+    data: _Data,
+    now: datetime,
 ) -> list[str]:
     """Inside a transaction: what became of actions is history, and their sessions are visited."""
     for row in rows:
@@ -168,8 +179,8 @@ def _told(
     return [row["session"] for row in rows]
 
 
-def _due(row: Row) -> Due:
-    return Due(
+def _due(row: Row) -> DueAction:
+    return DueAction(
         seq=row["seq"],
         session=row["session"],
         repository=row["repository"],
@@ -178,15 +189,15 @@ def _due(row: Row) -> Due:
     )
 
 
-def _ordered(row: Row) -> Ordered:
-    return Ordered(
+def _ordered(row: Row) -> OutboxEntry:
+    return OutboxEntry(
         seq=row["seq"],
         key=row["key"],
         state=row["state"],
-        tries=row["attempts"],
-        created=moment(row["created"]),
-        next_at=moment(row["next_at"]),
-        done_at=moment_or_none(row["done_at"]),
+        attempts=row["attempts"],
+        created=from_timestamp(row["created"]),
+        next_at=from_timestamp(row["next_at"]),
+        done_at=from_timestamp_or_none(row["done_at"]),
         result=row["result"],
         reason=row["reason"],
         error=row["error"],

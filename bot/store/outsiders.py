@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.rows import Row
 
 UNTOLD = """SELECT repository, issue, login, number FROM outsiders
@@ -24,7 +24,7 @@ class Outsider(Struct, frozen=True, kw_only=True):
     number: int  #: Where it was said: the issue, or its pull request.
 
 
-class Outsiders(Table):
+class OutsidersTable(StoreTable):
     """The table of outsiders."""
 
     def add(self, outsider: Outsider, now: datetime) -> None:

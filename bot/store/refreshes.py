@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from bot.store.database import Table
-from bot.store.rows import encoded, moment
+from bot.store.database import StoreTable
+from bot.store.rows import encoded, from_timestamp
 from bot.store.values import DueRefresh, RefreshRequest
 
 _TOUCH = """INSERT INTO refreshes (repository, subject, since, due) VALUES (?, ?, ?, ?)
@@ -21,7 +21,7 @@ _POSTPONE = """UPDATE refreshes SET due = ?
     WHERE repository = ? AND subject = ? AND since = ? AND times = ?"""
 
 
-class Refreshes(Table):
+class RefreshesTable(StoreTable):
     """The table of refreshes."""
 
     def request(
@@ -43,8 +43,8 @@ class Refreshes(Table):
                 DueRefresh(
                     repository=row["repository"],
                     subject=row["subject"],
-                    since=moment(row["since"]),
-                    due=moment(row["due"]),
+                    since=from_timestamp(row["since"]),
+                    due=from_timestamp(row["due"]),
                     times=row["times"],
                 )
                 for row in connection.execute(DUE_TOUCHES, values)

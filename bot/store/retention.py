@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.rows import Row
 
 _COLUMNS = """id, project, branch, agent_type, run, json_extract(ended, '$.at') AS ended,
@@ -25,7 +25,7 @@ _FORGET = (
 )
 
 
-class Tenant(Struct, frozen=True, kw_only=True):
+class ResourceOwner(Struct, frozen=True, kw_only=True):
     """A session as the holder of folders, refs and programs."""
 
     id: str
@@ -42,32 +42,32 @@ class Tenant(Struct, frozen=True, kw_only=True):
         return self.ended is not None and not self.live
 
 
-class Pile(Struct, frozen=True, kw_only=True):
+class StoredSize(Struct, frozen=True, kw_only=True):
     """So many rows, and about how much they take."""
 
     rows: int
     bytes: int
 
 
-class Retention(Table):
+class RetentionQueries(StoreTable):
     """Looking for what may go, and letting go of rows."""
 
-    def sessions(self) -> list[Tenant]:
+    def sessions(self) -> list[ResourceOwner]:
         """Every session there is, as of one moment."""
         with self._db.read() as connection:
             return [_tenant(row) for row in connection.execute(TENANTS)]
 
-    def session(self, id: str) -> Tenant | None:
+    def session(self, id: str) -> ResourceOwner | None:
         """One of them."""
         with self._db.read() as connection:
             row = connection.execute(TENANT, (id,)).fetchone()
             return None if row is None else _tenant(row)
 
-    def deliveries_size(self, before: datetime) -> Pile:
+    def deliveries_size(self, before: datetime) -> StoredSize:
         """The deliveries that were worked through before then; `prune` deletes them."""
         return self._pile(SETTLED, before.timestamp())
 
-    def history_size(self, session: str) -> Pile:
+    def history_size(self, session: str) -> StoredSize:
         """The history of a session with what its decisions were made from."""
         return self._pile(TOLD, session)
 
@@ -80,14 +80,14 @@ class Retention(Table):
 
         self._db.write(work)
 
-    def _pile(self, query: str, value: str | float) -> Pile:
+    def _pile(self, query: str, value: str | float) -> StoredSize:
         with self._db.read() as connection:
             row = connection.execute(query, (value,)).fetchone()
-            return Pile(rows=row["rows"], bytes=row["bytes"])
+            return StoredSize(rows=row["rows"], bytes=row["bytes"])
 
 
-def _tenant(row: Row) -> Tenant:
-    return Tenant(
+def _tenant(row: Row) -> ResourceOwner:
+    return ResourceOwner(
         id=row["id"],
         project=row["project"],
         branch=row["branch"],

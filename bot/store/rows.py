@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bot.store.errors import BadRow
+from bot.store.errors import CorruptRow
 
 T = TypeVar("T")
 Row = sqlite3.Row
@@ -23,19 +23,19 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def seconds(at: datetime | None) -> float | None:
+def to_timestamp(at: datetime | None) -> float | None:
     """A time as a column has it."""
     return None if at is None else at.timestamp()
 
 
-def moment(value: float) -> datetime:
+def from_timestamp(value: float) -> datetime:
     """A column's time. Exact to the microsecond, so that it goes back as the same number."""
     return datetime.fromtimestamp(value, UTC)
 
 
-def moment_or_none(value: float | None) -> datetime | None:
+def from_timestamp_or_none(value: float | None) -> datetime | None:
     """A column's time, where it has one."""
-    return None if value is None else moment(value)
+    return None if value is None else from_timestamp(value)
 
 
 def encoded(value: object) -> str:
@@ -48,23 +48,23 @@ def decoded(decoder: msgspec.json.Decoder[T], row: Row, table: str, id: str, col
     try:
         return decoder.decode(row[column])
     except msgspec.DecodeError as error:
-        raise bad_row(table, row[id], column, error) from error
+        raise corrupt_row(table, row[id], column, error) from error
 
 
-def bad_row(table: str, id: str | int, column: str, error: Exception) -> BadRow:
+def corrupt_row(table: str, id: str | int, column: str, error: Exception) -> CorruptRow:
     """The error for a column that holds what nothing here writes."""
-    return BadRow(
+    return CorruptRow(
         f"{table}, row {id!r}, column {column!r} holds what Mergewright does not write ({error}):"
         " restore the database from a backup, or mend this row by hand"
     )
 
 
-def readable(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
+def skip_corrupt(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
     """Every row as a value. A bad row is left out and logged: it must not stop all the others."""
     for row in rows:
         try:
             yield build(row)
-        except BadRow as error:
+        except CorruptRow as error:
             log.error("%s", error)
 
 

@@ -261,7 +261,7 @@ WHOLE_LIFECYCLE = (
     """CREATE TABLE repositories (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
-        now TEXT NOT NULL,
+        current_name TEXT NOT NULL,
         archived INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1))
     ) STRICT""",
     # Whose word does not count: told once for an issue.

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.decode import command_of, live_of, session_of
 from bot.store.history import add_history
 from bot.store.metadata import metadata_of
-from bot.store.rows import Row, by_session, encoded, readable
+from bot.store.rows import Row, by_session, encoded, skip_corrupt
 from bot.store.usage import OF_SESSIONS as USAGE
-from bot.store.values import Kind, Live, NewSession, Session
+from bot.store.values import HistoryKind, LiveSession, NewSession, Session
 from bot.store.wake import wake
 from lifecycle.model.facts import Agent, Work
 
@@ -49,11 +49,11 @@ LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, 
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
 
 
-class Sessions(Table):
+class SessionsTable(StoreTable):
     """The table of sessions."""
 
     #: What `live` last read, with what tells whether it still stands. Replaced, never changed.
-    _known: Mapping[str, tuple[int, Live]] = MappingProxyType({})
+    _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession) -> bool:
         """Write a session down, due at once; False where its id, issue or branch has one."""
@@ -77,7 +77,7 @@ class Sessions(Table):
         def work(connection: sqlite3.Connection) -> bool:
             if not connection.execute(_CREATE, values).rowcount:
                 return False
-            add_history(connection, new.id, Kind.CREATED, new.requester, told, new.created)
+            add_history(connection, new.id, HistoryKind.CREATED, new.requester, told, new.created)
             return True
 
         created = self._db.write(work)
@@ -95,9 +95,9 @@ class Sessions(Table):
         """All sessions, newest first; `live`: only those with (or without) something left to do."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
-            return list(readable(_Around(connection, rows).session, rows))
+            return list(skip_corrupt(_Around(connection, rows).session, rows))
 
-    def live(self) -> list[Live]:
+    def live(self) -> list[LiveSession]:
         """What a sweep needs of every session that is not over and done with, oldest first.
 
         Only what has changed since the last call is read.
@@ -112,7 +112,7 @@ class Sessions(Table):
             }
             if len(known) < len(now):
                 changed = connection.execute(LIVE_ROWS, (encoded([*(now.keys() - known.keys())]),))
-                for live in readable(live_of, changed):
+                for live in skip_corrupt(live_of, changed):
                     known[live.id] = (now[live.id], live)
                 known = {name: known[name] for name in now if name in known}
         self._known = known

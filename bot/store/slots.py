@@ -8,10 +8,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history
-from bot.store.rows import Row, moment
-from bot.store.values import Kind, Queued
+from bot.store.rows import Row, from_timestamp
+from bot.store.values import HistoryKind, QueuedSession
 from bot.store.wake import wake
 from lifecycle.judge.capacity import Caps, Contender, hand_out, places
 
@@ -45,7 +45,7 @@ _PRIORITISE = "UPDATE sessions SET priority = ? WHERE id = ?"
 _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
 
 
-class Slots(Table):
+class SlotsTable(StoreTable):
     """The table of slots, and the line before it."""
 
     def assign(self, caps: Caps, free_mb: int | None = None) -> list[str]:
@@ -65,7 +65,7 @@ class Slots(Table):
             for one in given:
                 connection.execute(_TAKE, (one.session,))
                 connection.execute(_TAKEN, (now.timestamp(), one.awaited, one.session))
-                add_history(connection, one.session, Kind.SLOT, BOT, {}, now)
+                add_history(connection, one.session, HistoryKind.SLOT, BOT, {}, now)
             connection.executemany(_WAIT, [(why, session) for session, why in told.items()])
             changed = [*(one.session for one in given), *told]
             for session in changed:
@@ -96,7 +96,7 @@ class Slots(Table):
         ]
         return hand_out(taking, others, caps, None, self._db.clock()).waits.get(session, "")
 
-    def queue(self, caps: Caps) -> list[Queued]:
+    def queue(self, caps: Caps) -> list[QueuedSession]:
         """Those that wait for a slot, who is next first, with an estimate of when."""
         with self._db.read() as connection:
             rows = {row["id"]: row for row in connection.execute(WAITING)}
@@ -104,12 +104,12 @@ class Slots(Table):
             usual = _usual(connection.execute(HELD))
         waiting = [_contender(row) for row in rows.values()]
         return [
-            Queued(
+            QueuedSession(
                 session=place.session,
                 position=place.position,
                 starts_at=place.starts_at,
                 waits=rows[place.session]["waits"],
-                since=moment(rows[place.session]["since"]),
+                since=from_timestamp(rows[place.session]["since"]),
                 priority=rows[place.session]["priority"],
                 awaited=bool(rows[place.session]["awaited"]),
             )
@@ -143,7 +143,7 @@ def _contender(row: Row) -> Contender:
         agent_type=row["agent_type"],
         agent=row["agent_name"],
         requester=row["requester"],
-        since=moment(row["since"]),
+        since=from_timestamp(row["since"]),
         priority=row["priority"],
         awaited=bool(row["awaited"]),
     )

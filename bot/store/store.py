@@ -5,30 +5,30 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bot.store.agents import Agents
-from bot.store.commands import Commands
-from bot.store.configurations import Configurations
+from bot.store.agents import AgentsTable
+from bot.store.commands import CommandsTable
+from bot.store.configurations import ConfigurationsTable
 from bot.store.database import DatabaseFile
-from bot.store.decisions import Decisions
-from bot.store.deliveries import Cursors, Deliveries
+from bot.store.decisions import DecisionsTable
+from bot.store.deliveries import CursorsTable, DeliveriesTable
 from bot.store.errors import StoreFailure
-from bot.store.facts import SessionFacts
-from bot.store.freezes import Freezes
-from bot.store.history import History
-from bot.store.incidents import Incidents
-from bot.store.judgements import Judgements
-from bot.store.lease import Lease
-from bot.store.metadata import Metadata
-from bot.store.observe import Observations
-from bot.store.opening import check_version, open_guest, open_writer
-from bot.store.outbox import Outbox
-from bot.store.outsiders import Outsiders
-from bot.store.places import Repositories
-from bot.store.refreshes import Refreshes
-from bot.store.retention import Retention
+from bot.store.facts import FactsReader
+from bot.store.freezes import FreezesTable
+from bot.store.history import HistoryTable
+from bot.store.incidents import IncidentsTable
+from bot.store.judgements import JudgementsTable
+from bot.store.lease import LeaseTable
+from bot.store.metadata import MetadataTable
+from bot.store.observe import ObservationsTable
+from bot.store.opening import check_version, open_second_writer, open_writer
+from bot.store.outbox import OutboxTable
+from bot.store.outsiders import OutsidersTable
+from bot.store.places import RepositoriesTable
+from bot.store.refreshes import RefreshesTable
+from bot.store.retention import RetentionQueries
 from bot.store.rows import utc_now
-from bot.store.sessions import Sessions
-from bot.store.slots import Slots
+from bot.store.sessions import SessionsTable
+from bot.store.slots import SlotsTable
 from bot.store.usage import UsageTable
 from bot.store.writer import Writer
 
@@ -73,34 +73,34 @@ class Store:
         another version.
         """
         store = cls.reading(path)
-        store.db.writer = Writer(open_guest(path, redact), path)
+        store.db.writer = Writer(open_second_writer(path, redact), path)
         return store
 
     def _use(self, db: DatabaseFile) -> None:
         self.db = db
         self.path = db.path
         self.clock = db.clock
-        self.agents = Agents(db)
-        self.commands = Commands(db)
-        self.configurations = Configurations(db)
-        self.cursors = Cursors(db)
-        self.decisions = Decisions(db)
-        self.deliveries = Deliveries(db)
-        self.facts = SessionFacts(db)
-        self.freezes = Freezes(db)
-        self.history = History(db)
-        self.incidents = Incidents(db)
-        self.judgements = Judgements(db)
-        self.lease = Lease(db)
-        self.metadata = Metadata(db)
-        self.observations = Observations(db)
-        self.outbox = Outbox(db)
-        self.outsiders = Outsiders(db)
-        self.refreshes = Refreshes(db)
-        self.repositories = Repositories(db)
-        self.retention = Retention(db)
-        self.sessions = Sessions(db)
-        self.slots = Slots(db)
+        self.agents = AgentsTable(db)
+        self.commands = CommandsTable(db)
+        self.configurations = ConfigurationsTable(db)
+        self.cursors = CursorsTable(db)
+        self.decisions = DecisionsTable(db)
+        self.deliveries = DeliveriesTable(db)
+        self.facts = FactsReader(db)
+        self.freezes = FreezesTable(db)
+        self.history = HistoryTable(db)
+        self.incidents = IncidentsTable(db)
+        self.judgements = JudgementsTable(db)
+        self.lease = LeaseTable(db)
+        self.metadata = MetadataTable(db)
+        self.observations = ObservationsTable(db)
+        self.outbox = OutboxTable(db)
+        self.outsiders = OutsidersTable(db)
+        self.refreshes = RefreshesTable(db)
+        self.repositories = RepositoriesTable(db)
+        self.retention = RetentionQueries(db)
+        self.sessions = SessionsTable(db)
+        self.slots = SlotsTable(db)
         self.usage = UsageTable(db)
 
     @property

@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bot.store.database import Table
+from bot.store.database import StoreTable
 from bot.store.rows import Row
-from bot.store.values import Used
+from bot.store.values import UsageTotal
 from bot.store.wake import wake, wake_siblings
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
@@ -81,15 +81,15 @@ MODELS_OF_RUN = """SELECT model, input, output, cache_read, cache_write, reasoni
 _NOTHING = Spending()
 
 
-class UsageTable(Table):
+class UsageTable(StoreTable):
     """Tokens, dollars and active seconds of runs."""
 
-    def totals(self, by: str, session: str = "") -> list[Used]:
+    def totals(self, by: str, session: str = "") -> list[UsageTotal]:
         """What was used, by one of GROUPS; of one session or, without a name, of all."""
         name, order = GROUPS[by]
         with self._db.read() as connection:
             rows = connection.execute(_SUMS.format(name=name, order=order), (session,)).fetchall()
-        return [Used(**dict(row)) for row in rows]
+        return [UsageTotal(**dict(row)) for row in rows]
 
     def record_response(
         self, session: str, run: int, model: str, used: Usage, priced: Callable[[Usage], Usage]
@@ -107,7 +107,7 @@ class UsageTable(Table):
             models = {row["model"]: Usage(**{kind: row[kind] for kind in _TOKENS}) for row in rows}
             total = {kind: sum(row[kind] for row in rows) for kind in _TOKENS}
             now = self._db.clock()
-            count(connection, session, run, priced(Usage(**total, models=models)), now)
+            add_run_usage(connection, session, run, priced(Usage(**total, models=models)), now)
             wake(connection, session, now)
 
         self._db.write(work)
@@ -119,7 +119,7 @@ def day_of(now: datetime) -> str:
     return now.astimezone(UTC).date().isoformat()
 
 
-def account(
+def add_agent_usage(
     connection: sqlite3.Connection, session: str, before: Agent, agent: Agent, now: datetime
 ) -> None:
     """Inside a transaction that replaces `before` by `agent`: add what was used in between.
@@ -130,10 +130,10 @@ def account(
     turned = _turned(before, agent, now)
     known = agent.usage == Usage() or (agent.run == before.run and agent.usage == before.usage)
     if turned or not known:
-        count(connection, session, agent.run, agent.usage, now, turned)
+        add_run_usage(connection, session, agent.run, agent.usage, now, turned)
 
 
-def count(
+def add_run_usage(
     connection: sqlite3.Connection,
     session: str,
     run: int,
@@ -191,7 +191,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
     )
 
 
-def spent_on(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
+def spent_on_day(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
     """What all sessions of a repository used on a day."""
     row = connection.execute(OF_DAY, (repository, day)).fetchone()
     return Spending(

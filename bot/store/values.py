@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from bot.store.errors import BadRow
+from bot.store.errors import CorruptRow
 from lifecycle.decide import Decision
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Spending, Work
@@ -25,12 +25,12 @@ class Delivery(Struct, frozen=True, kw_only=True):
     state: str = "new"  #: `new`, `done` or `failed`.
 
 
-class Accepted(StrEnum):
+class DeliveryOutcome(StrEnum):
     """What became of a delivery that was handed in."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
-    AGAIN = "again"  #: It failed here before and waits once more.
+    RETRIED = "retried"  #: It failed here before and waits once more.
 
 
 #: The subject of a refresh that says: look whether, and where, we may do what is needed.
@@ -126,7 +126,7 @@ class Session(Struct, frozen=True, kw_only=True):
         return self.agent.activity
 
 
-class Queued(Struct, frozen=True, kw_only=True):
+class QueuedSession(Struct, frozen=True, kw_only=True):
     """A session that waits for a slot."""
 
     session: str
@@ -138,7 +138,7 @@ class Queued(Struct, frozen=True, kw_only=True):
     awaited: bool  #: Whether a person's own command is what it wants to run for.
 
 
-class Used(Struct, frozen=True, kw_only=True):
+class UsageTotal(Struct, frozen=True, kw_only=True):
     """What models were used for under one roof, and what that cost."""
 
     name: str  #: Of a session, an agent, a repository, a day ...
@@ -153,7 +153,7 @@ class Used(Struct, frozen=True, kw_only=True):
     active_seconds: float  #: Of turns that have ended.
 
 
-class Ledger(Struct, frozen=True, kw_only=True):
+class AgentRecord(Struct, frozen=True, kw_only=True):
     """What became of all that one agent worked on."""
 
     agent: str
@@ -176,7 +176,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
         return self.first_pass / merged if merged else None
 
 
-class Live(Struct, frozen=True, kw_only=True):
+class LiveSession(Struct, frozen=True, kw_only=True):
     """What a sweep needs of a session."""
 
     id: str
@@ -193,7 +193,7 @@ class Live(Struct, frozen=True, kw_only=True):
     blocked: bool  #: Whether its issue waits for others.
 
 
-class Observed(Struct, frozen=True, kw_only=True):
+class Observation(Struct, frozen=True, kw_only=True):
     """What was seen of one session; None: not looked at."""
 
     session: str
@@ -204,7 +204,7 @@ class Observed(Struct, frozen=True, kw_only=True):
     issue: Issue | None = None
 
 
-class Judgement(Struct, frozen=True, kw_only=True):
+class DecisionRecord(Struct, frozen=True, kw_only=True):
     """A decision with all that it was made from, but for the time: that is its history row's."""
 
     facts: Facts
@@ -212,7 +212,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class SessionDecision(Struct, frozen=True, kw_only=True):
     """A decision, as it is written down."""
 
     status: str
@@ -225,7 +225,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     ended: Ended | None = None
     frees_slot: bool = False  #: Whether it has a slot and needs it no more.
     wants_slot: bool = False  #: Whether it has something to run and no slot.
-    judgement: Judgement | None = None  #: What it was made from, kept where it is news.
+    judgement: DecisionRecord | None = None  #: What it was made from, kept where it is news.
 
 
 class LoadedSession(Struct, frozen=True, kw_only=True):
@@ -233,11 +233,13 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
 
     session: str
     version: int  #: How often its facts had changed: a decision counts for this one alone.
-    facts: Facts | BadRow
-    before: Recorded = Recorded(status="", reason="", because="", run=0)  #: As it is written now.
+    facts: Facts | CorruptRow
+    before: SessionDecision = SessionDecision(
+        status="", reason="", because="", run=0
+    )  #: As it is written now.
 
 
-class Due(Struct, frozen=True, kw_only=True):
+class DueAction(Struct, frozen=True, kw_only=True):
     """An action to do now."""
 
     seq: int
@@ -247,13 +249,13 @@ class Due(Struct, frozen=True, kw_only=True):
     attempts: int  #: How often it was tried before.
 
 
-class Ordered(Struct, frozen=True, kw_only=True):
+class OutboxEntry(Struct, frozen=True, kw_only=True):
     """An action that was written down, and what came of it so far."""
 
     seq: int
     key: str
     state: str  #: `due`, `done` or `dead`.
-    tries: int
+    attempts: int
     created: datetime
     next_at: datetime  #: When it is tried next, while it is due.
     done_at: datetime | None
@@ -263,17 +265,17 @@ class Ordered(Struct, frozen=True, kw_only=True):
     action: Action
 
 
-class Kind(StrEnum):
+class HistoryKind(StrEnum):
     """What can happen to a session: every kind of row its history has."""
 
     CREATED = "created"
-    WISH = "command"  #: A person asked for something.
+    COMMAND = "command"  #: A person asked for something.
     OBSERVED = "observed"  #: The agent, its program, its work, the issue or a pull request changed.
     SLOT = "slot"  #: It was given a place to run a program.
     DECISION = "decision"
     DONE = "done"  #: An action was carried out; likewise below.
-    GIVEN_UP = "given_up"
-    TAKEN_BACK = "taken_back"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
     FREEZE = "freeze"
     UNFREEZE = "unfreeze"
 
@@ -284,6 +286,6 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     seq: int
     session: str
     at: datetime
-    kind: Kind
+    kind: HistoryKind
     actor: str  #: A person's login, `agent`, `github`, or the bot's own name.
     data: Mapping[str, Any]

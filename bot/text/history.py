@@ -12,8 +12,8 @@ _EVENTS: Final[Mapping[str, str]] = {
     "slot": "Slot granted",
     "decision": "{because}",
     "done": "{action}: {result}",
-    "given_up": "{action}: {error}",
-    "taken_back": "{action}: no longer needed",
+    "failed": "{action}: {error}",
+    "withdrawn": "{action}: no longer needed",
     "freeze": "Frozen: {scope}",
     "unfreeze": "Unfrozen: {scope}",
 }

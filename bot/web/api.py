@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, command_of
 from bot.show.session_summary import Row
-from bot.store import GROUPS, Freeze, Incident, Ledger, NewCommand, Queued, Used
+from bot.store import GROUPS, AgentRecord, Freeze, Incident, NewCommand, QueuedSession, UsageTotal
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
 from bot.web.detail import Detail
@@ -131,11 +131,11 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         return views.transcript(id, run, first, most)
 
     @get("/agents", sync_to_thread=True)
-    def agents() -> list[Ledger]:
+    def agents() -> list[AgentRecord]:
         return views.agents()
 
     @get("/usage", sync_to_thread=True)
-    def usage(by: FromQuery[str] = "session", session: FromQuery[str] = "") -> list[Used]:
+    def usage(by: FromQuery[str] = "session", session: FromQuery[str] = "") -> list[UsageTotal]:
         if by not in GROUPS:
             raise ClientException(
                 f"Nothing is summed up by {by[:80]!r}.",
@@ -144,7 +144,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         return store.usage.totals(by, session)
 
     @get("/queue", sync_to_thread=True)
-    def queue() -> list[Queued]:
+    def queue() -> list[QueuedSession]:
         return views.queue()
 
     @get("/incidents", sync_to_thread=True)

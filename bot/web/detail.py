@@ -8,7 +8,7 @@ from msgspec import Struct
 from bot.intake.local_commands import answers
 from bot.show.budget_usage import BudgetUsage
 from bot.show.session_summary import Row, row_of
-from bot.store import BOT, HistoryRow, Kind, Ordered, Queued, Session, Used
+from bot.store import BOT, HistoryKind, HistoryRow, OutboxEntry, QueuedSession, Session, UsageTotal
 from bot.text import page_text
 from bot.text.history import describe_action, describe_event
 from lifecycle.judge.pauses import frozen_by
@@ -58,7 +58,7 @@ class Detail(Struct, frozen=True, kw_only=True):
     frozen: Frozen | None  #: Who stopped every effect on it, if somebody did.
     held: str  #: The commit that is not pushed before a person allows it; empty: none.
     budgets: tuple[BudgetUsage, ...]  #: Those that have a limit.
-    used: tuple[Used, ...]  #: What each of its runs used models for.
+    used: tuple[UsageTotal, ...]  #: What each of its runs used models for.
     commands: tuple[Asked, ...]  #: Newest first, likewise below.
     history: tuple[Step, ...]
     outbox: tuple[Letter, ...]  #: What needs attention first.
@@ -68,15 +68,15 @@ class Detail(Struct, frozen=True, kw_only=True):
 
 def detail_of(
     session: Session,
-    queued: Queued | None,
+    queued: QueuedSession | None,
     facts: Facts,
     history: Sequence[HistoryRow],
-    outbox: Sequence[Ordered],
+    outbox: Sequence[OutboxEntry],
     *,
     attach: str,
     log: str,
     budgets: tuple[BudgetUsage, ...],
-    used: Sequence[Used],
+    used: Sequence[UsageTotal],
 ) -> Detail:
     """Put together what the store and the runtime know."""
     phrases = {order.key: describe_action(order.action) for order in outbox}
@@ -114,7 +114,7 @@ def _step(row: HistoryRow, phrases: Mapping[str, str]) -> Step:
         at=row.at,
         kind=row.kind,
         actor=page_text.line(row.actor) if row.actor != BOT else "",
-        status=row.data["status"] if row.kind is Kind.DECISION else "",
+        status=row.data["status"] if row.kind is HistoryKind.DECISION else "",
         text=page_text.line(describe_event(row.kind, row.data, phrases)),
         actions=tuple(page_text.line(phrases.get(key, key)) for key in row.data.get("actions", ())),
     )
@@ -123,16 +123,16 @@ def _step(row: HistoryRow, phrases: Mapping[str, str]) -> Step:
 _STATES = {"dead": "given up", "due": "waiting", "done": "done"}
 
 
-def _attention(order: Ordered) -> tuple[int, int]:
+def _attention(order: OutboxEntry) -> tuple[int, int]:
     return list(_STATES).index(order.state), -order.seq
 
 
-def _letter(order: Ordered) -> Letter:
+def _letter(order: OutboxEntry) -> Letter:
     return Letter(
         key=order.key,
         says=describe_action(order.action),
         state=_STATES[order.state],
-        tries=order.tries,
+        tries=order.attempts,
         created=order.created,
         next_at=order.next_at if order.state == "due" else None,
         done_at=order.done_at,

@@ -12,7 +12,7 @@ from bot.show.budget_usage import budget_usage
 from bot.show.session_summary import Row, row_of
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
-from bot.store import BadRow, Freeze, Incident, Ledger, Queued, Session, Store
+from bot.store import AgentRecord, CorruptRow, Freeze, Incident, QueuedSession, Session, Store
 from bot.web.detail import Detail, detail_of
 from config.settings import Project, Settings
 from runtimes.agents.shared.messages import Message
@@ -91,7 +91,7 @@ class Views:
         for name in sorted(ids):
             try:
                 session = self.store.sessions.get(name)
-            except BadRow:
+            except CorruptRow:
                 continue  # the store has logged it; the list leaves it out too
             if session is not None:
                 yield row_of(session, line.get(name))
@@ -115,15 +115,15 @@ class Views:
                 extra={"remedy": f"Known: {', '.join(sorted(known))}."},
             )
 
-    def queue(self) -> list[Queued]:
+    def queue(self) -> list[QueuedSession]:
         """Those that wait for a slot, who is next first."""
         return self.store.slots.queue(caps(self._settings))
 
-    def agents(self) -> list[Ledger]:
+    def agents(self) -> list[AgentRecord]:
         """The records of all agents."""
         return known(self.store.agents.records(), self._settings.identities)
 
-    def _line(self) -> dict[str, Queued]:
+    def _line(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}
 
     def standing(self) -> Standing:

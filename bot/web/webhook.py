@@ -20,13 +20,13 @@ from msgspec import Struct
 
 from bot.intake.inbox import Inbox
 from bot.intake.signatures import is_well_formed, verify
-from bot.store import Accepted, Delivery
+from bot.store import Delivery, DeliveryOutcome
 from bot.web.health import Health
 
 PATH = "/webhooks/github"
 
 #: A delivery and what its connection waits for.
-_Waiting = tuple[Delivery, asyncio.Future[Accepted]]
+_Waiting = tuple[Delivery, asyncio.Future[DeliveryOutcome]]
 
 _log = logging.getLogger(__name__)
 _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -107,14 +107,14 @@ class _Receiver:
                 "the delivery could not be kept; redeliver it once the server's log is clean",
                 {"retry-after": "10"},
             ) from problem
-        if accepted is Accepted.DUPLICATE:
+        if accepted is DeliveryOutcome.DUPLICATE:
             return HTTPStatus.OK, "this delivery was kept before"
         return HTTPStatus.ACCEPTED, "kept"
 
-    def _keep(self, delivery: Delivery) -> asyncio.Future[Accepted]:
+    def _keep(self, delivery: Delivery) -> asyncio.Future[DeliveryOutcome]:
         """Keep a delivery with all that come while others are being kept, in one commit."""
         loop = asyncio.get_running_loop()
-        kept: asyncio.Future[Accepted] = loop.create_future()
+        kept: asyncio.Future[DeliveryOutcome] = loop.create_future()
         self._waiting.append((delivery, kept))
         if not self._keeping:
             self._keeping = True
@@ -139,7 +139,7 @@ class _Receiver:
         self,
         loop: asyncio.AbstractEventLoop,
         waiting: list[_Waiting],
-        done: concurrent.futures.Future[list[Accepted]],
+        done: concurrent.futures.Future[list[DeliveryOutcome]],
     ) -> None:
         problem = done.exception()
         for place, (_, kept) in enumerate(waiting):

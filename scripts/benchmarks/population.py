@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bot.decide.reconciler import Reconciler
 from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
-from bot.store import Due, NewSession, Observed, Store
+from bot.store import DueAction, NewSession, Observation, Store
 from bot.system.crash_points import Step
 from bot.system.locations import Sites
 from bot.system.paths import Paths
@@ -84,7 +84,7 @@ class Population:
                 self.engine.reconcile_due()
                 while due := self.store.outbox.due(self.now, limit=1000):
                     list(workers.map(self._done, due))
-        pulls = [Observed(session=_id(n), run=1, pulls=(self._pull(n),)) for n in numbers]
+        pulls = [Observation(session=_id(n), run=1, pulls=(self._pull(n),)) for n in numbers]
         self.store.observations.record(pulls, self.now)
         self.later(400)
         self.watch.sweep()
@@ -104,7 +104,7 @@ class Population:
         )
         self.store.sessions.create(new)
 
-    def _done(self, due: Due) -> None:
+    def _done(self, due: DueAction) -> None:
         number = int(due.session.rpartition("-")[2])
         result, seen = "", None
         if isinstance(due.action, Start):
@@ -115,7 +115,7 @@ class Population:
             result = str(10_000 + number)
         self.store.outbox.mark_done(due.seq, result, self.now, observed=seen)
 
-    def _started(self, number: int) -> Observed:
+    def _started(self, number: int) -> Observation:
         """A program that ran and is done, with the files a workspace and a run leave behind."""
         workspace = self.sites.workspace(PROJECT, _id(number), _branch(number))
         head = workspace.repository / "refs" / "heads" / _branch(number)
@@ -130,7 +130,7 @@ class Population:
         os.utime(files.output, times=(_LONG_AGO.timestamp(),) * 2)
         self._launch(number)
         agent = self.sites.programs["shell"].reader(files).read(_ALIVE, None, self.now)
-        return Observed(
+        return Observation(
             session=_id(number),
             run=1,
             agent=replace(agent, activity=Activity.IDLE),

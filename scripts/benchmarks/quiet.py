@@ -16,7 +16,7 @@ from bot.observe.issues import IssueObserver
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import WHOLE, RefreshBudget
 from bot.observe.resync import Resync
-from bot.store import NewSession, Observed, Store
+from bot.store import NewSession, Observation, Store
 from bot.system.clock import utc_now
 from config.settings import Project, Timing
 from lifecycle.model.facts import Issue, Pull
@@ -73,7 +73,7 @@ class Quiet:
         )
         self.store.sessions.create(new)
         known = Pull(number=pull.number, branch=branch, head=pull.head, base=pull.base)
-        self.store.observations.record([Observed(session=name, pulls=(known,))], self.now)
+        self.store.observations.record([Observation(session=name, pulls=(known,))], self.now)
 
     def round(self) -> tuple[int, int]:
         """One resync with all it leads to: the points it costs, and what was read whole."""

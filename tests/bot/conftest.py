@@ -11,7 +11,7 @@ import pytest
 
 from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
-from bot.store import NewSession, Recorded, Store
+from bot.store import NewSession, SessionDecision, Store
 from bot.system.crash_points import log_crash_point
 from bot.system.locations import Sites
 from bot.system.paths import Paths
@@ -63,7 +63,7 @@ class Room:
 
     def orders(self, session: str, *actions: Action, run: int = 1) -> None:
         (visit,) = self.store.facts.load([session])
-        decision = Recorded(
+        decision = SessionDecision(
             status="working",
             reason="agent_at_work",
             because="it works",

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bot.store import Observed
+from bot.store import Observation
 from config.settings import Project
 from lifecycle.model.facts import Agent, Work
 from lifecycle.model.status import Activity, Probe
@@ -90,7 +90,7 @@ def running(room: Any, edge: Edge, *numbers: int, **given: Any) -> None:
         name = room.session(number)
         room.orders(name)
         agent = Agent(run=1, runtime=Probe.ALIVE, program=Probe.ALIVE, **given)
-        seen = Observed(session=name, run=1, agent=agent, work=Work(path="/x"))
+        seen = Observation(session=name, run=1, agent=agent, work=Work(path="/x"))
         room.store.observations.record([seen], room.clock())
         edge.seen[f"{name}_r1"] = ALIVE
 

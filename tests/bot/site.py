@@ -15,7 +15,7 @@ from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
 from bot.model_proxy.endpoints import Models
 from bot.model_proxy.prices import Prices
-from bot.store import Recorded, Session
+from bot.store import Session, SessionDecision
 from bot.system.locations import Sites
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
@@ -145,7 +145,7 @@ class Site:
         ended = Ended(status=status, reason=reason, because=because, at=self.room.clock())
         (visit,) = self.room.store.facts.load([self.id])
         run = self.session.run
-        over = Recorded(status=status, reason=reason, because=because, run=run, ended=ended)
+        over = SessionDecision(status=status, reason=reason, because=because, run=run, ended=ended)
         self.room.store.decisions.record([(visit, over)], self.room.clock())[0].result()
         # The last to end is visited once more, to sum its project up.
         visits = self.room.store.facts.load([self.id])

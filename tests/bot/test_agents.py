@@ -10,7 +10,7 @@ import pytest
 from bot.act.dispatch import ActionDispatcher
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
 from bot.github.errors import NotInstalled, Refused, TryLater
-from bot.store import Observed
+from bot.store import Observation
 from bot.system.redaction import Redaction
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Publish, Start
@@ -130,7 +130,7 @@ def test_a_branch_that_was_deleted_with_its_pull_request_is_not_pushed_again(sit
     first = publishes(site)
     pull = Pull(number=34, head=first, branch=site.session.branch, state=PullState.CLOSED)
     site.room.store.observations.record(
-        [Observed(session=site.id, pulls=(pull,))], site.room.clock()
+        [Observation(session=site.id, pulls=(pull,))], site.room.clock()
     )
     git(site.github, "branch", "-D", site.session.branch)
     site.commits("b")

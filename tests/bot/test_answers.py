@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, Held, Rejected, RetryLater, Withdrawn
-from bot.store import Observed
+from bot.store import Observation
 from lifecycle.model.actions import Prompt, Tell
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import REFUSED
@@ -45,7 +45,7 @@ class Asks:
         since = self.site.room.clock()
         agent = replace(self.site.session.agent, activity=activity, since=since)
         self.site.room.store.observations.record(
-            [Observed(session=self.site.id, run=1, agent=agent)], since
+            [Observation(session=self.site.id, run=1, agent=agent)], since
         )
 
     def is_answered(self, text: str, tried: int = 0, seconds_ago: float = 0) -> str:

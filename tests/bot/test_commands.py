@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bot.github.errors import Refused, TryLater
 from bot.github.snapshots import Edit
 from bot.intake.authorize import Commands
-from bot.store import NewCommand, Observed
+from bot.store import NewCommand, Observation
 from lifecycle.judge.judge import judge
 from lifecycle.model.actions import Start
 from lifecycle.model.facts import Issue, Pull
@@ -246,7 +246,9 @@ def test_a_merge_written_on_the_issue_is_about_its_one_open_pull_request(
     now = availability.bench.room.clock()
     old = Pull(number=33, head="o" * 40, state=PullState.CLOSED, head_since=now)
     new = Pull(number=34, head="n" * 40, head_since=now)
-    availability.store.observations.record([Observed(session="widgets-12", pulls=(old, new))], now)
+    availability.store.observations.record(
+        [Observation(session="widgets-12", pulls=(old, new))], now
+    )
     availability.command("merge")
     assert availability.heads() == ["n" * 40]
 
@@ -257,7 +259,7 @@ def test_a_merge_on_the_issue_of_several_open_pull_requests_is_about_none(
     availability.bench.room.session()
     now = availability.bench.room.clock()
     pulls = tuple(Pull(number=n, head=f"{n}" * 20, head_since=now) for n in (33, 34))
-    availability.store.observations.record([Observed(session="widgets-12", pulls=pulls)], now)
+    availability.store.observations.record([Observation(session="widgets-12", pulls=pulls)], now)
     availability.command("merge")
     availability.command("merge", number=34)
     assert availability.heads() == ["", "34" * 20]
@@ -269,7 +271,7 @@ def test_a_merge_about_a_head_that_has_moved_on_is_bound_to_none(
     availability.bench.room.session()
     now = availability.bench.room.clock()
     moved = Pull(number=34, head="n" * 40, head_since=now + timedelta(seconds=5))
-    availability.store.observations.record([Observed(session="widgets-12", pulls=(moved,))], now)
+    availability.store.observations.record([Observation(session="widgets-12", pulls=(moved,))], now)
     availability.command("merge", number=34)
     assert availability.heads() == [""]
 

@@ -9,7 +9,7 @@ from bot.act.dispatch import ActionDispatcher
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
 from bot.github.snapshots import Repository
 from bot.github.write_access import WriteAccess
-from bot.store import Observed
+from bot.store import Observation
 from bot.system.redaction import Redaction
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.facts import Pull, Verdict
@@ -63,7 +63,7 @@ class Landing:
             ),
         )
         room.store.observations.record(
-            [Observed(session=self.site.id, pulls=(pull,))], room.clock()
+            [Observation(session=self.site.id, pulls=(pull,))], room.clock()
         )
 
         def merge(*words: Any) -> str:

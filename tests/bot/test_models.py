@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bot.act.results import Rejected
 from bot.model_proxy.endpoints import NoModel, key_source
-from bot.store import Observed, Recorded
+from bot.store import Observation, SessionDecision
 from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
 from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import Endpoint
@@ -71,7 +71,7 @@ def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) 
     site.starts()
     agent = replace(site.session.agent, activity=Activity.EXITED)
     site.room.store.observations.record(
-        [Observed(session=site.id, run=1, agent=agent)], site.room.clock()
+        [Observation(session=site.id, run=1, agent=agent)], site.room.clock()
     )
     refused(site, site.program.run_limits.endpoint.key, "run 1 of widgets-12 is over")
 
@@ -86,7 +86,7 @@ def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None
     site.starts()
     (visit,) = site.room.store.facts.load([site.id])
     because = "the dollars of this session are used up"
-    over = Recorded(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
+    over = SessionDecision(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
     site.room.store.decisions.record([(visit, over)], site.room.clock())[0].result()
     refusal = refused(site, site.program.run_limits.endpoint.key, because)
     assert refusal.status == 402

@@ -10,7 +10,7 @@ import pytest
 
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
-from bot.store import Due, StoreFull
+from bot.store import DueAction, StoreFull
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.actions import Action, CloseIssue, Prompt, Start
 from lifecycle.model.facts import Facts
@@ -42,10 +42,10 @@ class Bench:
     def still_wanted(self, facts: Facts, action: Action) -> bool:
         return self.wanted
 
-    def was_done(self, due: Due) -> Completed | None:
+    def was_done(self, due: DueAction) -> Completed | None:
         return None
 
-    def do(self, due: Due, check: FinalCheck) -> ActionResult:
+    def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         self.did.append(due.action.key)
         outcome: ActionResult = self.doing(due, check)
         return outcome
@@ -98,8 +98,8 @@ def test_what_ended_while_the_store_was_read_is_not_done_again(
     bench.outbox.drain()
     due_actions = bench.room.store.outbox.due
 
-    def slowly(now: Any) -> list[Due]:
-        found: list[Due] = due_actions(now)
+    def slowly(now: Any) -> list[DueAction]:
+        found: list[DueAction] = due_actions(now)
         go_on.set()
         assert bench.outbox.rest(5)
         return found
@@ -149,7 +149,7 @@ def test_what_was_done_and_not_marked_is_done_again_after_a_pause(
 
 
 def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Bench) -> None:
-    def looks(due: Due) -> None:
+    def looks(due: DueAction) -> None:
         bench.wanted = False  # Its agent asks something by now, and must not take it for an answer.
 
     bench.was_done = looks  # type: ignore[method-assign]
@@ -161,7 +161,7 @@ def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Be
 def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
     effects: list[str] = []
 
-    def slowly(due: Due, check: FinalCheck) -> ActionResult:
+    def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.wanted = False
         if stopped := check():
             return stopped
@@ -176,7 +176,7 @@ def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: B
 
 
 def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench) -> None:
-    def slowly(due: Due, check: FinalCheck) -> ActionResult:
+    def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.may_act = False
         return check() or Completed()
 
@@ -204,7 +204,7 @@ def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) 
 def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Bench) -> None:
     effects: list[str] = []
 
-    def slowly(due: Due, check: FinalCheck) -> ActionResult:
+    def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.room.store.freezes.add("", by="alice")
         if stopped := check():
             return stopped
@@ -220,7 +220,7 @@ def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Ben
 def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
     bench: Bench,
 ) -> None:
-    def fails(due: Due, check: FinalCheck) -> ActionResult:
+    def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("not now")
 
     bench.doing = fails
@@ -234,7 +234,7 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
 
 
 def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
-    def fails(due: Due, check: FinalCheck) -> ActionResult:
+    def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("GitHub answered 502", outage=True)
 
     bench.doing, begun = fails, bench.room.clock()
@@ -246,7 +246,7 @@ def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
 
 
 def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
-    def limited(due: Due, check: FinalCheck) -> ActionResult:
+    def limited(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
 
     bench.doing = limited
@@ -256,13 +256,17 @@ def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
         assert bench.drains() == 0
         bench.room.clock.passes(1)
     (waiting,) = bench.room.store.outbox.of("widgets-12")
-    assert (waiting.state, waiting.tries, waiting.error) == ("due", 0, "the rate limit is used up")
+    assert (waiting.state, waiting.attempts, waiting.error) == (
+        "due",
+        0,
+        "the rate limit is used up",
+    )
 
 
 def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up_with_why(
     bench: Bench,
 ) -> None:
-    def fails(due: Due, check: FinalCheck) -> ActionResult:
+    def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("the tmux server does not answer")
 
     bench.drains()
@@ -290,7 +294,7 @@ def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up
 def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_all_starts(
     bench: Bench, said: Reason | None, reason: Reason
 ) -> None:
-    def refuses(due: Due, check: FinalCheck) -> ActionResult:
+    def refuses(due: DueAction, check: FinalCheck) -> ActionResult:
         return Rejected("the branch is gone", said)
 
     bench.drains()
@@ -312,7 +316,7 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
     start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
     bench.room.orders(bench.room.session(13), start)
 
-    def doing(due: Due, check: FinalCheck) -> ActionResult:
+    def doing(due: DueAction, check: FinalCheck) -> ActionResult:
         raise ValueError("broken")
 
     bench.doing = doing

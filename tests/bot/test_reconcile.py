@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bot.github.errors import Refused, TryLater
 from bot.github.read import GLANCES
 from bot.github.snapshots import Budget, Fingerprint
-from bot.store import Observed
+from bot.store import Observation
 from lifecycle.model.status import Merge
 from tests.bot.reading import REPOSITORY, Bench
 
@@ -200,7 +200,7 @@ def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None
     session = quiet.store.sessions.get("widgets-12")
     waiting = replace(session.issue, blocked_by=("#7",))
     quiet.store.observations.record(
-        [Observed(session="widgets-12", issue=waiting)], quiet.room.clock()
+        [Observation(session="widgets-12", issue=waiting)], quiet.room.clock()
     )
     quiet.resync.look()
     assert quiet.waiting() == ["issue:12"]

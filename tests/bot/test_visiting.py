@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bot.decide import reconciler as module
 from bot.decide.reconciler import Reconciler
-from bot.store import Kind, Observed
+from bot.store import HistoryKind, Observation
 from bot.system.crash_points import Step
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.capacity import Caps
@@ -43,7 +43,7 @@ class Visiting:
 
     def decisions(self, sessions: Sequence[str]) -> list[int]:
         rows = [self.room.store.history.of(session) for session in sessions]
-        return [sum(row.kind is Kind.DECISION for row in history) for history in rows]
+        return [sum(row.kind is HistoryKind.DECISION for row in history) for history in rows]
 
     def _crash_point(self, step: Step, about: str) -> None:
         self.told.append((step, about))
@@ -171,7 +171,7 @@ def test_one_that_changes_while_it_is_judged_is_judged_again(
         if facts.session == ids[0]:
             seen.append(facts.agent.activity)
             if len(seen) == 1:
-                news = Observed(session=ids[0], agent=Agent(activity=Activity.READY))
+                news = Observation(session=ids[0], agent=Agent(activity=Activity.READY))
                 visiting.room.store.observations.record([news], now)
         return decide(facts, policy, now)
 

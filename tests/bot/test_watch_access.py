@@ -10,7 +10,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.observe.access import AccessObserver
-from bot.store import RIGHTS, KnownRepository, RefreshRequest, Store
+from bot.store import RIGHTS, RefreshRequest, RepositoryRecord, Store
 from config.settings import Project
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
@@ -87,7 +87,11 @@ def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
     squatter = house.github.repository("acme/widgets")
     assert house.refresh_budget() == []
     (place,) = house.store.repositories.all()
-    assert (place.id, place.name, place.now) == (house.repo.id, "acme/widgets", "acme/gadgets")
+    assert (place.id, place.name, place.current_name) == (
+        house.repo.id,
+        "acme/widgets",
+        "acme/gadgets",
+    )
     issue = house.repo.open_issue("It breaks", by="acme")
     house.client.write.comment("acme/widgets", issue.number, "Hello", "key")
     assert [len(issue.comments), len(squatter.issues)] == [1, 0]
@@ -107,7 +111,7 @@ def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -
 
 def test_a_repository_that_is_gone_gives_its_name_to_another(house: House) -> None:
     house.repo.permission("wright", "write")
-    place = KnownRepository(id=5, name="acme/widgets", now="acme/widgets")
+    place = RepositoryRecord(id=5, name="acme/widgets", current_name="acme/widgets")
     house.store.repositories.record(place, NOW)
     house.watch = AccessObserver(house.store, house.client, house.watch._projects, lambda: NOW)
     assert house.refresh_budget() == []

@@ -13,7 +13,7 @@ from bot.github.client import GitHub
 from bot.github.rest import NewIssue
 from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
-from bot.store import Accepted, Store, StoreFull
+from bot.store import DeliveryOutcome, Store, StoreFull
 from config.settings import Project
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
@@ -158,7 +158,7 @@ def test_what_could_not_be_kept_is_listed_whole_again(
     assert house.github.requests[-1].status == 200
 
 
-def _full(_: object) -> Future[list[Accepted]]:
-    kept: Future[list[Accepted]] = Future()
+def _full(_: object) -> Future[list[DeliveryOutcome]]:
+    kept: Future[list[DeliveryOutcome]] = Future()
     kept.set_exception(StoreFull("no room"))
     return kept

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.store import Kind
+from bot.store import HistoryKind
 from bot.text import messages
 from bot.text.history import describe_event
 from bot.text.neutralize import neutralize
@@ -212,20 +212,26 @@ def test_braces_in_a_value_are_not_filled_in() -> None:
 @pytest.mark.parametrize(
     ("kind", "data", "text"),
     [
-        (Kind.CREATED, {"issue": 12, "agent": "ada", "title": "x"}, "Issue #12 assigned to ada: x"),
-        (Kind.OBSERVED, {"changes": ["agent ready", "head abc"]}, "agent ready; head abc"),
-        (Kind.WISH, {"kind": "stop", "text": "", "key": "k"}, "stop"),
-        (Kind.DECISION, {"because": "the agent asks"}, "the agent asks"),
-        (Kind.SLOT, {}, "Slot granted"),
-        (Kind.DONE, {"action": "push:abc", "result": ""}, "Push commits"),
-        (Kind.DONE, {"action": "pull:b", "result": "34"}, "pull:b: 34"),
-        (Kind.GIVEN_UP, {"action": "push:abc", "error": "refused"}, "Push commits: refused"),
-        (Kind.TAKEN_BACK, {"action": "push:abc"}, "Push commits: no longer needed"),
-        (Kind.FREEZE, {"scope": ""}, "Frozen: everything"),
-        (Kind.UNFREEZE, {"scope": "project:widgets"}, "Unfrozen: project widgets"),
+        (
+            HistoryKind.CREATED,
+            {"issue": 12, "agent": "ada", "title": "x"},
+            "Issue #12 assigned to ada: x",
+        ),
+        (HistoryKind.OBSERVED, {"changes": ["agent ready", "head abc"]}, "agent ready; head abc"),
+        (HistoryKind.COMMAND, {"kind": "stop", "text": "", "key": "k"}, "stop"),
+        (HistoryKind.DECISION, {"because": "the agent asks"}, "the agent asks"),
+        (HistoryKind.SLOT, {}, "Slot granted"),
+        (HistoryKind.DONE, {"action": "push:abc", "result": ""}, "Push commits"),
+        (HistoryKind.DONE, {"action": "pull:b", "result": "34"}, "pull:b: 34"),
+        (HistoryKind.FAILED, {"action": "push:abc", "error": "refused"}, "Push commits: refused"),
+        (HistoryKind.WITHDRAWN, {"action": "push:abc"}, "Push commits: no longer needed"),
+        (HistoryKind.FREEZE, {"scope": ""}, "Frozen: everything"),
+        (HistoryKind.UNFREEZE, {"scope": "project:widgets"}, "Unfrozen: project widgets"),
     ],
 )
-def test_a_history_row_reads_as_a_sentence(kind: Kind, data: dict[str, object], text: str) -> None:
+def test_a_history_row_reads_as_a_sentence(
+    kind: HistoryKind, data: dict[str, object], text: str
+) -> None:
     assert describe_event(kind, data, {"push:abc": "Push commits"}) == text
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from bot.cli import main
-from bot.store import NewSession, Observed, Recorded, Store
+from bot.store import NewSession, Observation, SessionDecision, Store
 from bot.system.paths import Paths
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Comment
@@ -82,7 +82,7 @@ class House:
         )
         work = Work(path="/somewhere", branch=new.branch, base="b" * 40, head="c" * 40)
         store.observations.record(
-            [Observed(session=new.id, run=1, agent=agent, work=work)], self.now
+            [Observation(session=new.id, run=1, agent=agent, work=work)], self.now
         )
         store.close()
         return new.id
@@ -126,7 +126,7 @@ class House:
             ),
         )
         store = Store(self.paths.database, clock=lambda: self.now)
-        store.observations.record([Observed(session=session, pulls=(pull,))], self.now)
+        store.observations.record([Observation(session=session, pulls=(pull,))], self.now)
         because = "a check that counts failed on ccccccc: unit"
         self._decide(store, session, "ci_failed", Reason.PULL_REQUEST, because)
         store.close()
@@ -139,7 +139,7 @@ class House:
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
         (visit,) = store.facts.load([session])
-        over = Recorded(
+        over = SessionDecision(
             status=status, reason=reason, because=because, run=1, ended=ended, frees_slot=True
         )
         store.decisions.record([(visit, over)], self.now)[0].result()
@@ -158,7 +158,9 @@ class House:
     ) -> None:
         (visit,) = store.facts.load([session])
         action = Comment(key=f"comment:{status}", number=12, topic="ready")
-        decision = Recorded(status=status, reason=reason, because=because, run=1, actions=(action,))
+        decision = SessionDecision(
+            status=status, reason=reason, because=because, run=1, actions=(action,)
+        )
         store.decisions.record([(visit, decision)], self.now)[0].result()
 
 

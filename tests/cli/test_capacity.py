@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bot.cli import capacity
-from bot.store import Ledger, Queued
-from bot.store.agents import Agents
+from bot.store import AgentRecord, QueuedSession
+from bot.store.agents import AgentsTable
 from tests.cli.conftest import CommandLine, House
 
 
@@ -49,7 +49,7 @@ def test_the_estimate_is_made_of_how_long_others_took(
 
 
 def test_what_moves_a_session_up_or_down_the_line_is_said(house: House) -> None:
-    waits = Queued(
+    waits = QueuedSession(
         session="widgets-1",
         position=1,
         starts_at=None,
@@ -104,7 +104,7 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.has_session()
-    ada = Ledger(
+    ada = AgentRecord(
         agent="ada",
         sessions=5,
         live=1,
@@ -116,7 +116,7 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
         unpriced=12_345,
         seconds_to_merge=7200.0,
     )
-    monkeypatch.setattr(Agents, "records", lambda _: [ada])
+    monkeypatch.setattr(AgentsTable, "records", lambda _: [ada])
     assert "ada 5 1 4 25% 3 $7.50 + 12k tokens 2h" in lines(mergewright("agents").out)
     one = lines(mergewright("agents", "show", "ada").out)
     for line in (

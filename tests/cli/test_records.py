@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.cli.records import By
-from bot.store import GROUPS, Observed, Store
+from bot.store import GROUPS, Observation, Store
 from lifecycle.model.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
 
@@ -17,7 +17,7 @@ def lines(out: str) -> list[str]:
 def uses(house: House, session: str, usage: Usage) -> None:
     store = Store(house.paths.database, clock=lambda: house.now)
     store.observations.record(
-        [Observed(session=session, run=1, agent=Agent(run=1, usage=usage))], house.now
+        [Observation(session=session, run=1, agent=Agent(run=1, usage=usage))], house.now
     )
     store.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.decide.reconciler import Reconciler
-from bot.store import Observed, Store
+from bot.store import Observation, Store
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.facts import Agent
 from lifecycle.model.policy import Policy
@@ -39,7 +39,7 @@ def lived(house: House) -> str:
                 runtime=Probe.ALIVE,
                 program=Probe.ALIVE,
             )
-            store.observations.record([Observed(session=name, agent=agent)], now)
+            store.observations.record([Observation(session=name, agent=agent)], now)
             engine.reconcile_due()
     return name
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from bot.cli.steer import PLAIN
-from bot.store import Recorded, Session, Store
+from bot.store import Session, SessionDecision, Store
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
@@ -54,7 +54,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         ended = None
         if status is Status.KILLED:
             ended = Ended(status=status, reason=Reason.MANUALLY_KILLED, because=because, at=now)
-        decision = Recorded(
+        decision = SessionDecision(
             status=status, reason="x", because=because, run=1, actions=actions, ended=ended
         )
         opened.decisions.record([(visit, decision)], now)[0].result()

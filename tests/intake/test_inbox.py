@@ -13,7 +13,15 @@ import pytest
 from bot.decide.policies import Policies
 from bot.github.comment_markers import mark
 from bot.intake.inbox import OWN, Inbox
-from bot.store import RIGHTS, Accepted, Delivery, KnownRepository, NewCommand, Store, StoreClosed
+from bot.store import (
+    RIGHTS,
+    Delivery,
+    DeliveryOutcome,
+    NewCommand,
+    RepositoryRecord,
+    Store,
+    StoreClosed,
+)
 from bot.system.redaction import Redaction
 from lifecycle.model.policy import Policy
 from tests.world.databases import empty_database
@@ -84,7 +92,7 @@ def failure(store: Store, id: str) -> str:
 def test_a_delivery_is_kept_before_anybody_is_told(
     store: Store, inbox: Inbox, woken: threading.Event
 ) -> None:
-    assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.NEW]
+    assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [DeliveryOutcome.NEW]
     assert woken.wait(5)
     assert [waiting.id for waiting in store.deliveries.waiting()] == ["a"]
 
@@ -126,7 +134,9 @@ def test_a_delivery_becomes_refreshes_once(store: Store, inbox: Inbox) -> None:
     assert inbox.process() == 1
     assert refreshed(store) == [("acme/widgets", "issue:12")]
     assert inbox.process() == 0
-    assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [Accepted.DUPLICATE]
+    assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [
+        DeliveryOutcome.DUPLICATE
+    ]
     assert inbox.process() == 0
 
 
@@ -153,7 +163,7 @@ def test_what_concerns_nobody_here_is_settled_without_effect(
     assert inbox.process() == 1
     assert store.deliveries.waiting() == []
     assert refreshed(store) == []
-    assert inbox.accept([delivery("a", event, body)]).result(5) == [Accepted.DUPLICATE]
+    assert inbox.accept([delivery("a", event, body)]).result(5) == [DeliveryOutcome.DUPLICATE]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +189,7 @@ def test_one_that_failed_is_read_again_when_it_is_redelivered(store: Store, inbo
     inbox.accept([broken]).result(5)
     inbox.process()
     assert inbox.process() == 0
-    assert inbox.accept([broken]).result(5) == [Accepted.AGAIN]
+    assert inbox.accept([broken]).result(5) == [DeliveryOutcome.RETRIED]
     assert inbox.process() == 1
 
 
@@ -256,7 +266,7 @@ def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store:
 
 
 def place(store: Store, id: int, name: str, now: str) -> None:
-    store.repositories.record(KnownRepository(id=id, name=name, now=now), NOW)
+    store.repositories.record(RepositoryRecord(id=id, name=name, current_name=now), NOW)
 
 
 def in_repository(id: int, name: str) -> dict[str, Any]:

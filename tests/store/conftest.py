@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import Delivery, LoadedSession, NewCommand, NewSession, Recorded, Store
+from bot.store import Delivery, LoadedSession, NewCommand, NewSession, SessionDecision, Store
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Issue
 from tests.world.databases import empty_database
@@ -76,7 +76,7 @@ class Room:
         (visit,) = self.store.facts.load([id])
         return visit
 
-    def records(self, visit: LoadedSession, said: Recorded) -> list[str]:
+    def records(self, visit: LoadedSession, said: SessionDecision) -> list[str]:
         """Write a decision about a visit down."""
         (written,) = self.store.decisions.record([(visit, said)], self.now)
         return written.result()
@@ -86,7 +86,7 @@ class Room:
         return self.records(self.visit(id), decision(*actions, **changes))
 
 
-def decision(*actions: Action, **changes: object) -> Recorded:
+def decision(*actions: Action, **changes: object) -> SessionDecision:
     usual: dict[str, object] = {
         "status": "working",
         "reason": "agent_at_work",
@@ -95,7 +95,7 @@ def decision(*actions: Action, **changes: object) -> Recorded:
         "actions": actions,
         "wants_slot": changes.get("status") == "queued",
     }
-    return Recorded(**{**usual, **changes})  # type: ignore[arg-type]
+    return SessionDecision(**{**usual, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture

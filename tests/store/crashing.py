@@ -20,12 +20,12 @@ from typing import Any
 
 from bot.store import (
     Delivery,
-    Kind,
+    HistoryKind,
     NewCommand,
     NewSession,
-    Observed,
-    Recorded,
+    Observation,
     RefreshRequest,
+    SessionDecision,
     Store,
 )
 from lifecycle.judge.capacity import Caps
@@ -60,11 +60,11 @@ def steps(store: Store) -> list[Callable[[], object]]:
         Start(key="start:1", run=1, prompt=Prompt(name="issue")),
         CloseIssue(key="close", number=12),
     )
-    decision = Recorded(status="working", reason="", because="", run=1, actions=actions)
-    seen = Observed(
+    decision = SessionDecision(status="working", reason="", because="", run=1, actions=actions)
+    seen = Observation(
         session="widgets-12", agent=Agent(run=1, activity=Activity.ACTIVE, usage=Usage(input=5))
     )
-    pulls = Observed(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
+    pulls = Observation(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
 
     def visit() -> None:
         visits = store.facts.load(["widgets-12"])
@@ -86,7 +86,7 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.outbox.mark_failed(2, Reason.ACTION_FAILED, "403", NOW),
         lambda: store.observations.record([pulls], NOW),
         lambda: store.refreshes.mark_done(store.refreshes.due(NOW, ("issue:",))[0]),
-        lambda: store.history.add("widgets-12", Kind.OBSERVED, "ada", {}, NOW),
+        lambda: store.history.add("widgets-12", HistoryKind.OBSERVED, "ada", {}, NOW),
         lambda: store.deliveries.prune(NOW.replace(year=2031), 1),
     ]
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from bot.store import Ledger, Observed, Store
+from bot.store import AgentRecord, Observation, Store
 from lifecycle.model.actions import Action, Prompt, Start, Tell
 from lifecycle.model.facts import Agent, Ended, Usage
 from lifecycle.model.status import Reason, Status
@@ -35,13 +35,13 @@ def test_a_record_counts_sessions_outcomes_repairs_cost_and_time(room: Room, sto
     ends(room, first, Status.MERGED, 60)
     second = works(room, 2, "ada", told("fix_ci", 1), told("fix_ci", 2), told("address_review", 1))
     usage = Agent(run=1, usage=Usage(output=5, cost_usd=1.5))
-    store.observations.record([Observed(session=second, run=1, agent=usage)], room.now)
+    store.observations.record([Observation(session=second, run=1, agent=usage)], room.now)
     ends(room, second, Status.MERGED, 120)
     ends(room, works(room, 3, "ada"), Status.KILLED, 600)
     works(room, 4, "ada")
     works(room, 5, "ben")
     ada, ben = store.agents.records()
-    assert ada == Ledger(
+    assert ada == AgentRecord(
         agent="ada",
         sessions=4,
         live=1,

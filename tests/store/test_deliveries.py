@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import Accepted, RefreshRequest, Store
+from bot.store import DeliveryOutcome, RefreshRequest, Store
 from tests.store.conftest import Room
 
 
 def test_a_delivery_is_acknowledged_only_after_its_commit(
     room: Room, store: Store, path: Path
 ) -> None:
-    future: Future[list[Accepted]] = Future()
+    future: Future[list[DeliveryOutcome]] = Future()
     before: list[bool] = []
 
     def trace(statement: str) -> None:
@@ -23,7 +23,7 @@ def test_a_delivery_is_acknowledged_only_after_its_commit(
 
     store.db.write(lambda connection: connection.set_trace_callback(trace))
     future = store.deliveries.add([room.delivery("a")])
-    assert future.result() == [Accepted.NEW]
+    assert future.result() == [DeliveryOutcome.NEW]
     assert before[-1] is False
     with sqlite3.connect(path) as other:
         assert other.execute("SELECT id FROM deliveries").fetchall() == [("a",)]
@@ -55,16 +55,16 @@ def test_a_batch_is_kept_whole_or_not_at_all(room: Room, store: Store) -> None:
 def test_many_at_once_are_each_told_whether_they_are_new(room: Room, store: Store) -> None:
     store.deliveries.add([room.delivery("d70")]).result()
     accepted = store.deliveries.add([room.delivery(f"d{n}") for n in range(150)]).result()
-    known = [place for place, each in enumerate(accepted) if each is Accepted.DUPLICATE]
+    known = [place for place, each in enumerate(accepted) if each is DeliveryOutcome.DUPLICATE]
     assert (len(accepted), known) == (150, [70])
     assert len(store.deliveries.waiting(limit=500)) == 150
 
 
 def test_a_second_delivery_with_the_same_id_is_a_duplicate(room: Room, store: Store) -> None:
     twice = [room.delivery("a"), room.delivery("a")]
-    assert store.deliveries.add(twice).result() == [Accepted.NEW, Accepted.DUPLICATE]
+    assert store.deliveries.add(twice).result() == [DeliveryOutcome.NEW, DeliveryOutcome.DUPLICATE]
     store.deliveries.mark_done("a", [], [])
-    assert store.deliveries.add(twice[:1]).result() == [Accepted.DUPLICATE]
+    assert store.deliveries.add(twice[:1]).result() == [DeliveryOutcome.DUPLICATE]
     assert store.deliveries.waiting() == []
 
 
@@ -72,7 +72,7 @@ def test_a_delivery_that_failed_here_is_taken_again(room: Room, store: Store) ->
     store.deliveries.add([room.delivery("a")]).result()
     store.deliveries.mark_failed("a", "GitHub did not answer")
     assert store.deliveries.waiting() == []
-    assert store.deliveries.add([room.delivery("a")]).result() == [Accepted.AGAIN]
+    assert store.deliveries.add([room.delivery("a")]).result() == [DeliveryOutcome.RETRIED]
     assert [row.id for row in store.deliveries.waiting()] == ["a"]
 
 
@@ -122,7 +122,7 @@ def test_settled_deliveries_are_deleted_after_their_retention(
     store.deliveries.mark_done("new", [], [])
     assert store.deliveries.prune(room.now, keep_seconds=1800) == 5
     assert [row.id for row in store.deliveries.waiting()] == ["waits"]
-    assert store.deliveries.add([room.delivery("new")]).result() == [Accepted.DUPLICATE]
+    assert store.deliveries.add([room.delivery("new")]).result() == [DeliveryOutcome.DUPLICATE]
 
 
 def test_times_come_back_as_they_went_in(room: Room, store: Store) -> None:
@@ -138,4 +138,7 @@ def test_two_stores_keep_one_delivery_once(
 ) -> None:
     other = open_store()
     both = [store.deliveries.add([room.delivery("a")]), other.deliveries.add([room.delivery("a")])]
-    assert sorted(future.result()[0] for future in both) == [Accepted.DUPLICATE, Accepted.NEW]
+    assert sorted(future.result()[0] for future in both) == [
+        DeliveryOutcome.DUPLICATE,
+        DeliveryOutcome.NEW,
+    ]

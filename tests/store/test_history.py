@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.store import HistoryRow, Judgement, Kind, Observed, Store
+from bot.store import DecisionRecord, HistoryKind, HistoryRow, Observation, Store
 from lifecycle.decide import decide
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Exit, Issue, Pull, Remark, Verdict, Work
@@ -26,14 +26,14 @@ def last(store: Store, name: str) -> HistoryRow:
     return store.history.of(name)[0]
 
 
-def told(store: Store, name: str) -> tuple[Kind, str, dict[str, object]]:
+def told(store: Store, name: str) -> tuple[HistoryKind, str, dict[str, object]]:
     row = last(store, name)
     return row.kind, row.actor, dict(row.data)
 
 
 def test_a_session_begins_with_who_asked_for_it(store: Store, name: str) -> None:
     data = {"issue": 12, "title": "It breaks", "agent": "claude"}
-    assert told(store, name) == (Kind.CREATED, "ada", data)
+    assert told(store, name) == (HistoryKind.CREATED, "ada", data)
 
 
 def test_a_command_that_was_granted_is_told_once_with_who_commanded(
@@ -43,7 +43,7 @@ def test_a_command_that_was_granted_is_told_once_with_who_commanded(
     store.commands.grant("comment:7", name, room.now)
     store.commands.grant("comment:7", name, room.now)
     said = {"kind": "tell", "text": "mind the gap", "key": "comment:7"}
-    assert told(store, name) == (Kind.WISH, "ada", said)
+    assert told(store, name) == (HistoryKind.COMMAND, "ada", said)
     assert len(store.history.of(name)) == 2
 
 
@@ -108,14 +108,14 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("what", SEEN)
 def test_what_was_observed_is_told_in_lines(room: Room, store: Store, name: str, what: str) -> None:
     seen, lines = SEEN[what]
-    store.observations.record([Observed(session=name, agent=AGENT)], room.now)
-    store.observations.record([Observed(session=name, **seen)], room.now)
+    store.observations.record([Observation(session=name, agent=AGENT)], room.now)
+    store.observations.record([Observation(session=name, **seen)], room.now)
     actor = "agent" if {"agent", "work"} & seen.keys() else "github"
-    assert told(store, name) == (Kind.OBSERVED, actor, {"changes": lines})
+    assert told(store, name) == (HistoryKind.OBSERVED, actor, {"changes": lines})
 
 
 def test_being_seen_once_more_is_no_history(room: Room, store: Store, name: str) -> None:
-    store.observations.record([Observed(session=name, agent=AGENT)], room.now)
+    store.observations.record([Observation(session=name, agent=AGENT)], room.now)
     rows = len(store.history.of(name))
     again = Agent(
         run=1,
@@ -124,7 +124,7 @@ def test_being_seen_once_more_is_no_history(room: Room, store: Store, name: str)
         program=Probe.ALIVE,
         seen=room.now,
     )
-    store.observations.record([Observed(session=name, agent=again)], room.now)
+    store.observations.record([Observation(session=name, agent=again)], room.now)
     assert store.facts.get(name).agent.seen == room.now
     assert len(store.history.of(name)) == rows
 
@@ -134,12 +134,12 @@ def test_what_became_of_an_action_is_told(room: Room, store: Store, name: str) -
     (due,) = store.outbox.due(room.now)
     store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub said no", room.now)
     failed = {"action": "hello", "reason": "action_failed", "error": "GitHub said no"}
-    assert told(store, name) == (Kind.GIVEN_UP, "mergewright", failed)
+    assert told(store, name) == (HistoryKind.FAILED, "mergewright", failed)
     assert room.decides(name, HELLO) == ["hello"]
     store.outbox.mark_done(due.seq, "comment 5", room.now)
     store.outbox.mark_done(due.seq, "comment 5", room.now)
     done = {"action": "hello", "result": "comment 5"}
-    assert told(store, name) == (Kind.DONE, "mergewright", done)
+    assert told(store, name) == (HistoryKind.DONE, "mergewright", done)
     assert len(store.history.of(name)) == 5
 
 
@@ -147,14 +147,14 @@ def test_an_action_that_was_taken_back_is_told(room: Room, store: Store, name: s
     room.decides(name, HELLO)
     (due,) = store.outbox.due(room.now)
     store.outbox.withdraw(due.seq, room.now)
-    assert told(store, name) == (Kind.TAKEN_BACK, "mergewright", {"action": "hello"})
+    assert told(store, name) == (HistoryKind.WITHDRAWN, "mergewright", {"action": "hello"})
 
 
 def test_a_freeze_and_its_end_are_told_to_every_session_they_hold(store: Store, name: str) -> None:
     store.freezes.add("project:widgets", "ada")
-    assert told(store, name) == (Kind.FREEZE, "ada", {"scope": "project:widgets"})
+    assert told(store, name) == (HistoryKind.FREEZE, "ada", {"scope": "project:widgets"})
     store.freezes.remove("project:widgets", "bob")
-    assert told(store, name) == (Kind.UNFREEZE, "bob", {"scope": "project:widgets"})
+    assert told(store, name) == (HistoryKind.UNFREEZE, "bob", {"scope": "project:widgets"})
 
 
 def test_a_decision_is_kept_with_all_that_it_was_made_from(
@@ -163,7 +163,7 @@ def test_a_decision_is_kept_with_all_that_it_was_made_from(
     policy = Policy(ci_repairs=7)
     facts = store.facts.get(name)
     made = decide(facts, policy, room.now)
-    judgement = Judgement(facts=facts, policy=policy, decision=made)
+    judgement = DecisionRecord(facts=facts, policy=policy, decision=made)
     room.decides(name, judgement=judgement)
     room.decides(name, judgement=judgement)
     room.clock.passes(1)
@@ -180,7 +180,7 @@ def test_one_policy_is_kept_once(room: Room, store: Store, name: str) -> None:
     facts = store.facts.get(name)
     for text in ("one", "two"):
         policy = Policy()
-        made = Judgement(facts=facts, policy=policy, decision=decide(facts, policy, room.now))
+        made = DecisionRecord(facts=facts, policy=policy, decision=decide(facts, policy, room.now))
         room.decides(name, because=text, judgement=made)
 
     assert store.db.write(lambda db: db.execute("SELECT count(*) FROM policies").fetchone()[0]) == 1

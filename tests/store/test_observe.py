@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bot.store import Observed, Store
+from bot.store import Observation, Store
 from lifecycle.model.facts import Agent, Issue, Pull, Work
 from lifecycle.model.status import Activity
 from tests.store.conftest import Room
@@ -25,7 +25,7 @@ ACTIVE = Agent(run=1, activity=Activity.ACTIVE)
 
 
 def test_news_is_written_and_a_reason_for_a_visit(room: Room, store: Store, name: str) -> None:
-    seen = Observed(session=name, run=1, agent=ACTIVE, issue=Issue(number=12, title="Changed"))
+    seen = Observation(session=name, run=1, agent=ACTIVE, issue=Issue(number=12, title="Changed"))
     assert store.observations.record([seen], room.now) == [name]
     assert store.sessions.due(room.now) == [name]
     assert store.facts.get(name).agent == ACTIVE
@@ -36,7 +36,9 @@ def test_a_whole_sweep_is_one_transaction(room: Room, store: Store, statements: 
     ids = [room.session(number) for number in range(20, 30)]
     statements.clear()
     assert (
-        store.observations.record([Observed(session=name, agent=ACTIVE) for name in ids], room.now)
+        store.observations.record(
+            [Observation(session=name, agent=ACTIVE) for name in ids], room.now
+        )
         == ids
     )
     assert statements.count("COMMIT") == 1
@@ -45,7 +47,7 @@ def test_a_whole_sweep_is_one_transaction(room: Room, store: Store, statements: 
 def test_a_sweep_without_news_writes_nothing(
     room: Room, store: Store, name: str, path: Path, statements: list[str]
 ) -> None:
-    seen = Observed(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
+    seen = Observation(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
     store.observations.record([seen], room.now)
     room.decides(name, recheck_at=None)
     statements.clear()
@@ -58,7 +60,7 @@ def test_a_sweep_without_news_writes_nothing(
 
 def test_what_was_seen_of_an_earlier_run_is_dropped(room: Room, store: Store, name: str) -> None:
     pulls = (Pull(number=34, head="feed"),)
-    late = Observed(
+    late = Observation(
         session=name,
         run=0,
         agent=Agent(activity=Activity.EXITED),
@@ -75,13 +77,13 @@ def test_what_was_seen_before_a_run_was_stopped_is_dropped(
     room: Room, store: Store, name: str
 ) -> None:
     stopped = Agent(run=1, activity=Activity.EXITED, stopped=True)
-    store.observations.record([Observed(session=name, run=1, agent=stopped)], room.now)
-    overtaken = Observed(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
+    store.observations.record([Observation(session=name, run=1, agent=stopped)], room.now)
+    overtaken = Observation(session=name, run=1, agent=ACTIVE, work=Work(head="cafe"))
     assert store.observations.record([overtaken], room.now) == [name]
     assert (store.facts.get(name).agent, store.facts.get(name).work.head) == (stopped, "cafe")
     room.decides(name, run=2)
     again = Agent(run=2, activity=Activity.NONE)
-    store.observations.record([Observed(session=name, run=2, agent=again)], room.now)
+    store.observations.record([Observation(session=name, run=2, agent=again)], room.now)
     assert store.facts.get(name).agent == again
 
 
@@ -96,7 +98,9 @@ def test_a_change_of_run_between_looking_and_writing_is_seen(
         return write(work)
 
     monkeypatch.setattr(store.db, "write", write_late)
-    assert store.observations.record([Observed(session=name, run=1, agent=ACTIVE)], room.now) == []
+    assert (
+        store.observations.record([Observation(session=name, run=1, agent=ACTIVE)], room.now) == []
+    )
     assert store.facts.get(name).agent == Agent()
 
 
@@ -104,11 +108,11 @@ def test_the_time_of_reading_alone_is_kept_but_changes_nothing(
     room: Room, store: Store, name: str
 ) -> None:
     pull = Pull(number=34, head="feed", read_at=room.now)
-    store.observations.record([Observed(session=name, pulls=(pull,))], room.now)
+    store.observations.record([Observation(session=name, pulls=(pull,))], room.now)
     room.decides(name, recheck_at=None)
     later = room.clock.passes(60)
     again = msgspec.structs.replace(pull, read_at=later)
-    assert store.observations.record([Observed(session=name, pulls=(again,))], later) == []
+    assert store.observations.record([Observation(session=name, pulls=(again,))], later) == []
     assert store.sessions.due(later) == []
     session = store.sessions.get(name)
     assert session is not None
@@ -118,19 +122,21 @@ def test_the_time_of_reading_alone_is_kept_but_changes_nothing(
 def test_a_session_seen_twice_in_one_sweep_ends_as_seen_last(
     room: Room, store: Store, name: str
 ) -> None:
-    back = [Observed(session=name, agent=ACTIVE), Observed(session=name, agent=Agent())]
+    back = [Observation(session=name, agent=ACTIVE), Observation(session=name, agent=Agent())]
     assert store.observations.record(back, room.now) == [name]
     assert store.facts.get(name).agent == Agent()
 
 
 def test_what_is_seen_of_an_unknown_session_is_dropped(room: Room, store: Store) -> None:
-    assert store.observations.record([Observed(session="nobody-1", agent=ACTIVE)], room.now) == []
+    assert (
+        store.observations.record([Observation(session="nobody-1", agent=ACTIVE)], room.now) == []
+    )
 
 
 def test_a_visit_that_is_overdue_keeps_its_place(room: Room, store: Store, name: str) -> None:
     room.decides(name, recheck_at=room.now)
     later = room.clock.passes(60)
-    store.observations.record([Observed(session=name, agent=ACTIVE)], later)
+    store.observations.record([Observation(session=name, agent=ACTIVE)], later)
     session = store.sessions.get(name)
     assert session is not None
     assert session.due == later - timedelta(seconds=60)
@@ -144,6 +150,6 @@ def test_listeners_hear_of_what_changed_after_it_is_written(
     store.on_change.append(
         lambda session: heard.append((session, store.facts.get(name).agent.activity))
     )
-    store.observations.record([Observed(session=name, agent=ACTIVE)], room.now)
-    store.observations.record([Observed(session=name, agent=ACTIVE)], room.now)
+    store.observations.record([Observation(session=name, agent=ACTIVE)], room.now)
+    store.observations.record([Observation(session=name, agent=ACTIVE)], room.now)
     assert heard == [(name, Activity.ACTIVE)]

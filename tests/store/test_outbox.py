@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.store import BadRow, Observed, RefreshRequest, Store
+from bot.store import CorruptRow, Observation, RefreshRequest, Store
 from lifecycle.model.actions import CloseIssue, Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity, Reason
@@ -106,7 +106,7 @@ def test_what_was_done_is_a_reason_for_a_visit_with_all_that_was_learned(
         first.seq,
         "34",
         room.now,
-        observed=Observed(session=name, run=1, agent=Agent(run=1, activity=Activity.ACTIVE)),
+        observed=Observation(session=name, run=1, agent=Agent(run=1, activity=Activity.ACTIVE)),
         refreshes=[RefreshRequest(repository="acme/widgets", subject="pull:34")],
     )
     assert statements.count("COMMIT") == 1
@@ -141,7 +141,7 @@ def test_what_was_given_up_is_shown_and_lets_the_next_go_on(
     store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
     store.outbox.mark_retry(first.seq, "late", room.now)
     (_, shown) = store.outbox.of(name)
-    assert (shown.action, shown.state, shown.tries) == (FIRST, "dead", 1)
+    assert (shown.action, shown.state, shown.attempts) == (FIRST, "dead", 1)
     assert (shown.reason, shown.error, shown.done_at) == (
         "action_failed",
         "403: may not comment",
@@ -182,7 +182,7 @@ def test_a_reason_nobody_knows_is_named(room: Room, store: Store, name: str) -> 
     (first,) = store.outbox.due(room.now)
     store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403", room.now)
     store.db.write(lambda connection: connection.execute("UPDATE outbox SET reason = 'gloom'"))
-    with pytest.raises(BadRow, match=f"outbox, row {first.seq}, column 'reason'.*gloom"):
+    with pytest.raises(CorruptRow, match=f"outbox, row {first.seq}, column 'reason'.*gloom"):
         store.facts.get(name)
 
 
@@ -213,7 +213,7 @@ def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Stor
     store.outbox.mark_failed(third, Reason.ACTION_FAILED, "it will not stop", room.now)
     dead, waiting, done = store.outbox.of(name)
     assert (done.state, done.result, done.done_at) == ("done", "stopped", room.now)
-    assert (waiting.state, waiting.tries, waiting.error, waiting.next_at) == (
+    assert (waiting.state, waiting.attempts, waiting.error, waiting.next_at) == (
         "due",
         1,
         "no answer",

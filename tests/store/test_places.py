@@ -1,9 +1,9 @@
 """A repository is its number: what is kept of it goes along with its configured name."""
 
-from bot.store import KnownRepository, RefreshRequest, Store
+from bot.store import RefreshRequest, RepositoryRecord, Store
 from tests.store.conftest import Room
 
-WIDGETS = KnownRepository(id=7, name="acme/widgets", now="acme/widgets")
+WIDGETS = RepositoryRecord(id=7, name="acme/widgets", current_name="acme/widgets")
 
 
 def test_what_is_kept_of_a_repository_goes_along_with_a_new_configured_name(
@@ -14,7 +14,7 @@ def test_what_is_kept_of_a_repository_goes_along_with_a_new_configured_name(
     store.refreshes.request(
         [RefreshRequest(repository="acme/widgets", subject="issue:12")], room.clock()
     )
-    renamed = KnownRepository(id=7, name="acme/gadgets", now="acme/gadgets")
+    renamed = RepositoryRecord(id=7, name="acme/gadgets", current_name="acme/gadgets")
     store.repositories.record(renamed, room.clock())
     assert store.repositories.all() == [renamed]
     assert store.sessions.of_issue("acme/gadgets", 12) == name
@@ -32,7 +32,9 @@ def test_sessions_of_a_repository_that_is_archived_are_visited_and_know_it(
     assert not store.facts.get(name).archived
     room.decides(name)
     assert store.sessions.due(room.clock(), 9) == []
-    archived = KnownRepository(id=7, name="acme/widgets", now="acme/widgets", archived=True)
+    archived = RepositoryRecord(
+        id=7, name="acme/widgets", current_name="acme/widgets", archived=True
+    )
     store.repositories.record(archived, room.clock())
     assert store.sessions.due(room.clock(), 9) == [name]
     assert store.facts.get(name).archived
@@ -48,7 +50,7 @@ def test_where_nothing_changed_nobody_is_visited(room: Room, store: Store) -> No
 
 def test_a_name_belongs_to_one_repository_at_a_time(room: Room, store: Store) -> None:
     store.repositories.record(WIDGETS, room.clock())
-    other = KnownRepository(id=8, name="acme/widgets", now="acme/widgets")
+    other = RepositoryRecord(id=8, name="acme/widgets", current_name="acme/widgets")
     store.repositories.record(other, room.clock())
     assert (
         store.repositories.all(),

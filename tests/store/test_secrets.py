@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.intake.local_commands import ask
-from bot.store import Observed, Store
+from bot.store import Observation, Store
 from bot.system.redaction import Redaction
 from lifecycle.model.facts import Agent, Command
 from lifecycle.model.status import Activity
@@ -30,7 +30,7 @@ def test_a_secret_is_taken_out_of_what_was_seen(room: Room, store: Store, path: 
     name = room.session(12)
     room.decides(name, run=1, recheck_at=None)
     agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=f"Is {SECRET} right?")
-    seen = Observed(session=name, run=1, agent=agent)
+    seen = Observation(session=name, run=1, agent=agent)
     assert store.observations.record([seen], room.now) == [name]
     assert store.observations.record([seen], room.now) == []
     assert store.facts.get(name).agent.question == "Is [secret] right?"

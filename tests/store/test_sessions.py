@@ -5,7 +5,7 @@ import sqlite3
 import msgspec
 import pytest
 
-from bot.store import BadRow, Observed, Store
+from bot.store import CorruptRow, Observation, Store
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
@@ -52,7 +52,7 @@ def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
     room.session(13)
     pulls = (Pull(number=34, head="feed"),)
     store.observations.record(
-        [Observed(session=name, pulls=pulls, work=Work(head="cafe"))], room.now
+        [Observation(session=name, pulls=pulls, work=Work(head="cafe"))], room.now
     )
     assert store.sessions.of_issue(REPOSITORY, 12) == name
     assert store.sessions.of_branch(REPOSITORY, "mergewright/12-it-breaks") == name
@@ -69,7 +69,7 @@ def test_a_pull_request_that_is_no_longer_the_sessions_is_no_longer_found(
     name = room.session(12)
     for number in (34, 35):
         pulls = (Pull(number=number, head="feed"),)
-        store.observations.record([Observed(session=name, pulls=pulls)], room.now)
+        store.observations.record([Observation(session=name, pulls=pulls)], room.now)
     assert store.sessions.of_pull(REPOSITORY, 34) is None
     assert store.sessions.of_pull(REPOSITORY, 35) == name
 
@@ -107,7 +107,7 @@ def test_an_ended_session_lives_on_while_it_holds_a_slot(room: Room, store: Stor
 def test_a_sweep_sees_the_agent_and_the_workspace(room: Room, store: Store) -> None:
     name = room.session(12)
     agent, work = Agent(run=0, activity=Activity.READY), Work(path="/somewhere", head="cafe")
-    store.observations.record([Observed(session=name, agent=agent, work=work)], room.now)
+    store.observations.record([Observation(session=name, agent=agent, work=work)], room.now)
     (row,) = store.sessions.live()
     assert (row.agent, row.work, row.number, row.agent_type) == (agent, work, 12, "claude")
 
@@ -165,9 +165,9 @@ def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(
         connection.execute("UPDATE sessions SET agent = '{\"run\":' WHERE id = 'widgets-12'")
 
     store.db.write(spoil)
-    with pytest.raises(BadRow, match="sessions, row 'widgets-12', column 'agent'"):
+    with pytest.raises(CorruptRow, match="sessions, row 'widgets-12', column 'agent'"):
         store.sessions.get("widgets-12")
-    with pytest.raises(BadRow, match="sessions, row 'widgets-12', column 'agent'"):
+    with pytest.raises(CorruptRow, match="sessions, row 'widgets-12', column 'agent'"):
         store.facts.get("widgets-12")
     assert [row.id for row in store.sessions.live()] == ["widgets-13"], "one bad row stops no other"
     assert [row.id for row in store.sessions.all()] == ["widgets-13"]
@@ -189,11 +189,11 @@ def test_of_what_is_live_only_what_changed_is_read_again(room: Room, store: Stor
     before = store.sessions.live()
     assert all(after is known for after, known in zip(store.sessions.live(), before, strict=True))
     seen = Agent(activity=Activity.READY)
-    store.observations.record([Observed(session=first, agent=seen)], room.now)
+    store.observations.record([Observation(session=first, agent=seen)], room.now)
     changed, same = store.sessions.live()
     assert (changed.agent, same is before[1]) == (seen, True)
     store.observations.record(
-        [Observed(session=second, pulls=(Pull(number=34, head="feed"),))], room.now
+        [Observation(session=second, pulls=(Pull(number=34, head="feed"),))], room.now
     )
     assert [live.pulls for live in store.sessions.live()] == [(), (34,)]
     room.decides(first, status="pr_open", run=7)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from bot.store import GROUPS, Observed, Store, Used
+from bot.store import GROUPS, Observation, Store, UsageTotal
 from lifecycle.model.facts import Agent, Ended, Spending, Usage
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room
@@ -28,7 +28,7 @@ def used(cost: float, run: int = 1, **more: object) -> Agent:
 
 def sees(room: Room, session: str, agent: Agent) -> None:
     room.store.observations.record(
-        [Observed(session=session, run=agent.run, agent=agent)], room.now
+        [Observation(session=session, run=agent.run, agent=agent)], room.now
     )
 
 
@@ -155,8 +155,8 @@ def test_a_later_bot_goes_on_counting(
     sees(room, name, used(1.0))
     store.close()
     later = open_store()
-    later.observations.record([Observed(session=name, run=1, agent=Agent(run=1))], room.now)
-    later.observations.record([Observed(session=name, run=1, agent=used(1.25))], room.now)
+    later.observations.record([Observation(session=name, run=1, agent=Agent(run=1))], room.now)
+    later.observations.record([Observation(session=name, run=1, agent=used(1.25))], room.now)
     assert later.facts.get(name).spent.cost_usd == 1.25
 
 
@@ -200,7 +200,7 @@ def test_what_was_used_is_summed_up_as_people_ask_for_it(
     assert [each.name for each in store.usage.totals("day")] == ["2030-01-03", "2030-01-02"]
     first, second = store.usage.totals("run", name)
     assert (first.name, second.name) == ("widgets-12_r1", "widgets-12_r2")
-    assert second == Used(
+    assert second == UsageTotal(
         name="widgets-12_r2",
         sessions=1,
         input=1,
@@ -268,7 +268,7 @@ def test_a_resumed_run_and_a_later_bot_count_on(
     heard(store, name, 1, run=1)  # An answer of the run before that ended late.
     store.close()
     later = open_store()
-    later.observations.record([Observed(session=name, run=2, agent=told(7, run=2))], room.now)
+    later.observations.record([Observation(session=name, run=2, agent=told(7, run=2))], room.now)
     heard(later, name, 3, run=2)
     assert [used.output + used.input for used in later.usage.totals("run", name)] == [11, 10]
     assert later.facts.get(name).spent.tokens == 21

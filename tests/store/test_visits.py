@@ -8,8 +8,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from bot.store import BadRow, Fenced, HistoryRow, Kind, Observed, Store, StoreFailure
-from bot.store.freezes import standing
+from bot.store import CorruptRow, Fenced, HistoryKind, HistoryRow, Observation, Store, StoreFailure
+from bot.store.freezes import freezes_by_scope
 from lifecycle.model.actions import Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent, Done, Ended, Failure, Frozen
 from lifecycle.model.status import Activity, Reason, Status
@@ -26,7 +26,7 @@ def name(room: Room) -> str:
 
 
 def decisions(store: Store, name: str) -> list[HistoryRow]:
-    return [row for row in store.history.of(name) if row.kind is Kind.DECISION]
+    return [row for row in store.history.of(name) if row.kind is HistoryKind.DECISION]
 
 
 def test_a_decision_about_what_has_changed_is_refused_whole(
@@ -34,7 +34,7 @@ def test_a_decision_about_what_has_changed_is_refused_whole(
 ) -> None:
     late = room.visit(name)
     store.observations.record(
-        [Observed(session=name, agent=Agent(activity=Activity.READY))], room.now
+        [Observation(session=name, agent=Agent(activity=Activity.READY))], room.now
     )
     with pytest.raises(Fenced, match="widgets-12"):
         room.records(late, decision(START))
@@ -48,7 +48,7 @@ def test_when_to_look_again_is_of_what_was_seen(room: Room, store: Store, name: 
     room.decides(name)
     late = room.visit(name)
     store.observations.record(
-        [Observed(session=name, agent=Agent(activity=Activity.READY))], room.now
+        [Observation(session=name, agent=Agent(activity=Activity.READY))], room.now
     )
     with pytest.raises(Fenced):
         room.records(late, msgspec.structs.replace(late.before, recheck_at=None))
@@ -87,7 +87,7 @@ def test_many_are_written_in_one_transaction_and_one_that_is_late_harms_no_other
     ids = [room.session(number) for number in range(1, 6)]
     visits = store.facts.load(ids)
     store.observations.record(
-        [Observed(session=ids[2], agent=Agent(activity=Activity.READY))], room.now
+        [Observation(session=ids[2], agent=Agent(activity=Activity.READY))], room.now
     )
     statements.clear()
     written = store.decisions.record([(visit, decision(HELLO)) for visit in visits], room.now)
@@ -118,7 +118,7 @@ def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
     visits = store.facts.load([*ids, "nobody-1"])
     assert [visit.session for visit in visits] == ids
     assert [visit.facts for visit in visits] == [store.facts.get(session) for session in ids]
-    assert [visit.facts.pending for visit in visits if not isinstance(visit.facts, BadRow)] == [
+    assert [visit.facts.pending for visit in visits if not isinstance(visit.facts, CorruptRow)] == [
         {f"stop:{session}", "hello"} for session in ids
     ]
 
@@ -131,9 +131,9 @@ def test_one_that_cannot_be_read_is_told_and_the_others_are_read(room: Room, sto
         )
     )
     odd, fine = store.facts.load(ids)
-    assert isinstance(odd.facts, BadRow)
+    assert isinstance(odd.facts, CorruptRow)
     assert fine.facts == store.facts.get(ids[1])
-    with pytest.raises(BadRow, match=r"widgets-1.*'pulls'"):
+    with pytest.raises(CorruptRow, match=r"widgets-1.*'pulls'"):
         store.facts.get(ids[0])
 
 
@@ -145,7 +145,7 @@ def test_one_that_was_put_off_waits_until_then_or_until_it_changes(
     assert store.sessions.due(room.now) == []
     assert store.sessions.due(later) == [name]
     store.observations.record(
-        [Observed(session=name, agent=Agent(activity=Activity.READY))], room.now
+        [Observation(session=name, agent=Agent(activity=Activity.READY))], room.now
     )
     assert store.sessions.due(room.now) == [name]
 
@@ -271,11 +271,11 @@ def test_facts_are_of_one_instant(
         monkeypatch.undo()
         room.decides(name, START)
         store.commands.grant("comment:7", name, room.now)
-        return standing(connection)
+        return freezes_by_scope(connection)
 
     store.deliveries.add([room.delivery("a")]).result()
     store.deliveries.mark_done("a", [], [room.command()])
-    monkeypatch.setattr("bot.store.facts.standing", decided_meanwhile)
+    monkeypatch.setattr("bot.store.facts.freezes_by_scope", decided_meanwhile)
     facts = store.facts.get(name)
     assert (facts.run, facts.commands) == (0, ())
     facts = store.facts.get(name)
@@ -289,13 +289,13 @@ def test_facts_of_nobody_are_an_error_that_names_them(store: Store) -> None:
 
 def test_notes_and_decisions_are_told_newest_first(room: Room, store: Store, name: str) -> None:
     room.decides(name)
-    store.history.add(name, Kind.OBSERVED, "ada", {"head": "cafe"}, room.clock.passes(1))
+    store.history.add(name, HistoryKind.OBSERVED, "ada", {"head": "cafe"}, room.clock.passes(1))
     newest, oldest, _ = store.history.of(name)
     assert (newest.kind, newest.actor, newest.data, newest.at) == (
-        Kind.OBSERVED,
+        HistoryKind.OBSERVED,
         "ada",
         {"head": "cafe"},
         room.now,
     )
     assert oldest.kind == "decision"
-    assert [row.kind for row in store.history.of(name, limit=1)] == [Kind.OBSERVED]
+    assert [row.kind for row in store.history.of(name, limit=1)] == [HistoryKind.OBSERVED]

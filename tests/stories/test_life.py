@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.store import Ordered
+from bot.store import OutboxEntry
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
 
@@ -188,7 +188,7 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
     issue.issue.comment("/mergewright freeze", by=ALICE)
     eventually(lambda: len(world.store.facts.get(issue.id).commands) == 1, "the freeze is granted")
 
-    def ordered() -> Ordered:
+    def ordered() -> OutboxEntry:
         return next(row for row in world.store.outbox.of(issue.id) if row.key == key)
 
     def is_looked_at() -> None:
@@ -196,9 +196,9 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
         eventually(lambda: ordered().next_at != before, "it is looked at")
 
     is_looked_at()  # This may still be a try that began before the freeze.
-    tries = ordered().tries
+    tries = ordered().attempts
     is_looked_at()
-    assert ordered().tries == tries
+    assert ordered().attempts == tries
     assert key in world.store.facts.get(issue.id).pending
     assert world.repo.pulls == []
     issue.issue.comment("/mergewright unfreeze", by=ALICE)

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from bot.store import Ordered
+from bot.store import OutboxEntry
 from runtimes.tmux import Tmux
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
@@ -76,7 +76,7 @@ def test_a_start_that_was_due_while_no_bot_ran_has_not_used_up_its_time(
     with monkeypatch.context() as broken:
         broken.setattr(Tmux, "start", Mock(side_effect=OSError("no room")))
         issue = world.issue("Add widgets").is_labelled()
-        eventually(lambda: [one.tries for one in _outbox(issue) if one.tries], "it was tried")
+        eventually(lambda: [one.attempts for one in _outbox(issue) if one.attempts], "it was tried")
         world.bot_stops()
     world.time_passes(minutes=20)
     world.bot_starts()
@@ -84,7 +84,7 @@ def test_a_start_that_was_due_while_no_bot_ran_has_not_used_up_its_time(
     issue.becomes("working")
 
 
-def _outbox(issue: IssueStory) -> list[Ordered]:
+def _outbox(issue: IssueStory) -> list[OutboxEntry]:
     starts = issue.world.store.outbox.of(issue.id) if issue.session else []
     return [one for one in starts if one.key == "start:first:r1"]
 

@@ -15,7 +15,7 @@ import pytest
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
-from bot.store import NewSession, Observed, Recorded, Store
+from bot.store import NewSession, Observation, SessionDecision, Store
 from bot.system.http_server import Server
 from bot.web.access import COOKIE, Access
 from bot.web.app import build
@@ -142,7 +142,7 @@ class Site:
             )
         )
         agent = Agent(run=1, activity=Activity.ACTIVE)
-        self.store.observations.record([Observed(session=name, agent=agent, pulls=pulls)], now)
+        self.store.observations.record([Observation(session=name, agent=agent, pulls=pulls)], now)
         self.decide(name, status, because, blockers, actions, reason)
         return name
 
@@ -157,7 +157,7 @@ class Site:
     ) -> None:
         now = datetime.now(UTC)
         (visit,) = self.store.facts.load([session])
-        decision = Recorded(
+        decision = SessionDecision(
             status=status,
             reason=reason,
             because=because,

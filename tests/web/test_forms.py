@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from bot.store import Observed
+from bot.store import Observation
 from bot.system.clock import utc_now
 from bot.web.access import COOKIE
 from lifecycle.model.actions import Comment
@@ -81,7 +81,7 @@ def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visit
     def asks(question: str) -> None:
         agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=question)
         visitor.store.observations.record(
-            [Observed(session="widgets-1", run=1, agent=agent)], utc_now()
+            [Observation(session="widgets-1", run=1, agent=agent)], utc_now()
         )
 
     visitor.session(1)
@@ -103,7 +103,7 @@ def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visit
 def test_a_commit_that_is_held_may_be_allowed_by_a_click(visitor: Site) -> None:
     name = visitor.session(1, status=Status.NEEDS_INPUT, reason=Reason.PROTECTED_PATHS)
     assert "allow" not in kinds(page(visitor))
-    seen = Observed(session=name, run=1, work=Work(base="b" * 40, head=HEAD))
+    seen = Observation(session=name, run=1, work=Work(base="b" * 40, head=HEAD))
     visitor.store.observations.record([seen], datetime.now(UTC))
     form = page(visitor).partition('value="allow"')[0].rpartition("<form")[2]
     given = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))

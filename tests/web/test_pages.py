@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import Kind, Ledger, Observed, Session
+from bot.store import AgentRecord, HistoryKind, Observation, Session
 from bot.web.groups import GROUPS
 from bot.web.health import Health
 from lifecycle.judge.reasons import advice_on
@@ -123,7 +123,7 @@ def test_programs_read_the_same(site: Site) -> None:
 def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
     session = site.session(7)
     usage = Usage(input=1200, output=34, cache_read=800, cost_usd=1.5, unpriced=9)
-    seen = Observed(session=session, run=1, agent=Agent(run=1, usage=usage))
+    seen = Observation(session=session, run=1, agent=Agent(run=1, usage=usage))
     site.store.observations.record([seen], datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     for words in (
@@ -194,7 +194,7 @@ def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
 def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
     session = site.session(1)
     command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.history.add(session, Kind.WISH, "mara", command, datetime.now(UTC))
+    site.store.history.add(session, HistoryKind.COMMAND, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
     assert "tell use tabs" in page.lower()
@@ -278,7 +278,7 @@ def test_what_breaks_is_logged_and_not_shown(
 def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
     session = site.session(1)
     command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.history.add(session, Kind.WISH, "mara", command, datetime.now(UTC))
+    site.store.history.add(session, HistoryKind.COMMAND, "mara", command, datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     assert '<strong>command</strong> <span class="note">by mara</span>' in page
 
@@ -299,7 +299,7 @@ def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
 def test_the_page_of_agents_tells_what_became_of_their_work(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada = Ledger(
+    ada = AgentRecord(
         agent="ada",
         sessions=5,
         live=1,
