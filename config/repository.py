@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from config.contradictions import unfit_paths
 from config.load import misfits
-from config.settings import Table
+from config.settings import SettingsTable
 from lifecycle.model.policy import AutoMerge, Mode, Policy
 
 #: Where the file is, on the default branch.
@@ -22,13 +22,13 @@ _MOST, _MOST_PROBLEMS = 50_000, 50
 _DAY: Final = 86_400  #: The longest wait, in seconds; far longer ones have no date.
 
 
-class RepositoryFile(Table, frozen=True, kw_only=True):
+class RepositoryFile(SettingsTable, frozen=True, kw_only=True):
     """The whole file."""
 
     policy: Policy = Policy()
 
 
-class Problem(NamedTuple):
+class FileProblem(NamedTuple):
     """What is wrong with the file, and where; line 1 where that cannot be told."""
 
     line: int
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 class RepositoryError(Exception):
     """The file cannot be used; `problems` has all that is wrong with it."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[FileProblem]) -> None:
         super().__init__("\n".join(f"{PATH}, line {one.line}: {one.says}" for one in problems))
         self.problems = problems
 
@@ -114,7 +114,7 @@ def narrowed(text: str, server: Policy) -> Policy:
     return replace(server, **values)
 
 
-def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[Problem]]:
+def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]]:
     """The same of a file that was good under another policy of the server's.
 
     What it may not say any more is the server's to say, and told. Raises `RepositoryError` for a
@@ -125,18 +125,18 @@ def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[Problem]]:
     return replace(server, **kept), [problem for _, problem in refused]
 
 
-def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, Problem]]]:
+def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, FileProblem]]]:
     """What a file says, by the policy's fields; and each that is not the file's to say."""
     if len(text) > _MOST:
-        raise RepositoryError([Problem(1, f"it has more than {_MOST:,} characters")])
+        raise RepositoryError([FileProblem(1, f"it has more than {_MOST:,} characters")])
     try:
         document = tomllib.loads(text)
     except RecursionError:
-        raise RepositoryError([Problem(1, "it is nested too deeply")]) from None
+        raise RepositoryError([FileProblem(1, "it is nested too deeply")]) from None
     except ValueError as error:
         found = re.search(r"line (\d+)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
-        raise RepositoryError([Problem(line, str(error))]) from None
+        raise RepositoryError([FileProblem(line, str(error))]) from None
     found_wrong = islice(misfits(document, RepositoryFile, ""), _MOST_PROBLEMS)
     problems = [_placed(text, says) for says in found_wrong]
     if problems:
@@ -173,11 +173,11 @@ def _shown(value: Any) -> str:
     return repr([*value] if isinstance(value, tuple) else msgspec.to_builtins(value))
 
 
-def _placed(text: str, says: str) -> Problem:
+def _placed(text: str, says: str) -> FileProblem:
     """The line that sets the key a sentence begins with."""
     key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
     if key:
         for number, line in enumerate(text.splitlines(), 1):
             if re.match(rf"\s*(?:policy\.|\[)?{re.escape(key[1])}\s*[]=]", line):
-                return Problem(number, says)
-    return Problem(1, says)
+                return FileProblem(number, says)
+    return FileProblem(1, says)

@@ -21,11 +21,11 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 
 
-class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A table of the file: keys in kebab-case, unknown ones refused."""
 
 
-class Server(Table, frozen=True, kw_only=True):
+class ServerSettings(SettingsTable, frozen=True, kw_only=True):
     """Where Mergewright listens and keeps what it knows."""
 
     host: str = "127.0.0.1"
@@ -35,7 +35,7 @@ class Server(Table, frozen=True, kw_only=True):
     public_url: str = ""  #: How people reach the page; empty: `http://host:port/`.
 
 
-class GitHub(Table, frozen=True, kw_only=True):
+class GitHubSettings(SettingsTable, frozen=True, kw_only=True):
     """Which GitHub, and as which App. Tokens and keys come from the environment."""
 
     api_url: str = "https://api.github.com/"
@@ -66,7 +66,7 @@ class GitHub(Table, frozen=True, kw_only=True):
         return ""
 
 
-class Project(Table, frozen=True, kw_only=True):
+class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
     """A repository Mergewright works in: `[projects.NAME]`."""
 
     repository: str  #: `owner/name`.
@@ -100,7 +100,7 @@ class Project(Table, frozen=True, kw_only=True):
         return self.fork if self.push_to == "fork" else self.repository
 
 
-class AgentTypeSettings(Table, frozen=True, kw_only=True):
+class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     """How an agent's program runs: `[agent-types.NAME]`."""
 
     program: str
@@ -120,7 +120,7 @@ class AgentTypeSettings(Table, frozen=True, kw_only=True):
     max_parallel: AtMost = 0  #: Programs of it running at the same time.
 
 
-class AgentSettings(Table, frozen=True, kw_only=True):
+class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     """An agent by name, which keeps its history from session to session: `[agents.NAME]`."""
 
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
@@ -133,7 +133,7 @@ class AgentSettings(Table, frozen=True, kw_only=True):
     max_parallel: AtMost = 0  #: Sessions of it that run a program at the same time.
 
 
-class Price(Table, frozen=True, kw_only=True):
+class ModelPrice(SettingsTable, frozen=True, kw_only=True):
     """What a million tokens of a model cost, in US dollars: `[prices."MODEL"]`."""
 
     input: Dollars
@@ -143,7 +143,7 @@ class Price(Table, frozen=True, kw_only=True):
     as_of: date  #: When somebody looked it up.
 
 
-class Runtime(Table, frozen=True, kw_only=True):
+class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
     """Where the programs live."""
 
     kind: str = "tmux"
@@ -166,7 +166,7 @@ class Runtime(Table, frozen=True, kw_only=True):
     )
 
 
-class Limits(Table, frozen=True, kw_only=True):
+class LimitSettings(SettingsTable, frozen=True, kw_only=True):
     """How much at once."""
 
     sessions: Count = 4  #: Programs running at the same time; more wait in `queued`.
@@ -179,7 +179,7 @@ class Limits(Table, frozen=True, kw_only=True):
     unverified_bytes: Count = 134_217_728  #: Of bodies whose signature is not checked yet.
 
 
-class Timing(Table, frozen=True, kw_only=True):
+class TimingSettings(SettingsTable, frozen=True, kw_only=True):
     """How often, and for how long."""
 
     sweep_seconds: Seconds = 5.0  #: Between two looks at the agents.
@@ -191,7 +191,7 @@ class Timing(Table, frozen=True, kw_only=True):
     action_tries: Count = 8
 
 
-class Retention(Table, frozen=True, kw_only=True):
+class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
     """What is kept for how long. Days are counted from the end of a session.
 
     How long a workspace is kept is a matter of `policy.workspace_days`.
@@ -203,27 +203,27 @@ class Retention(Table, frozen=True, kw_only=True):
     archive_seconds: Seconds = 60.0  #: Between two copies of what the agents wrote.
 
 
-class Log(Table, frozen=True, kw_only=True):
+class LogSettings(SettingsTable, frozen=True, kw_only=True):
     """What is written to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["text", "json"] = "text"
 
 
-class Settings(Table, frozen=True, kw_only=True):
+class Settings(SettingsTable, frozen=True, kw_only=True):
     """The whole file."""
 
-    server: Server = Server()
-    github: GitHub = GitHub()
-    projects: dict[str, Project] = field(default_factory=dict)
+    server: ServerSettings = ServerSettings()
+    github: GitHubSettings = GitHubSettings()
+    projects: dict[str, ProjectSettings] = field(default_factory=dict)
     agent_types: dict[str, AgentTypeSettings] = field(default_factory=dict)
     agents: dict[str, AgentSettings] = field(default_factory=dict)
-    prices: dict[str, Price] = field(default_factory=dict)  #: By a model's name, or a pattern.
-    runtime: Runtime = Runtime()
-    limits: Limits = Limits()
-    timing: Timing = Timing()
-    retention: Retention = Retention()
-    log: Log = Log()
+    prices: dict[str, ModelPrice] = field(default_factory=dict)  #: By a model's name, or a pattern.
+    runtime: RuntimeSettings = RuntimeSettings()
+    limits: LimitSettings = LimitSettings()
+    timing: TimingSettings = TimingSettings()
+    retention: RetentionSettings = RetentionSettings()
+    log: LogSettings = LogSettings()
     policy: Policy = Policy()
 
     @property

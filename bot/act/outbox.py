@@ -24,7 +24,7 @@ from bot.act.results import (
 from bot.decide.reconciler import Reconciler
 from bot.store import DueAction, Store, StoreFailure
 from bot.system.clock import Clock
-from bot.system.crash_points import CrashPoint, Step
+from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.backoff import delay
 from lifecycle.model.status import Reason
@@ -77,7 +77,7 @@ class Outbox:
         workers: Executor,
         attempts: Attempts,
         clock: Clock,
-        crash_point: CrashPoint,
+        crash_point: AtCrashPoint,
         may_act: Callable[[], bool],
         on_done: Callable[[], None],
     ) -> None:
@@ -133,7 +133,7 @@ class Outbox:
         try:
             if done := self._dispatcher.was_done(due):
                 return done
-            self._crash_point(Step.TAKEN, about)
+            self._crash_point(CrashPoint.TAKEN, about)
             check = partial(self._check, due)
             return check() or self._dispatcher.do(due, check)
         except Exception as error:
@@ -157,7 +157,7 @@ class Outbox:
         about = f"{due.session} {due.action.key}"
         match result:
             case Completed():
-                self._crash_point(Step.DONE, about)
+                self._crash_point(CrashPoint.DONE, about)
                 self._store.outbox.mark_done(
                     due.seq,
                     result.result,
@@ -166,7 +166,7 @@ class Outbox:
                     refreshes=result.refreshes,
                 )
                 log.info("%s: done%s", about, f": {result.result}" if result.result else "")
-                self._crash_point(Step.MARKED, about)
+                self._crash_point(CrashPoint.MARKED, about)
             case RetryLater():
                 self._retry(due, result)
             case Rejected(why=why, reason=reason):

@@ -11,7 +11,7 @@ from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, Retry
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
-from bot.model_proxy.endpoints import Models, NoModel
+from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
 from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
@@ -49,7 +49,7 @@ class Starting:
         prompts: Prompts,
         archive: Archive,
         identities: Assignment,
-        models: Models,
+        models: ModelEndpoints,
         steering: tuple[str, ...],
         clock: Clock,
     ) -> None:
@@ -78,7 +78,7 @@ class Starting:
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             command = self._prepared(session, start, ground, files)
-        except NoModel as missing:
+        except ModelUnavailable as missing:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
         launch = Launch(
             name=files.dir.name,
@@ -163,7 +163,7 @@ class Starting:
         return program.prepare(files, "\n\n".join(parts), start.resume, run_limits)
 
     def _terms(self, session: Session, run: int) -> RunLimits:
-        """What the configuration holds this run to. Raises `NoModel`."""
+        """What the configuration holds this run to. Raises `ModelUnavailable`."""
         return RunLimits(
             system=self._identities.system_prompt(session.agent_name),
             endpoint=self._models.endpoint(session, run),

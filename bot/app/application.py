@@ -9,11 +9,11 @@ from bot.app.workers import Job, Ticker, Worker
 from bot.archive.retention import Busy
 from bot.show.terminal import terminal
 from bot.system.clock import Clock, utc_now
-from bot.system.crash_points import CrashPoint, Step, log_crash_point
-from bot.system.http_server import Server
+from bot.system.crash_points import AtCrashPoint, CrashPoint, log_crash_point
+from bot.system.http_server import HttpServer
 from bot.web.app import build
 from bot.web.health import Health
-from bot.web.webhook import Limits
+from bot.web.webhook import WebhookLimits
 from config.load import Secrets
 from config.settings import Settings
 from runtimes.machine import free_mb
@@ -38,7 +38,7 @@ class App:
         secrets: Secrets,
         *,
         clock: Clock = utc_now,
-        crash_point: CrashPoint = log_crash_point,
+        crash_point: AtCrashPoint = log_crash_point,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -94,7 +94,7 @@ class App:
                 Job(name="retention", every_seconds=3600.0, run=self._retaining.wake),
             )
         )
-        self.server = Server(
+        self.server = HttpServer(
             build(
                 parts.inbox,
                 parts.store,
@@ -104,7 +104,7 @@ class App:
                 settings=settings,
                 policies=parts.policies,
                 terminal=terminal(parts.store, parts.sites, parts.redact),
-                limits=Limits(
+                limits=WebhookLimits(
                     body_bytes=settings.limits.webhook_bytes,
                     unverified_bytes=settings.limits.unverified_bytes,
                 ),
@@ -170,12 +170,12 @@ class App:
             worker.wake()
 
     def _delivered(self) -> None:
-        self._crash_point(Step.DELIVERED, "")
+        self._crash_point(CrashPoint.DELIVERED, "")
         self._sorting.wake()
 
     def _sort(self) -> None:
         while sorted_ := self.parts.inbox.process():
-            self._crash_point(Step.SORTED, f"{sorted_} deliveries")
+            self._crash_point(CrashPoint.SORTED, f"{sorted_} deliveries")
             self._reading.wake()
 
     def _read(self) -> None:

@@ -9,7 +9,7 @@ from bot.store import StoreFailure
 from bot.system import log as logs
 from bot.system.http_server import CannotListen
 from bot.system.redaction import Redaction
-from bot.text.prompts import PromptFailure
+from bot.text.prompts import PromptError
 from config.load import VARIABLES, Secrets, secret_values
 from config.settings import Settings
 from runtimes.base import RuntimeFailure
@@ -17,7 +17,7 @@ from runtimes.base import RuntimeFailure
 log = logging.getLogger(__name__)
 
 #: What stands in the way of a start and a person can clear: each says what, where and the remedy.
-CANNOT_START = (CannotListen, OSError, PromptFailure, RuntimeFailure, StoreFailure)
+CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure)
 
 
 def serve(settings: Settings, secrets: Secrets) -> None:

@@ -25,7 +25,7 @@ from bot.intake.authorize import Commands
 from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
 from bot.intake.redelivery import Redelivery
-from bot.model_proxy.endpoints import Models
+from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
 from bot.observe.access import AccessObserver
@@ -38,7 +38,7 @@ from bot.observe.repository_config import RepositoryConfig
 from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure
 from bot.system.clock import Clock
-from bot.system.crash_points import CrashPoint
+from bot.system.crash_points import AtCrashPoint
 from bot.system.locations import Sites, programs
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
@@ -69,7 +69,7 @@ class Wiring:
         settings: Settings,
         secrets: Secrets,
         clock: Clock,
-        crash_point: CrashPoint,
+        crash_point: AtCrashPoint,
         wakes: Wakes,
         over: Event,
     ) -> None:
@@ -158,7 +158,7 @@ class Wiring:
             self.store, policies.of, clock, crash_point, wakes.decided, identities.words
         )
         self.archive = Archive(self.sites, redact)
-        models = Models(
+        models = ModelEndpoints(
             settings,
             secrets.model_keys,
             self.sites.programs,

@@ -22,7 +22,7 @@ from bot.archive.archiver import Archive
 from bot.store import ResourceOwner, Store
 from bot.system.clock import Clock
 from bot.system.locations import Sites
-from config.settings import Retention as Days
+from config.settings import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli.check_result import Installation
-from bot.cli.refused import Refused
+from bot.cli.refused import CliError
 from bot.model_proxy.endpoints import key_source, real_endpoint, without_endpoint
 from bot.system.locations import agent_type
 from config.contradictions import nearest
@@ -25,7 +25,7 @@ _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the ser
 _AT_ONCE = 8
 
 
-class Case(Struct, frozen=True, kw_only=True):
+class AgentCase(Struct, frozen=True, kw_only=True):
     """An agent type as it is started for an agent in a project."""
 
     type: str
@@ -33,10 +33,10 @@ class Case(Struct, frozen=True, kw_only=True):
     project: str = ""  #: Empty: in any that has no key of its own.
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class AgentHealth(Struct, frozen=True, kw_only=True):
     """What there is to say of a case."""
 
-    case: Case
+    case: AgentCase
     program: str
     version: str  #: Empty: it is not installed, or does not say.
     signs_in: str  #: Whose key it uses, or how else it signs in.
@@ -44,21 +44,21 @@ class Standing(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def cases_of(settings: Settings, name: str) -> list[Case]:
-    """Of an agent, or of a type, all that differs by whose key is used. Raises `Refused`."""
+def cases_of(settings: Settings, name: str) -> list[AgentCase]:
+    """Of an agent, or of a type, all that differs by whose key is used. Raises `CliError`."""
     if name in settings.agents:
         agent, kinds = name, settings.agents[name].types
     elif name in settings.agent_types:
         agent, kinds = "", (name,)
     else:
         known = {**settings.agents, **settings.agent_types}
-        raise Refused(f"no agent or agent type {name!r}; {nearest(name, known)}")
+        raise CliError(f"no agent or agent type {name!r}; {nearest(name, known)}")
     found = []
     for kind in kinds:
-        found.append(Case(type=kind, agent=agent))
+        found.append(AgentCase(type=kind, agent=agent))
         for project in settings.projects:
             if key_source(settings, kind, agent, project)[1] == "project":
-                found.append(Case(type=kind, agent=agent, project=project))
+                found.append(AgentCase(type=kind, agent=agent, project=project))
     return found
 
 
@@ -68,20 +68,20 @@ def program_of(installed: Installation, name: str) -> tuple[AgentType, AgentAdap
     return kind, AGENTS[kind.program](kind)
 
 
-def endpoint_of(installed: Installation, case: Case) -> Endpoint:
+def endpoint_of(installed: Installation, case: AgentCase) -> Endpoint:
     """Where its model is, with the real key, which is empty where it is not set."""
     _, program = program_of(installed, case.type)
     keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
     return real_endpoint(installed.settings, keys, program, *whose)
 
 
-def look(installed: Installation, cases: Iterable[Case]) -> list[Standing]:
+def check_agents(installed: Installation, cases: Iterable[AgentCase]) -> list[AgentHealth]:
     """Look at these, at several at once."""
     with ThreadPoolExecutor(_AT_ONCE) as workers:
         return list(workers.map(lambda case: _standing(installed, case), cases))
 
 
-def _standing(installed: Installation, case: Case) -> Standing:
+def _standing(installed: Installation, case: AgentCase) -> AgentHealth:
     kind, program = program_of(installed, case.type)
     variable, whose = key_source(installed.settings, case.type, case.agent, case.project)
     endpoint = endpoint_of(installed, case)
@@ -105,7 +105,7 @@ def _standing(installed: Installation, case: Case) -> Standing:
         problems.append(f"no model key: set {variable} for the server, or {variable}_FILE")
     elif variable and not endpoint.url:
         problems.append(without_endpoint(case.type))
-    return Standing(
+    return AgentHealth(
         case=case,
         program=kind.program,
         version=version,
@@ -115,7 +115,7 @@ def _standing(installed: Installation, case: Case) -> Standing:
     )
 
 
-def types(standings: Sequence[Standing]) -> RenderableType:
+def types(standings: Sequence[AgentHealth]) -> RenderableType:
     """A row for each agent type; below it what is wrong."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     rows.add_row(*(Text(name, "dim") for name in ("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")))
@@ -125,7 +125,7 @@ def types(standings: Sequence[Standing]) -> RenderableType:
     return Group(rows, *(line for one in standings for line in _wrong(one, f"{one.case.type}: ")))
 
 
-def detail(standing: Standing) -> RenderableType:
+def detail(standing: AgentHealth) -> RenderableType:
     """Everything about one case."""
     case = standing.case
     where = f" in {case.project}" if case.project else ""
@@ -148,7 +148,7 @@ def remedied(remedy: str) -> RenderableType:
     return Text(f"  {plain(remedy)}", "yellow")
 
 
-def _wrong(standing: Standing, before: str) -> Iterator[Text]:
+def _wrong(standing: AgentHealth, before: str) -> Iterator[Text]:
     for text, colour in (
         *((problem, "red") for problem in standing.problems),
         *((warning, "yellow") for warning in standing.warnings),

@@ -32,8 +32,8 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
         with context.store(settings) as store:
             ledgers = store.agents.records()
     ledgers = known(ledgers, settings.identities)
-    looked = agent_health.look(
-        installed, [agent_health.Case(type=name) for name in settings.agent_types]
+    looked = agent_health.check_agents(
+        installed, [agent_health.AgentCase(type=name) for name in settings.agent_types]
     )
     if as_json:
         screens.show_json({"agents": ledgers, "types": looked})
@@ -77,12 +77,12 @@ def check(
 ) -> None:
     """Check whether an agent can start: program, version, whose key; a remedy for every fault."""
     from bot.cli import agent_health, context, screens
-    from bot.cli.smoke_test import round_trip
+    from bot.cli.smoke_test import smoke_test
 
     installed = context.installation(config, os.environ)
-    looked = agent_health.look(installed, agent_health.cases_of(installed.settings, name))
+    looked = agent_health.check_agents(installed, agent_health.cases_of(installed.settings, name))
     answers = {
-        one.case: round_trip(installed, one.case, patience)
+        one.case: smoke_test(installed, one.case, patience)
         for one in looked
         if ask and not one.problems
     }

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from bot.cli import adopting, context, screens
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli.refused import PROBLEM, CliError
 from bot.intake import local_commands
 from bot.intake.commands import InvalidArgument
 from bot.store import NewCommand, Session, Store
@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.1
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class CommandOutcome(Struct, frozen=True, kw_only=True):
     """What came of what was asked for."""
 
     key: str
@@ -62,7 +62,7 @@ def ask(
         if kind == "start" and store.sessions.get(id) is None:
             answered = _started(settings, store, id, text, resume, wait)
         elif resume:
-            raise Refused(f"{id} has a conversation of its own: only a new session takes another")
+            raise CliError(f"{id} has a conversation of its own: only a new session takes another")
         else:
             answered = _asked(store, id, kind, text, pull, wait)
         idle = "" if _led(store) else "no bot runs: it is taken up when `mergewright serve` starts"
@@ -76,7 +76,7 @@ def hold(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> N
     """Freeze or unfreeze everything, or one project."""
     settings, redact = context.redacting(config)
     if project and project not in settings.projects:
-        raise Refused(f"no project {project!r}; known: {', '.join(sorted(settings.projects))}")
+        raise CliError(f"no project {project!r}; known: {', '.join(sorted(settings.projects))}")
     scope = f"project:{project}" if project else ""
     with context.guest(settings, redact) as store:
         changed = (
@@ -112,11 +112,15 @@ def remember(config: Path | None, id: str, values: Sequence[str], *, as_json: bo
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not local_commands.METADATA_KEY.fullmatch(key):
-        raise Refused(f"{text!r}: expected KEY=VALUE, with letters, digits, dots and dashes in KEY")
+        raise CliError(
+            f"{text!r}: expected KEY=VALUE, with letters, digits, dots and dashes in KEY"
+        )
     return key, value
 
 
-def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool) -> Answered:
+def _asked(
+    store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool
+) -> CommandOutcome:
     session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
     try:
         command = local_commands.command_of(
@@ -127,12 +131,12 @@ def _asked(store: Store, id: str, kind: str, text: str, pull: int | None, wait: 
             head=_head(session, pull) if pull else "",
         )
     except InvalidArgument as problem:
-        raise Refused(str(problem)) from None
+        raise CliError(str(problem)) from None
     local_commands.ask(store, session, command)
     judged = wait and _led(store) and _until(lambda: _judged(store, command, id))
     now, frozen = context.session(store, id), frozen_by(store.facts.get(id))
     held = f"It is frozen by {frozen.by}: nothing is done until `unfreeze`." if frozen else ""
-    return Answered(
+    return CommandOutcome(
         key=key,
         session=id,
         kind=kind,
@@ -149,7 +153,7 @@ def _head(session: Session, number: int) -> str:
         if pull.number == number:
             return pull.head
     known = ", ".join(f"#{pull.number}" for pull in session.pulls) or "none"
-    raise Refused(f"{session.id} has no pull request #{number}; it has {known}")
+    raise CliError(f"{session.id} has no pull request #{number}; it has {known}")
 
 
 def _judged(store: Store, command: Command, id: str) -> bool:
@@ -160,18 +164,18 @@ def _judged(store: Store, command: Command, id: str) -> bool:
 
 def _started(
     settings: Settings, store: Store, id: str, agent: str, resume: str, wait: bool
-) -> Answered:
+) -> CommandOutcome:
     """Ask for a session that is not there: the bot reads its issue, and makes it."""
     project, _, number = id.rpartition("-")
     if project not in settings.projects or not _NUMBER.fullmatch(number):
-        raise Refused(
+        raise CliError(
             f"no session {id!r}, and no issue of a project: expected PROJECT-NUMBER;"
             f" {nearest(project, settings.projects)}"
         )
     try:
         read = local_commands.ASKABLE["start"].parse_argument(agent)
     except InvalidArgument as problem:
-        raise Refused(f"start {problem}") from None
+        raise CliError(f"start {problem}") from None
     if resume:
         adopting.adopt(settings, id, read or settings.projects[project].agent, resume)
     command = NewCommand(
@@ -192,8 +196,8 @@ def _started(
     if said and session is None:
         if resume:
             adopting.give_up(settings, id)
-        raise Refused(f"{id} was not started: {said}", PROBLEM)
-    return Answered(
+        raise CliError(f"{id} was not started: {said}", PROBLEM)
+    return CommandOutcome(
         key=command.key,
         session=id,
         kind="start",
@@ -221,7 +225,7 @@ def _led(store: Store) -> bool:
     return leader is not None and leader[1] > utc_now()
 
 
-def _screen(answered: Answered, idle: str) -> Text:
+def _screen(answered: CommandOutcome, idle: str) -> Text:
     screen = Text(f"{answered.session}: {answered.kind} is written down", "dim")
     if idle or not answered.judged:
         return screen.append(f"; {idle or 'it was not waited for'}")

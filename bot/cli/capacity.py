@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli.refused import Refused
+from bot.cli.refused import CliError
 from bot.cli.screens import add, age, duration, grid, listing
 from bot.cli.spending import tokens
 from bot.store import AgentRecord, QueuedSession, Session
@@ -47,10 +47,10 @@ def because(one: QueuedSession) -> str:
 
 
 def one_of(ledgers: Sequence[AgentRecord], name: str) -> AgentRecord:
-    """The record of one agent. Raises `Refused`."""
+    """The record of one agent. Raises `CliError`."""
     by_name = {one.agent: one for one in ledgers if one.agent}
     if name not in by_name:
-        raise Refused(f"no agent {name!r}; {nearest(name, by_name)}")
+        raise CliError(f"no agent {name!r}; {nearest(name, by_name)}")
     return by_name[name]
 
 

@@ -10,16 +10,16 @@ from config.load import Secrets
 from config.settings import Settings
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
 
 
-class Finding(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """What one check found."""
 
-    verdict: Verdict
+    verdict: Severity
     says: str
     remedy: str = ""
 

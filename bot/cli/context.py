@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from bot.cli.check_result import Installation
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli.refused import PROBLEM, CliError
 from bot.store import Session, Store, StoreFailure
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
@@ -28,8 +28,8 @@ def file(config: Path | None) -> Path:
         return path
     if config:
         what = "a folder, not a file" if config.is_dir() else "there is no such file"
-        raise Refused(f"{config}: {what}")
-    raise Refused(
+        raise CliError(f"{config}: {what}")
+    raise CliError(
         f"no configuration: {FILE} is not here, and --config or MERGEWRIGHT_CONFIG name none\n"
         f"to begin: mergewright config example > {FILE}"
     )
@@ -41,7 +41,7 @@ def settings(config: Path | None) -> Settings:
     try:
         found = load_settings(path)
     except ConfigError as error:
-        raise Refused(str(error)) from None
+        raise CliError(str(error)) from None
     refuse_unknown_names(path, found)
     return found
 
@@ -52,7 +52,7 @@ def everything(config: Path | None) -> tuple[Settings, Secrets]:
     try:
         found, secrets = load(path, os.environ)
     except ConfigError as error:
-        raise Refused(str(error)) from None
+        raise CliError(str(error)) from None
     refuse_unknown_names(path, found)
     return found, secrets
 
@@ -99,7 +99,7 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
     if kind not in RUNTIMES:
         wrong.append(f"{path}: runtime.kind = {kind!r}: {nearest(kind, RUNTIMES)}")
     if wrong:
-        raise Refused("\n".join(wrong))
+        raise CliError("\n".join(wrong))
 
 
 def _unfit_agents(kind: AgentTypeSettings) -> str:
@@ -135,12 +135,12 @@ def guest(found: Settings, redact: Redaction) -> Iterator[Store]:
 def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store]:
     path = Paths(found.data).database
     if not path.exists():
-        raise Refused(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
+        raise CliError(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
     try:
         with closing(opening(path)) as opened:
             yield opened
     except StoreFailure as failure:
-        raise Refused(str(failure), PROBLEM) from None
+        raise CliError(str(failure), PROBLEM) from None
 
 
 def session(opened: Store, id: str) -> Session:
@@ -150,5 +150,5 @@ def session(opened: Store, id: str) -> Session:
         ids = [one.id for one in opened.sessions.all()]
         near = " or ".join(difflib.get_close_matches(id, ids))
         hint = f"did you mean {near}?" if near else "`mergewright ls --all` lists them"
-        raise Refused(f"no session {id!r}; {hint}")
+        raise CliError(f"no session {id!r}; {hint}")
     return found

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import agent_health, context
-from bot.cli.check_result import Finding, Installation, Verdict
+from bot.cli.check_result import CheckResult, Installation, Severity
 from bot.cli.github_checks import clock, events, github, permissions, signatures, workflows
-from bot.cli.refused import Refused
+from bot.cli.refused import CliError
 from bot.cli.screens import show, show_json
 from bot.setup.files import SECRETS
 from bot.system.paths import Paths
@@ -29,16 +29,16 @@ def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = 
     findings = [(name, check()) for name, check in OF_THE_MACHINE]
     try:
         installed = context.installation(config, environ)
-    except Refused as refusal:
+    except CliError as refusal:
         says, _, hint = str(refusal).partition("\n")
-        findings.append(("configuration", Finding(Verdict.FAIL, says, hint)))
+        findings.append(("configuration", CheckResult(Severity.FAIL, says, hint)))
     else:
         findings += [(name, check(installed)) for name, check in OF_THE_INSTALLATION]
     if as_json:
         show_json([{"name": name, **asdict(finding)} for name, finding in findings])
     else:
         show(_table(findings))
-    return all(finding.verdict is not Verdict.FAIL for _, finding in findings)
+    return all(finding.verdict is not Severity.FAIL for _, finding in findings)
 
 
 def not_installed(installed: Installation) -> list[str]:
@@ -47,86 +47,88 @@ def not_installed(installed: Installation) -> list[str]:
     return [
         f"{name}: {found.says}: {found.remedy}"
         for name, found in looked.items()
-        if found.verdict is Verdict.FAIL
+        if found.verdict is Severity.FAIL
     ]
 
 
-def git() -> Finding:
+def git() -> CheckResult:
     said = _answer("git", "--version")
     if _numbers(said) < (2, 31):  # The first that takes settings from variables, off disk and argv.
-        return Finding(Verdict.FAIL, said or "not found", "install git 2.31 or newer")
-    return Finding(Verdict.OK, said)
+        return CheckResult(Severity.FAIL, said or "not found", "install git 2.31 or newer")
+    return CheckResult(Severity.OK, said)
 
 
-def sqlite() -> Finding:
+def sqlite() -> CheckResult:
     said = sqlite3.sqlite_version
     if _numbers(said) < (3, 37):  # The first with STRICT tables.
-        return Finding(Verdict.FAIL, said, "use a Python with SQLite 3.37 or newer")
+        return CheckResult(Severity.FAIL, said, "use a Python with SQLite 3.37 or newer")
     if _numbers(said) < (3, 51, 3):
-        return Finding(
-            Verdict.WARN,
+        return CheckResult(
+            Severity.WARN,
             f"{said}: before 3.51.3 two writers at once can damage a database",
             "nothing to do: Mergewright writes by one connection; let nothing else write",
         )
-    return Finding(Verdict.OK, said)
+    return CheckResult(Severity.OK, said)
 
 
-def configuration(installed: Installation) -> Finding:
+def configuration(installed: Installation) -> CheckResult:
     if not installed.settings.projects:
-        return Finding(Verdict.FAIL, "no project", "add [projects.NAME] with a repository")
-    return Finding(Verdict.OK, f"projects: {', '.join(installed.settings.projects)}")
+        return CheckResult(Severity.FAIL, "no project", "add [projects.NAME] with a repository")
+    return CheckResult(Severity.OK, f"projects: {', '.join(installed.settings.projects)}")
 
 
-def tmux(installed: Installation) -> Finding:
+def tmux(installed: Installation) -> CheckResult:
     if installed.settings.runtime.kind != "tmux":
-        return Finding(Verdict.OK, "not used")
+        return CheckResult(Severity.OK, "not used")
     said = _answer("tmux", "-V")
     if said == "tmux master":  # Made from its repository, where it has no number.
-        return Finding(Verdict.OK, said)
+        return CheckResult(Severity.OK, said)
     if _numbers(said) < (3, 2):  # The first that takes a session's variables from its caller.
-        return Finding(Verdict.FAIL, said or "not found", "install tmux 3.2 or newer")
+        return CheckResult(Severity.FAIL, said or "not found", "install tmux 3.2 or newer")
     if _numbers(said) < (3, 5):
-        return Finding(
-            Verdict.WARN,
+        return CheckResult(
+            Severity.WARN,
             f"{said}: before 3.5 it can lose how a program ended",
             "nothing to do: Mergewright keeps its own record; 3.5 has the fix",
         )
-    return Finding(Verdict.OK, said)
+    return CheckResult(Severity.OK, said)
 
 
-def data(installed: Installation) -> Finding:
+def data(installed: Installation) -> CheckResult:
     folder = installed.settings.data
     if not folder.exists():
         parent = next(one for one in folder.parents if one.exists())
         if os.access(parent, os.W_OK | os.X_OK):
-            return Finding(Verdict.OK, f"{folder} will be made")
-        return Finding(Verdict.FAIL, f"{folder} cannot be made", f"make {parent} writable")
+            return CheckResult(Severity.OK, f"{folder} will be made")
+        return CheckResult(Severity.FAIL, f"{folder} cannot be made", f"make {parent} writable")
     if not os.access(folder, os.W_OK | os.X_OK):
-        return Finding(Verdict.FAIL, f"{folder} cannot be written", "give this user the folder")
+        return CheckResult(
+            Severity.FAIL, f"{folder} cannot be written", "give this user the folder"
+        )
     if folder.stat().st_mode & 0o077:
-        return Finding(Verdict.FAIL, f"{folder} is open to others", f"chmod 700 {folder}")
-    return Finding(Verdict.OK, f"{folder}, writable and private")
+        return CheckResult(Severity.FAIL, f"{folder} is open to others", f"chmod 700 {folder}")
+    return CheckResult(Severity.OK, f"{folder}, writable and private")
 
 
-def webhook_secret(installed: Installation) -> Finding:
+def webhook_secret(installed: Installation) -> CheckResult:
     if installed.settings.polls:
-        return Finding(Verdict.OK, "not used: GitHub is polled")
+        return CheckResult(Severity.OK, "not used: GitHub is polled")
     secret = installed.secrets.webhook_secret
     if not secret:
-        return Finding(
-            Verdict.FAIL, "not set", "set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
+        return CheckResult(
+            Severity.FAIL, "not set", "set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
         )
     return _strength(secret)
 
 
-def page_token(installed: Installation) -> Finding:
+def page_token(installed: Installation) -> CheckResult:
     secret = installed.secrets.page_token
     if not secret:
-        return Finding(Verdict.FAIL, "not set", "set MERGEWRIGHT_PAGE_TOKEN to see the page")
+        return CheckResult(Severity.FAIL, "not set", "set MERGEWRIGHT_PAGE_TOKEN to see the page")
     return _strength(secret)
 
 
-def secret_files(installed: Installation) -> Finding:
+def secret_files(installed: Installation) -> CheckResult:
     variables = (*VARIABLES.values(), *installed.settings.key_variables)
     named = [installed.environ.get(f"{variable}_FILE", "") for variable in variables]
     beside = [installed.settings.github.private_key_file, SECRETS]
@@ -136,54 +138,58 @@ def secret_files(installed: Installation) -> Finding:
     ]
     loose = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o077]
     if loose:
-        return Finding(Verdict.WARN, "others can read a secret", f"chmod 600 {' '.join(loose)}")
-    return Finding(Verdict.OK, "none others can read")
+        return CheckResult(
+            Severity.WARN, "others can read a secret", f"chmod 600 {' '.join(loose)}"
+        )
+    return CheckResult(Severity.OK, "none others can read")
 
 
-def agents(installed: Installation) -> Finding:
-    looked = agent_health.look(
-        installed, [agent_health.Case(type=name) for name in installed.settings.agent_types]
+def agents(installed: Installation) -> CheckResult:
+    looked = agent_health.check_agents(
+        installed, [agent_health.AgentCase(type=name) for name in installed.settings.agent_types]
     )
     wrong = [f"{one.case.type}: {said}" for one in looked for said in one.problems]
     if wrong:
-        return Finding(Verdict.FAIL, "not all can start", "\n-> ".join(wrong))
+        return CheckResult(Severity.FAIL, "not all can start", "\n-> ".join(wrong))
     odd = [f"{one.case.type}: {said}" for one in looked for said in one.warnings]
     if odd:
-        return Finding(Verdict.WARN, "not all are as expected", "\n-> ".join(odd))
+        return CheckResult(Severity.WARN, "not all are as expected", "\n-> ".join(odd))
     said = [f"{one.case.type} {one.version}".rstrip() for one in looked]
-    return Finding(Verdict.OK, ", ".join(said) or "none configured")
+    return CheckResult(Severity.OK, ", ".join(said) or "none configured")
 
 
-def incidents(installed: Installation) -> Finding:
+def incidents(installed: Installation) -> CheckResult:
     if not Paths(installed.settings.data).database.exists():
-        return Finding(Verdict.OK, "none")
+        return CheckResult(Severity.OK, "none")
     try:
         with context.store(installed.settings) as store:
             open_ones = store.incidents.current()
-    except Refused as refusal:
-        return Finding(Verdict.WARN, str(refusal))
+    except CliError as refusal:
+        return CheckResult(Severity.WARN, str(refusal))
     if not open_ones:
-        return Finding(Verdict.OK, "none")
+        return CheckResult(Severity.OK, "none")
     said = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in open_ones)
-    return Finding(Verdict.WARN, said, "each goes by itself once its cause is gone")
+    return CheckResult(Severity.WARN, said, "each goes by itself once its cause is gone")
 
 
-def sandbox(installed: Installation) -> Finding:
+def sandbox(installed: Installation) -> CheckResult:
     if installed.settings.runtime.sandbox == "none":
-        return Finding(Verdict.WARN, "none: agents have the rights of this user", "as configured")
-    return Finding(
-        Verdict.WARN,
+        return CheckResult(
+            Severity.WARN, "none: agents have the rights of this user", "as configured"
+        )
+    return CheckResult(
+        Severity.WARN,
         "not decided: agents have the rights of this user",
         'say so with runtime.sandbox = "none", or run Mergewright as a user of its own',
     )
 
 
 #: Every check by the name people read, in the order they are printed.
-OF_THE_MACHINE: tuple[tuple[str, Callable[[], Finding]], ...] = (
+OF_THE_MACHINE: tuple[tuple[str, Callable[[], CheckResult]], ...] = (
     ("git", git),
     ("sqlite", sqlite),
 )
-OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] = (
+OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], CheckResult]], ...] = (
     ("configuration", configuration),
     ("tmux", tmux),
     ("data folder", data),
@@ -202,12 +208,12 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], Finding]], ...] =
 )
 
 
-def _table(findings: Sequence[tuple[str, Finding]]) -> Table:
+def _table(findings: Sequence[tuple[str, CheckResult]]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column()
     table.add_column(overflow="fold")
-    colours = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
+    colours = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "red"}
     for name, finding in findings:
         said = Text(finding.says)
         if finding.remedy:
@@ -216,10 +222,10 @@ def _table(findings: Sequence[tuple[str, Finding]]) -> Table:
     return table
 
 
-def _strength(secret: str) -> Finding:
+def _strength(secret: str) -> CheckResult:
     if len(secret) < _SHORT_SECRET:
-        return Finding(Verdict.WARN, "set, but short", "make a long one: openssl rand -hex 32")
-    return Finding(Verdict.OK, "set")
+        return CheckResult(Severity.WARN, "set, but short", "make a long one: openssl rand -hex 32")
+    return CheckResult(Severity.OK, "set")
 
 
 def _answer(program: str, option: str) -> str:

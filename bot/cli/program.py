@@ -10,7 +10,7 @@ import typer
 
 from bot.cli import agents, records, steer
 from bot.cli.options import Config, Json, SessionId
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli.refused import PROBLEM, CliError
 
 app = typer.Typer(
     name="mergewright",
@@ -31,7 +31,7 @@ def main() -> None:
     """Run the command line. Exit codes: 0 fine, 1 found a problem, 2 usage or configuration."""
     try:
         app(prog_name="mergewright")
-    except Refused as refusal:
+    except CliError as refusal:
         print(f"mergewright: {refusal}", file=sys.stderr)
         sys.exit(refusal.code)
     except OSError as failure:  # A full disk, a file of another user, a program that is not there.
@@ -67,16 +67,16 @@ def serve(config: Config = None) -> None:
     installed = context.installation(config, os.environ)
     settings, secrets = installed.settings, installed.secrets
     if wanted := missing(settings, secrets):
-        raise Refused("\n".join(wanted))
+        raise CliError("\n".join(wanted))
     if lacking := not_installed(installed):
-        raise Refused("\n".join(lacking), PROBLEM)
+        raise CliError("\n".join(lacking), PROBLEM)
 
     from bot.app import process as server
 
     try:
         server.serve(settings, secrets)
     except server.CANNOT_START as failure:
-        raise Refused(str(failure), PROBLEM) from None
+        raise CliError(str(failure), PROBLEM) from None
 
 
 @app.command()
@@ -88,7 +88,7 @@ def ls(
     """List the sessions, newest first."""
     from bot.cli import capacity, context, screens
     from bot.decide.caps import caps
-    from bot.show.session_summary import row_of
+    from bot.show.session_summary import summarize
     from bot.system.clock import utc_now
 
     settings = context.settings(config)
@@ -102,7 +102,7 @@ def ls(
     now = utc_now()
     if as_json:
         places = {one.session: one for one in line}
-        screens.show_json([row_of(one, places.get(one.id)) for one in sessions])
+        screens.show_json([summarize(one, places.get(one.id)) for one in sessions])
     else:
         said = {one.session: capacity.place(one, now) for one in line}
         for notice in screens.standing(incidents, freezes):
@@ -150,7 +150,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
 @app.command(hidden=True)
 def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
     """Say what the comment of this name is here, before `start` is proposed in its place."""
-    raise Refused(f"no command 'status': `ls` lists the sessions, `show {session_id}` shows one")
+    raise CliError(f"no command 'status': `ls` lists the sessions, `show {session_id}` shows one")
 
 
 @app.command()
@@ -209,7 +209,7 @@ def replay(
     from bot.cli import replaying
 
     if (session_id is None) == (delivery is None):
-        raise Refused("name either a SESSION or, with --delivery, a recorded webhook")
+        raise CliError("name either a SESSION or, with --delivery, a recorded webhook")
     if delivery is not None:
         replaying.delivery(config, delivery, event, as_json=as_json)
     elif session_id is not None and not replaying.session(config, session_id, as_json=as_json):
@@ -229,7 +229,7 @@ def attach(session_id: SessionId, config: Config = None) -> None:
     with context.store(settings) as store:
         session = context.session(store, session_id)
     if session.status in TERMINAL or not session.run:
-        raise Refused(
+        raise CliError(
             f"{session.id} is {session.status}: no program of it runs;"
             f" `mergewright logs {session.id}` shows what it printed",
             PROBLEM,
@@ -260,7 +260,7 @@ def logs(
     wanted = run or session.run
     path = Paths(settings.data).run(session.id, wanted) / "output.log"
     if not path.exists():
-        raise Refused(f"{session.id} has printed nothing in run {wanted}", PROBLEM)
+        raise CliError(f"{session.id} has printed nothing in run {wanted}", PROBLEM)
     output.tail(path, lines, redact, follow=follow, ansi=ansi)
 
 
@@ -268,13 +268,13 @@ def logs(
 def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
     """Say everything that is wrong with a configuration file."""
     from bot.cli import context
-    from bot.text.prompts import PromptFailure, Prompts
+    from bot.text.prompts import PromptError, Prompts
 
     settings = context.settings(file)
     try:
         Prompts(settings.prompts)
-    except PromptFailure as failure:
-        raise Refused(f"{file}: server.prompts: {failure}") from failure
+    except PromptError as failure:
+        raise CliError(f"{file}: server.prompts: {failure}") from failure
     projects = ", ".join(settings.projects) or "none yet"
     print(f"{file} is fine. Projects: {projects}.")
 
@@ -305,7 +305,7 @@ def cleanup(
         try:
             items = retention.plan() if dry_run else retention.apply(orphans=True)
         except (Busy, GitFailure, RuntimeFailure) as failure:
-            raise Refused(str(failure), PROBLEM) from None
+            raise CliError(str(failure), PROBLEM) from None
     if as_json:
         screens.show_json(items)
     else:
@@ -331,14 +331,14 @@ def setup(
 ) -> None:
     """Make a GitHub App, or take a token; write the configuration."""
     from bot.cli import setting_up
-    from bot.setup.files import Wanted
+    from bot.setup.files import SetupRequest
     from config.contradictions import nearest
     from runtimes.agents import AGENTS
 
     if agent not in AGENTS:
-        raise Refused(f"--agent {agent}: {nearest(agent, AGENTS)}")
+        raise CliError(f"--agent {agent}: {nearest(agent, AGENTS)}")
     name = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
-    wanted = Wanted(
+    wanted = SetupRequest(
         project=name[:39] or "project",
         repository=repository,
         agent=agent,

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from bot.cli.options import Config, Json, SessionId
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli.refused import PROBLEM, CliError
 
 app = typer.Typer()
 
 _MOST = 10**9  #: No transcript has more messages.
 
 
-class By(StrEnum):
+class UsageGroup(StrEnum):
     """What usage is summed up by."""
 
     SESSION = "session"
@@ -30,7 +30,7 @@ def usage(
         str, typer.Argument(metavar="SESSION", help="Only this one, by its runs.")
     ] = "",
     config: Config = None,
-    by: Annotated[By | None, typer.Option(help="What to sum up by.")] = None,
+    by: Annotated[UsageGroup | None, typer.Option(help="What to sum up by.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show what models were used for, and what that cost."""
@@ -39,7 +39,9 @@ def usage(
     settings = context.settings(config)
     with context.store(settings) as store:
         sessions = [context.session(store, session_id)] if session_id else store.sessions.all()
-        rows = store.usage.totals(by or (By.RUN if session_id else By.SESSION), session_id)
+        rows = store.usage.totals(
+            by or (UsageGroup.RUN if session_id else UsageGroup.SESSION), session_id
+        )
     if as_json:
         screens.show_json(rows)
     else:
@@ -75,4 +77,4 @@ def transcript(
             with kept.of(session, run or session.run) as found:
                 talk.show(found, first, most, follow=follow, as_json=as_json)
         except NoTranscript as nothing:
-            raise Refused(str(nothing), PROBLEM) from None
+            raise CliError(str(nothing), PROBLEM) from None

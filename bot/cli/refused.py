@@ -5,7 +5,7 @@ PROBLEM = 1
 USAGE = 2
 
 
-class Refused(Exception):
+class CliError(Exception):
     """The message for people, and the exit code."""
 
     def __init__(self, message: str, code: int = USAGE) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bot.app.replay import Effect, Recording, Replayed, effects, recording, replay
 from bot.cli import context
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli.refused import PROBLEM, CliError
 from bot.cli.screens import add, grid, show, show_json
 from bot.decide.policies import Policies
 from bot.store import HistoryKind
@@ -34,7 +34,7 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
 
 
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
-    """Say what a recorded webhook would cause. Raises `Refused`."""
+    """Say what a recorded webhook would cause. Raises `CliError`."""
     webhook = _recorded(file, event)
     settings = context.settings(config)
     with context.store(settings) as store:
@@ -43,7 +43,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             found = effects(store, policies, webhook, settings.github.app_slug)
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: this is no payload of `{webhook.event}` ({error})"
-            raise Refused(said, PROBLEM) from None
+            raise CliError(said, PROBLEM) from None
     if as_json:
         show_json({"event": webhook.event, "effects": found})
     else:
@@ -54,9 +54,9 @@ def _recorded(file: Path, event: str) -> Recording:
     try:
         return recording(file.read_bytes(), event)
     except OSError as error:
-        raise Refused(f"{file}: {error.strerror}") from None
+        raise CliError(f"{file}: {error.strerror}") from None
     except ValueError as error:
-        raise Refused(f"{file}: {error}") from None
+        raise CliError(f"{file}: {error}") from None
 
 
 def _decisions(

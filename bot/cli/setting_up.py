@@ -7,13 +7,13 @@ from secrets import token_hex
 
 import typer
 
-from bot.cli.refused import PROBLEM, Refused
+from bot.cli.refused import PROBLEM, CliError
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.setup import files
 from bot.setup.manifest import converted, manifest
-from bot.setup.page import Page
+from bot.setup.page import SetupPage
 from config.load import ConfigError, settings_of
 from config.settings import Settings
 
@@ -27,19 +27,19 @@ Written to {folder}: {names}
 """
 
 
-def checked(wanted: files.Wanted, folder: Path) -> Settings:
+def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
     """The settings that would be written, if nothing is wrong with them or in the way."""
     if there := files.standing(folder):
-        raise Refused(f"{there[0]} is there already: move it away, or name another --folder")
+        raise CliError(f"{there[0]} is there already: move it away, or name another --folder")
     if not folder.is_dir():
-        raise Refused(f"{folder}: there is no such folder")
+        raise CliError(f"{folder}: there is no such folder")
     try:
         return settings_of(files.configuration(wanted, 1), "what would be written")
     except ConfigError as error:
-        raise Refused(str(error)) from None
+        raise CliError(str(error)) from None
 
 
-def app(wanted: files.Wanted, folder: Path, port: int, *, organization: bool) -> None:
+def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bool) -> None:
     """Make an App by way of the browser, and keep its keys."""
     settings = checked(wanted, folder)
 
@@ -67,7 +67,7 @@ def app(wanted: files.Wanted, folder: Path, port: int, *, organization: bool) ->
     _say(folder, f"Install the App on {wanted.repository}: your browser shows the page.")
 
 
-def token(wanted: files.Wanted, folder: Path) -> None:
+def token(wanted: files.SetupRequest, folder: Path) -> None:
     """Take a token, see that it may write, and keep it."""
     checked(wanted, folder)
     given = typer.prompt("The token of the bot's account", hide_input=True)
@@ -76,9 +76,9 @@ def token(wanted: files.Wanted, folder: Path) -> None:
             login = github.read.me()
             lacking = github.read.lacking(wanted.repository)
     except (GitHubFailure, ValueError) as failure:
-        raise Refused(str(failure), PROBLEM) from None
+        raise CliError(str(failure), PROBLEM) from None
     if lacking:
-        raise Refused(f"{wanted.repository}: {login}: {'; '.join(lacking)}", PROBLEM)
+        raise CliError(f"{wanted.repository}: {login}: {'; '.join(lacking)}", PROBLEM)
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": given, "MERGEWRIGHT_WEBHOOK_SECRET": token_hex(32)}
     files.write(folder, files.configuration(wanted), secrets)
     webhook = f"{wanted.public_url}webhooks/github"
@@ -89,11 +89,11 @@ def token(wanted: files.Wanted, folder: Path) -> None:
     )
 
 
-def _page(port: int, new_app_url: str, take: Callable[[str], str]) -> Page:
+def _page(port: int, new_app_url: str, take: Callable[[str], str]) -> SetupPage:
     try:
-        return Page(port, new_app_url, take)
+        return SetupPage(port, new_app_url, take)
     except OSError as error:
-        raise Refused(f"port {port} cannot be listened on: {error.strerror}", PROBLEM) from None
+        raise CliError(f"port {port} cannot be listened on: {error.strerror}", PROBLEM) from None
 
 
 def _say(folder: Path, webhook: str) -> None:

@@ -12,10 +12,10 @@ from secrets import token_urlsafe
 
 from msgspec import Struct
 
-from bot.cli.agent_health import Case, endpoint_of, program_of
+from bot.cli.agent_health import AgentCase, endpoint_of, program_of
 from bot.cli.check_result import Installation
-from bot.model_proxy.endpoints import NoModel, key_source
-from bot.model_proxy.proxy import ModelProxy, Trouble
+from bot.model_proxy.endpoints import ModelUnavailable, key_source
+from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system.clock import utc_now
 from bot.text.prompts import Prompts
 from lifecycle.model.actions import Prompt
@@ -39,7 +39,7 @@ _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class SmokeTestResult(Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     well: bool
@@ -48,7 +48,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     remedy: str = ""  #: What may help where it did not answer; empty: what it says has to do.
 
 
-def round_trip(installed: Installation, case: Case, patience: float) -> Answer:
+def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
     """Start the program as for a session, in an empty repository that is gone afterwards."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:
@@ -62,15 +62,15 @@ def round_trip(installed: Installation, case: Case, patience: float) -> Answer:
         over = waited if seconds >= patience else "the model refuses it"
         said = f"{over}: {agent.evidence or 'it shows nothing'}"
     remedy = _remedy(installed, case, trouble) if trouble and not well else ""
-    return Answer(well=well, says=said or agent.evidence, seconds=seconds, remedy=remedy)
+    return SmokeTestResult(well=well, says=said or agent.evidence, seconds=seconds, remedy=remedy)
 
 
-def _refused(trouble: Trouble | None) -> bool:
+def _refused(trouble: UpstreamError | None) -> bool:
     """Whether the model takes no key of ours, however long its program tries."""
     return trouble is not None and trouble.status in _REFUSALS and trouble.times >= _ENOUGH
 
 
-def _remedy(installed: Installation, case: Case, trouble: Trouble) -> str:
+def _remedy(installed: Installation, case: AgentCase, trouble: UpstreamError) -> str:
     """What to do about a model that does not answer: programs may not say, or try for long."""
     key, _ = key_source(installed.settings, case.type, case.agent, case.project)
     table = f"[agent-types.{case.type}]"
@@ -82,8 +82,8 @@ def _remedy(installed: Installation, case: Case, trouble: Trouble) -> str:
 
 
 def _ask(
-    installed: Installation, case: Case, place: Path, until: float
-) -> tuple[Agent, Trouble | None]:
+    installed: Installation, case: AgentCase, place: Path, until: float
+) -> tuple[Agent, UpstreamError | None]:
     _, program = program_of(installed, case.type)
     files = RunFiles(
         session="check-1",
@@ -134,7 +134,7 @@ def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | 
 
     def behind(word: str) -> Endpoint:
         if not compare_digest(word.encode(), shown.encode()):
-            raise NoModel("this is no session's pass", HTTPStatus.UNAUTHORIZED)
+            raise ModelUnavailable("this is no session's pass", HTTPStatus.UNAUTHORIZED)
         return real
 
     door = ModelProxy(behind, lambda *_: None, place / "port")

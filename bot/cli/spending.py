@@ -7,14 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.store import Session, UsageTotal
-from config.settings import Price
+from config.settings import ModelPrice
 from lifecycle.model.text import plain
 
 _COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED", "HOURS")
 
 
 def screen(
-    rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, Price]
+    rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, ModelPrice]
 ) -> RenderableType:
     """The rows and their sum; below them what has no price, and of when the prices are."""
     if not rows:
@@ -49,7 +49,7 @@ def _figures(rows: Sequence[UsageTotal]) -> Iterator[str]:
     yield f"{sum(one.active_seconds for one in rows) / 3600:.1f}"
 
 
-def _notes(sessions: Sequence[Session], prices: Mapping[str, Price]) -> Iterator[str]:
+def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Iterator[str]:
     unknown = sorted(
         {
             name

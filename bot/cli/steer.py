@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.options import Config, Json, NoWait, SessionId
-from bot.cli.refused import Refused
+from bot.cli.refused import CliError
 
 app = typer.Typer()
 
@@ -221,7 +221,7 @@ def _hold(
     as_json: bool,
 ) -> None:
     if sum(map(bool, (session_id, project, everything))) != 1:
-        raise Refused(f"name what to {kind}: a SESSION, --project NAME or --all")
+        raise CliError(f"name what to {kind}: a SESSION, --project NAME or --all")
     if session_id:
         _ask(config, session_id, kind, no_wait=no_wait, as_json=as_json)
         return

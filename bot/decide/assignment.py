@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bot.store import AgentRecord, Session, Store
-from config.settings import AgentSettings, Project
+from config.settings import AgentSettings, ProjectSettings
 from lifecycle.judge.capacity import Caps
 
 _NO_CAPS = Caps(sessions=0)
@@ -26,7 +26,7 @@ class Assignment:
         self,
         store: Store,
         agents: Mapping[str, AgentSettings],
-        projects: Mapping[str, Project],
+        projects: Mapping[str, ProjectSettings],
         caps: Caps = _NO_CAPS,
     ) -> None:
         self._store = store

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from bot.store import Configuration, Store
 from config.repository import PATH, RepositoryError, still_narrowed
-from config.settings import Project
+from config.settings import ProjectSettings
 from lifecycle.model.policy import Mode, Policy
 
 log = logging.getLogger(__name__)
@@ -14,7 +14,9 @@ log = logging.getLogger(__name__)
 class Policies:
     """The policy of each project, as far as its repository's file was read. Any thread may ask."""
 
-    def __init__(self, store: Store, projects: Mapping[str, Project], server: Policy) -> None:
+    def __init__(
+        self, store: Store, projects: Mapping[str, ProjectSettings], server: Policy
+    ) -> None:
         self._store = store
         self.server = server
         self.repositories = {name: project.repository for name, project in projects.items()}

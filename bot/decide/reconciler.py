@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bot.store import CorruptRow, DecisionRecord, Fenced, LoadedSession, SessionDecision, Store
 from bot.system.clock import Clock
-from bot.system.crash_points import CrashPoint, Step
+from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.signals import Stage
 from lifecycle.model.actions import Action, Comment, MergeRemote, Start
@@ -31,7 +31,7 @@ class Reconciler:
         store: Store,
         policy_of: Callable[[str], Policy],
         clock: Clock,
-        crash_point: CrashPoint,
+        crash_point: AtCrashPoint,
         on_actions: Callable[[], None],
         agents: Collection[str] = (),
     ) -> None:
@@ -116,7 +116,7 @@ class Reconciler:
     def _told(self, session: str, said: SessionDecision, added: Sequence[str]) -> None:
         if added:
             log.info("%s: %s: %s -> %s", session, said.status, said.because, ", ".join(added))
-            self._crash_point(Step.RECORDED, f"{session} {' '.join(added)}")
+            self._crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
             self._on_actions()
 
     def still_wanted(self, facts: Facts, action: Action) -> bool:

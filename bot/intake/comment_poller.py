@@ -12,7 +12,7 @@ from bot.github.rest import NewComment, NewIssue
 from bot.intake.inbox import Inbox
 from bot.store import Delivery
 from bot.system.clock import Clock
-from config.settings import Project
+from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class CommentPoller:
     """Hands new comments and issues to the inbox, each once, as the webhook would have done."""
 
     def __init__(
-        self, github: GitHub, inbox: Inbox, projects: Collection[Project], clock: Clock
+        self, github: GitHub, inbox: Inbox, projects: Collection[ProjectSettings], clock: Clock
     ) -> None:
         self._github = github
         self._inbox = inbox

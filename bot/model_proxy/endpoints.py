@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
 
 
-class NoModel(Exception):
+class ModelUnavailable(Exception):
     """A session that has no model now; the text is for its agent and for people."""
 
     def __init__(self, why: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> None:
@@ -34,7 +34,7 @@ class NoModel(Exception):
         self.status = status
 
 
-class Models:
+class ModelEndpoints:
     """Every endpoint and key of the configuration, and the passes that stand for them."""
 
     def __init__(
@@ -57,36 +57,35 @@ class Models:
         self._priced = priced
 
     def endpoint(self, session: Session, run: int) -> Endpoint:
-        """What a run is told: our door and its pass, or where its program goes by itself.
+        """Return what a run connects to: the proxy and its run token, or its provider.
 
-        The same whenever it is asked for again. Raises `NoModel` for a key that nobody can say the
-        endpoint of.
+        Idempotent. Raises `ModelUnavailable` if there is a key but no known endpoint for it.
         """
         real = self._real(session)
         if not real.key:
             return real
         if not real.url:
-            raise NoModel(without_endpoint(session.agent_type))
+            raise ModelUnavailable(without_endpoint(session.agent_type))
         kept = self._paths.run_token(session.id, run)
         if not read_text(kept):
             write_private(kept, f"{kept.parent.name}.{secrets.token_urlsafe(32)}")
         return Endpoint(url=self._door(), key=read_text(kept))
 
     def behind(self, shown: str) -> Endpoint:
-        """The endpoint and the key that a pass stands for. Raises `NoModel`."""
+        """The endpoint and the key that a pass stands for. Raises `ModelUnavailable`."""
         said = _PASS.fullmatch(shown)
         session = self._store.sessions.get(said["session"]) if said else None
         if said is None or session is None:
-            raise NoModel("this is no session's pass")
+            raise ModelUnavailable("this is no session's pass")
         run = int(said["run"])
         kept = read_text(self._paths.run_token(session.id, run))
         if not hmac.compare_digest(kept.encode(), shown.encode()):
-            raise NoModel("this is no session's pass")
+            raise ModelUnavailable("this is no session's pass")
         ended = session.agent.run == run and session.activity is Activity.EXITED
         if session.run != run or ended:
-            raise NoModel(f"run {run} of {session.id} is over")
+            raise ModelUnavailable(f"run {run} of {session.id} is over")
         if session.reason == Reason.BUDGET_EXHAUSTED:
-            raise NoModel(
+            raise ModelUnavailable(
                 f"{session.id} gets no more of its model: {session.because}",
                 HTTPStatus.PAYMENT_REQUIRED,
             )

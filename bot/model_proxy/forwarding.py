@@ -11,8 +11,8 @@ import httpx
 import msgspec
 from litestar.types import HTTPScope, Receive, Send
 
-from bot.model_proxy.endpoints import NoModel
-from bot.model_proxy.usage_meter import Meter
+from bot.model_proxy.endpoints import ModelUnavailable
+from bot.model_proxy.usage_meter import UsageMeter
 from runtimes.agents.base import Endpoint
 
 _log = logging.getLogger(__name__)
@@ -46,11 +46,11 @@ _STATUSES = range(600)  #: Those that HTTP has.
 _AGAIN = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
-class HungUp(Exception):
+class ClientDisconnected(Exception):
     """The agent has gone before it had said all."""
 
 
-class Asked:
+class ForwardedRequest:
     """What an agent asks."""
 
     def __init__(self, scope: HTTPScope, receive: Receive) -> None:
@@ -69,13 +69,15 @@ class Asked:
         )
 
     def check(self) -> None:
-        """Raise `NoModel` for what is no question to a model."""
+        """Raise `ModelUnavailable` for what is no question to a model."""
         if dict(self._headers).get(b"upgrade", b"").lower() == b"websocket":
             why = "models are asked by POST here, not through websockets"
-            raise NoModel(why, HTTPStatus.UPGRADE_REQUIRED)
+            raise ModelUnavailable(why, HTTPStatus.UPGRADE_REQUIRED)
         pattern = _OPEN.get(self._method)
         if pattern is None or not pattern.fullmatch(self.path):
-            raise NoModel(f"{self._method} {self.path} is not let through", HTTPStatus.FORBIDDEN)
+            raise ModelUnavailable(
+                f"{self._method} {self.path} is not let through", HTTPStatus.FORBIDDEN
+            )
 
     def of(self, endpoint: Endpoint) -> httpx.Request:
         """The same question to an endpoint, with its key."""
@@ -109,29 +111,29 @@ class Asked:
                 message = await asyncio.wait_for(self._receive(), _PIECE_SECONDS)
             except TimeoutError:
                 why = f"nothing more of the question came for {_PIECE_SECONDS:g} seconds"
-                raise NoModel(why, HTTPStatus.REQUEST_TIMEOUT) from None
+                raise ModelUnavailable(why, HTTPStatus.REQUEST_TIMEOUT) from None
             if message["type"] != "http.request":
-                raise HungUp
+                raise ClientDisconnected
             more = message["more_body"]
             size += len(message["body"])
             if size > _MOST_BYTES:
                 why = f"the question has more than {_MOST_BYTES >> 20} MB"
-                raise NoModel(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                raise ModelUnavailable(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             yield message["body"]
         self._read.set()
 
 
-class Answer:
+class ForwardedResponse:
     """What the agent is answered."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.begun = False
-        self.meter: Meter | None = None  #: Once a model answers.
+        self.meter: UsageMeter | None = None  #: Once a model answers.
 
     async def give(self, response: httpx.Response) -> None:
         """The model's answer as it comes. One that breaks off is left without an end."""
-        self.meter = meter = Meter(response.headers)
+        self.meter = meter = UsageMeter(response.headers)
         try:
             if response.status_code not in _STATUSES:
                 why = f"the model answered with {response.status_code}, which is no status"

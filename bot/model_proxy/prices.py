@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from config.settings import Price
+from config.settings import ModelPrice
 from lifecycle.model.facts import Usage
 
 _MILLION = 1_000_000
@@ -14,7 +14,7 @@ _MILLION = 1_000_000
 class Prices:
     """Puts a price on usage. May be used from any thread."""
 
-    def __init__(self, table: Mapping[str, Price]) -> None:
+    def __init__(self, table: Mapping[str, ModelPrice]) -> None:
         """`table`: by a model's name, or a pattern for several."""
         self._table = table
 
@@ -37,7 +37,7 @@ class Prices:
             models=models if usage.models else {},
         )
 
-    def of(self, model: str) -> Price | None:
+    def of(self, model: str) -> ModelPrice | None:
         """The price of a model: by its name, otherwise by the first pattern that fits."""
         if model in self._table:
             return self._table[model]

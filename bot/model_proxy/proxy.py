@@ -21,9 +21,9 @@ from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope, Send
 from msgspec import Struct
 
-from bot.model_proxy.endpoints import NoModel
-from bot.model_proxy.forwarding import Answer, Asked, HungUp
-from bot.system.http_server import CannotListen, Server, log_failure
+from bot.model_proxy.endpoints import ModelUnavailable
+from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
+from bot.system.http_server import CannotListen, HttpServer, log_failure
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import PROVIDER_DEFAULT, Endpoint
 from runtimes.agents.shared.files import read_text, write_private
@@ -34,13 +34,13 @@ _HOST = "127.0.0.1"
 _PORTS = range(65536)
 #: So many questions of one session, and of all, are passed on at once.
 _MOST_OF_ONE, _MOST = 32, 2000
-#: The endpoint and the key that a pass stands for; raises `NoModel`.
-Behind = Callable[[str], Endpoint]
+#: The endpoint and the key that a pass stands for; raises `ModelUnavailable`.
+EndpointLookup = Callable[[str], Endpoint]
 #: Called with a pass, a model's name and what an answer of it used.
-Count = Callable[[str, str, Usage], None]
+UsageCallback = Callable[[str, str, Usage], None]
 
 
-class Trouble(Struct, frozen=True):
+class UpstreamError(Struct, frozen=True):
     """What kept a model from answering."""
 
     place: str  #: Where it is asked for.
@@ -51,11 +51,11 @@ class Trouble(Struct, frozen=True):
 class ModelProxy:
     """The door as a server of its own, for programs of this machine alone."""
 
-    def __init__(self, behind: Behind, count: Count, kept: Path) -> None:
+    def __init__(self, behind: EndpointLookup, count: UsageCallback, kept: Path) -> None:
         """`kept` is the file with the port: programs that outlive a bot know it already."""
         self._proxy = _Door(behind, count)
         self._kept = kept
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self.url = ""  #: Empty until it is opened.
 
     def start(self) -> None:
@@ -63,16 +63,16 @@ class ModelProxy:
         if self._server is None:
             app = _application(self._proxy)
             try:
-                self._server = Server(app, _HOST, self._port())
+                self._server = HttpServer(app, _HOST, self._port())
             except (CannotListen, ValueError) as problem:
                 _log.warning("%s: %s; programs that run have to be restarted", self._kept, problem)
-                self._server = Server(app, _HOST, 0)
+                self._server = HttpServer(app, _HOST, 0)
             write_private(self._kept, str(self._server.port))
             self.url = f"http://{_HOST}:{self._server.port}"
             self._server.start()
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> UpstreamError | None:
         """Why the last question was not answered; None: it was, or there was none."""
         return self._proxy.trouble
 
@@ -104,12 +104,12 @@ def _application(proxy: "_Door") -> Litestar:
 class _Door:
     """Lives on its server's event loop."""
 
-    def __init__(self, behind: Behind, count: Count) -> None:
+    def __init__(self, behind: EndpointLookup, count: UsageCallback) -> None:
         self._behind = behind
         self._count = count
         self._under_way: Counter[str] = Counter()  #: Questions, by the passes that they show.
         self._room = _room()
-        self.trouble: Trouble | None = None
+        self.trouble: UpstreamError | None = None
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -130,8 +130,8 @@ class _Door:
 
     async def pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request and its answer, until either side breaks off or the door is closed."""
-        asked = Asked(cast(HTTPScope, scope), receive)  # no websockets here
-        answer = Answer(send)
+        asked = ForwardedRequest(cast(HTTPScope, scope), receive)  # no websockets here
+        answer = ForwardedResponse(send)
         self._under_way[asked.shown] += 1
         asking = asyncio.ensure_future(self._ask(asked, answer))
         ends = [asyncio.ensure_future(one) for one in (asked.hung_up(), self._closing.wait())]
@@ -149,15 +149,15 @@ class _Door:
             await answer.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the bot is being started anew")
 
     def _check_room(self, shown: str) -> None:
-        """Raise `NoModel` where more is asked at once than is meant."""
+        """Raise `ModelUnavailable` where more is asked at once than is meant."""
         if self._under_way[shown] > _MOST_OF_ONE:
             why = f"the session asks {_MOST_OF_ONE} things at once already: wait for an answer"
-            raise NoModel(why, HTTPStatus.TOO_MANY_REQUESTS)
+            raise ModelUnavailable(why, HTTPStatus.TOO_MANY_REQUESTS)
         if self._under_way.total() > self._room:
             why = f"all sessions together ask {self._room} things at once already: ask again"
-            raise NoModel(why, HTTPStatus.SERVICE_UNAVAILABLE)
+            raise ModelUnavailable(why, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _counted(self, asked: Asked, answer: Answer) -> None:
+    async def _counted(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
         """Count what was used, also by an answer that was broken off."""
         if answer.meter is None:
             return
@@ -166,16 +166,16 @@ class _Door:
         if answer.meter.lost:
             _log.warning("%s: what an answer used could not be read to its end", asked.path)
 
-    async def _ask(self, asked: Asked, answer: Answer) -> None:
+    async def _ask(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
         endpoint = PROVIDER_DEFAULT
         try:
             asked.check()
             self._check_room(asked.shown)
             endpoint = await asyncio.to_thread(self._behind, asked.shown)
             response = await self._client.send(asked.of(endpoint), stream=True)
-        except NoModel as refusal:
+        except ModelUnavailable as refusal:
             await answer.refuse(refusal.status, str(refusal))
-        except HungUp:
+        except ClientDisconnected:
             pass
         except httpx.ReadTimeout:
             why = f"{_place(endpoint)} took the question, and never said anything"
@@ -195,7 +195,7 @@ class _Door:
     def _hears(self, place: str, status: int) -> None:
         before = self.trouble
         again = before is not None and (before.place, before.status) == (place, status)
-        self.trouble = Trouble(place, status, before.times + 1 if before and again else 1)
+        self.trouble = UpstreamError(place, status, before.times + 1 if before and again else 1)
 
 
 def _place(endpoint: Endpoint) -> str:

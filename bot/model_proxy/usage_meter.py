@@ -49,7 +49,7 @@ _Answer = _Told | list[_Told]  # Google's are a list, where they are not asked f
 _DECODER = msgspec.json.Decoder(_Answer)
 
 
-class Meter:
+class UsageMeter:
     """Reads along with one answer. What it cannot read it tells nothing of."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:

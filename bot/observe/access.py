@@ -8,7 +8,7 @@ from bot.github.errors import GitHubFailure, NotInstalled, Refused
 from bot.github.repository_aliases import Place
 from bot.store import RIGHTS, RepositoryRecord, Store
 from bot.system.clock import Clock
-from config.settings import Project
+from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class AccessObserver:
     """
 
     def __init__(
-        self, store: Store, github: GitHub, projects: Collection[Project], clock: Clock
+        self, store: Store, github: GitHub, projects: Collection[ProjectSettings], clock: Clock
     ) -> None:
         self._store = store
         self._github = github

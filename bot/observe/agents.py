@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bot.observe.liveness import MISSING, UNKNOWN, many_lost, settled, throttled, unproven
 from bot.store import LiveSession, Observation, Store
 from bot.system.clock import Clock
-from bot.system.crash_points import CrashPoint, Step
+from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.locations import Sites
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.policy import Policy
@@ -61,7 +61,7 @@ class AgentObserver:
         policy_of: Callable[[str], Policy],
         priced: Callable[[Usage], Usage],
         clock: Clock,
-        crash_point: CrashPoint,
+        crash_point: AtCrashPoint,
         on_rest: Callable[[], None],
     ) -> None:
         self._store = store
@@ -307,7 +307,7 @@ class AgentObserver:
     def _write(self, observed: Sequence[Observation]) -> int:
         changed = self._store.observations.record(observed, self._clock()) if observed else []
         if changed:
-            self._crash_point(Step.OBSERVED, " ".join(changed))
+            self._crash_point(CrashPoint.OBSERVED, " ".join(changed))
         return len(changed)
 
 

@@ -29,9 +29,9 @@ from bot.store import (
     Store,
 )
 from bot.system.clock import Clock
-from bot.system.crash_points import CrashPoint, Step
+from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.contradictions import nearest
-from config.settings import Project
+from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
 from lifecycle.model.facts import Issue
 
@@ -51,10 +51,10 @@ class IssueObserver:
         people: WriteAccess,
         pulls: PullObserver,
         refresh_budget: RefreshBudget,
-        projects: Mapping[str, Project],
+        projects: Mapping[str, ProjectSettings],
         identities: Assignment,
         clock: Clock,
-        crash_point: CrashPoint,
+        crash_point: AtCrashPoint,
     ) -> None:
         self._store = store
         self._github = github
@@ -104,7 +104,7 @@ class IssueObserver:
             found += [(project.repository, number) for number in numbers]
         return found
 
-    def _triggered(self, project: Project) -> set[int]:
+    def _triggered(self, project: ProjectSettings) -> set[int]:
         """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`.
 
         GitHub lists only what is spelled as it is asked for; the repository's labels may be spelled
@@ -116,7 +116,7 @@ class IssueObserver:
         words = dict.fromkeys([*triggers, project.label, *spelled])
         return read.labelled(project.repository, words)
 
-    def _triggers(self, project: Project) -> Mapping[str, str]:
+    def _triggers(self, project: ProjectSettings) -> Mapping[str, str]:
         """What asks for an agent where an issue wears it, each with the agent; in small letters."""
         label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
         named = {f"{label}:{agent.lower()}": agent for agent in sorted(self._identities.words)}
@@ -177,7 +177,7 @@ class IssueObserver:
         issue = replace(session.issue, open=False, state_reason="deleted")
         self._pulls.read_again(session)
         if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
-            self._crash_point(Step.OBSERVED, id)
+            self._crash_point(CrashPoint.OBSERVED, id)
 
     def _update(self, id: str, reading: IssueReading) -> None:
         """Keep what the issue is now; its text stays as it stood when it was labelled."""
@@ -211,7 +211,7 @@ class IssueObserver:
             issue = replace(issue, labelled_at=put.at)
             self._asked_again(session, reading, put)
         if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
-            self._crash_point(Step.OBSERVED, id)
+            self._crash_point(CrashPoint.OBSERVED, id)
 
     def _blocked(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
         """The issue with those it waits for, as long as its session has not begun."""
@@ -257,7 +257,7 @@ class IssueObserver:
             )
         )
 
-    def _begin(self, name: str, project: Project, reading: IssueReading) -> None:
+    def _begin(self, name: str, project: ProjectSettings, reading: IssueReading) -> None:
         """Make a session of a labelled open issue, if who labelled it may write."""
         triggers = self._triggers(project)
         put = labelling(reading, triggers)
@@ -316,7 +316,7 @@ class IssueObserver:
         )
         if self._store.sessions.create(new):
             log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
-            self._crash_point(Step.OBSERVED, new.id)
+            self._crash_point(CrashPoint.OBSERVED, new.id)
 
     def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
         """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""

@@ -17,8 +17,8 @@ from bot.observe.refresh_budget import RefreshBudget
 from bot.observe.reopened import command_to_restore
 from bot.store import DueRefresh, Observation, Outsider, Session, Store
 from bot.system.clock import Clock
-from bot.system.crash_points import CrashPoint, Step
-from config.settings import Project
+from bot.system.crash_points import AtCrashPoint, CrashPoint
+from config.settings import ProjectSettings
 from lifecycle.model.backoff import delay
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
 from lifecycle.model.names import FREEZES, addresses_bot
@@ -47,9 +47,9 @@ class PullObserver:
         people: WriteAccess,
         refresh_budget: RefreshBudget,
         push_attribution: Callable[[Session, Pull, Pull | None], Mover],
-        projects: Mapping[str, Project],
+        projects: Mapping[str, ProjectSettings],
         clock: Clock,
-        crash_point: CrashPoint,
+        crash_point: AtCrashPoint,
         app_slug: str = "",
     ) -> None:
         """`app_slug`: what people call the bot besides its own name."""
@@ -215,7 +215,7 @@ class PullObserver:
         for number, fingerprint in fingerprints.items():
             self._refresh_budget.keep((repository, number), fingerprint)
         if changed:
-            self._crash_point(Step.OBSERVED, session)
+            self._crash_point(CrashPoint.OBSERVED, session)
         if not any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls):
             self._unknown.pop(session, None)
             return None

@@ -9,7 +9,7 @@ from bot.github.files import SeenFile
 from bot.store import Configuration, Store
 from bot.system.clock import Clock
 from bot.text import messages
-from config.repository import PATH, Problem, RepositoryError, narrowed
+from config.repository import PATH, FileProblem, RepositoryError, narrowed
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class RepositoryConfig:
         incident, now = f"configuration:{repository}", self._clock()
         try:
             if seen.text is None:
-                raise RepositoryError([Problem(1, "it is no text")])
+                raise RepositoryError([FileProblem(1, "it is no text")])
             narrowed(seen.text, self._policies.server)
         except RepositoryError as error:
             text = f"{repository}: {error}"

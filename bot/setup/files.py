@@ -39,7 +39,7 @@ allowed-owners = [{owner}]
 """
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SetupRequest(Struct, frozen=True, kw_only=True):
     """What a person said of the installation."""
 
     project: str
@@ -59,7 +59,7 @@ def standing(folder: Path) -> list[Path]:
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 
-def configuration(wanted: Wanted, app_id: int | None = None, slug: str = "") -> str:
+def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "") -> str:
     """The configuration of an App's installation, or of a token's. TOML's texts are JSON's."""
     app = ""
     if app_id is not None:

@@ -28,7 +28,7 @@ _FORM = """<!doctype html><title>Mergewright</title>
 _SAYS = "<!doctype html><title>Mergewright</title><p>{text}</p>\n"
 
 
-class Page:
+class SetupPage:
     """The page; a context manager. Only a browser on this machine reaches it."""
 
     def __init__(self, port: int, new_app_url: str, take: Callable[[str], str]) -> None:

@@ -13,7 +13,7 @@ from lifecycle.model.facts import Pull
 from lifecycle.model.status import CheckState
 
 
-class PullRow(Struct, frozen=True, kw_only=True):
+class PullSummary(Struct, frozen=True, kw_only=True):
     """A pull request of a session."""
 
     number: int
@@ -42,7 +42,7 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
     active_seconds: float
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class QueuePlace(Struct, frozen=True, kw_only=True):
     """Where a session stands in the line for a slot."""
 
     position: int  #: From 1.
@@ -50,7 +50,7 @@ class Place(Struct, frozen=True, kw_only=True):
     waits: str  #: Why it has none yet.
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class SessionSummary(Struct, frozen=True, kw_only=True):
     """One session."""
 
     id: str
@@ -59,7 +59,7 @@ class Row(Struct, frozen=True, kw_only=True):
     title: str
     issue: int
     issue_url: str
-    pulls: tuple[PullRow, ...]
+    pulls: tuple[PullSummary, ...]
     status: str
     since: datetime  #: When `status` became what it is.
     activity: str
@@ -75,16 +75,16 @@ class Row(Struct, frozen=True, kw_only=True):
     workspace: str  #: Where it is checked out; empty: nowhere yet.
     handle: str  #: The run's name at its runtime; empty: there was none yet.
     run: int
-    place: Place | None  #: Among those that wait for a slot.
+    place: QueuePlace | None  #: Among those that wait for a slot.
     created: datetime
     last_activity: datetime | None
     restored_at: datetime | None
     metadata: Mapping[str, str]
 
 
-def row_of(session: Session, queued: QueuedSession | None = None) -> Row:
+def summarize(session: Session, queued: QueuedSession | None = None) -> SessionSummary:
     """A session as a row of the list; `queued` where it waits for a slot."""
-    return Row(
+    return SessionSummary(
         id=session.id,
         project=session.project,
         repository=session.repository,
@@ -115,8 +115,8 @@ def row_of(session: Session, queued: QueuedSession | None = None) -> Row:
     )
 
 
-def _place(queued: QueuedSession) -> Place:
-    return Place(
+def _place(queued: QueuedSession) -> QueuePlace:
+    return QueuePlace(
         position=queued.position, starts_at=queued.starts_at, waits=page_text.line(queued.waits)
     )
 
@@ -136,10 +136,10 @@ def _agent(session: Session) -> AgentInfo:
     )
 
 
-def _pull(pull: Pull) -> PullRow:
+def _pull(pull: Pull) -> PullSummary:
     states = [check.state for check in pull.checks]
     failed = (check.name for check in pull.checks if check.state is CheckState.FAILED)
-    return PullRow(
+    return PullSummary(
         number=pull.number,
         url=page_text.link(pull.url),
         title=page_text.line(pull.title),

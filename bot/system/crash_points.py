@@ -1,6 +1,6 @@
-"""The steps between recording an effect and having it behind us, each a place where a crash may be.
+"""The points between recording an effect and completing it at which a crash is survivable.
 
-They are announced so that they can be logged, and so that a test can end the process at every one.
+Each is announced, so that it can be logged and so that a test can end the process there.
 """
 
 import logging
@@ -10,22 +10,22 @@ from enum import StrEnum
 log = logging.getLogger(__name__)
 
 
-class Step(StrEnum):
-    """Where an effect stands when the step is announced."""
+class CrashPoint(StrEnum):
+    """A point in the processing of a delivery, an observation, a decision or an action."""
 
-    DELIVERED = "delivered"  #: A webhook is committed, its answer not yet sent.
-    SORTED = "sorted"  #: A delivery was turned into touches and commands, in one commit.
+    DELIVERED = "delivered"  #: A webhook is committed; its response is not sent yet.
+    SORTED = "sorted"  #: A delivery became refresh requests and commands, in one commit.
     OBSERVED = "observed"  #: New facts are committed.
     RECORDED = "recorded"  #: A decision is committed with its actions.
     TAKEN = "taken"  #: An action is about to be done.
-    DONE = "done"  #: An action was done and is not yet marked.
+    DONE = "done"  #: An action was done and is not marked as done yet.
     MARKED = "marked"  #: An action is marked as done.
 
 
-#: Is told of every step with what it is about.
-CrashPoint = Callable[[Step, str], None]
+#: Called at each point with what it concerns, such as a delivery or the key of an action.
+AtCrashPoint = Callable[[CrashPoint, str], None]
 
 
-def log_crash_point(step: Step, about: str) -> None:
-    """The journal of every day: the log, where it was asked for."""
-    log.debug("%s %s", step, about)
+def log_crash_point(point: CrashPoint, about: str) -> None:
+    """Log each point at debug level."""
+    log.debug("%s %s", point, about)

@@ -31,7 +31,7 @@ class CannotListen(Exception):
     """The address cannot be listened on; the message says why and what to do."""
 
 
-class Streams(Protocol):
+class ClosesStreams(Protocol):
     """What of an application goes on for as long as somebody listens."""
 
     def close(self) -> None:
@@ -67,12 +67,12 @@ class _Protocol(HttpToolsProtocol):
         """Whoever asks for a websocket is answered as if it had not: that is no news."""
 
 
-class Server:
+class HttpServer:
     """One HTTP server. The address is taken when it is made, so that nothing starts without it."""
 
     def __init__(self, app: Litestar, host: str, port: int) -> None:
         """Take the address; port 0 takes any free one. Raises `CannotListen`."""
-        self._streams: Streams = app.state.streams
+        self._streams: ClosesStreams = app.state.streams
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._server = uvicorn.Server(

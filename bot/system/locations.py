@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import convert
 
 from bot.system.paths import Paths, run_name
-from config.settings import AgentTypeSettings, Project, Settings
+from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.base import Handle, Runtime
@@ -20,7 +20,7 @@ class Sites:
     def __init__(
         self,
         paths: Paths,
-        projects: Mapping[str, Project],
+        projects: Mapping[str, ProjectSettings],
         git_base: str,
         header: Callable[[str], str],
         runtime: Runtime,
@@ -53,7 +53,7 @@ class Sites:
         mirror.url = url
         return mirror
 
-    def _fork(self, project: Project) -> Fork | None:
+    def _fork(self, project: ProjectSettings) -> Fork | None:
         if project.push_to != "fork":
             return None
         return Fork(

@@ -13,7 +13,7 @@ from lifecycle.model.text import plain
 _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
 
-class Redacting(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """Writes a line as text or JSON, without what `redact` takes out and what looks like one."""
 
     def __init__(self, redact: Callable[[str], str], *, as_json: bool) -> None:
@@ -38,7 +38,7 @@ class Redacting(logging.Formatter):
 def set_up(level: str, *, as_json: bool, redact: Callable[[str], str]) -> None:
     """Send everything to standard error. Libraries that log each request are kept quiet."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Redacting(redact, as_json=as_json))
+    handler.setFormatter(RedactingFormatter(redact, as_json=as_json))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -55,12 +55,12 @@ _MOST = 20_000
 _LEAST_OF_ITEM = 500
 
 
-class PromptFailure(Exception):
+class PromptError(Exception):
     """A prompt file cannot be used; the message names the file and what is wrong."""
 
 
 class Prompts:
-    """Every prompt, read, compiled and tried once. Raises `PromptFailure` for a broken file.
+    """Every prompt, read, compiled and tried once. Raises `PromptError` for a broken file.
 
     Files of `folder` take the place of those of the same name.
     """
@@ -84,7 +84,7 @@ class Prompts:
         try:
             return self._templates[prompt.name].render(given, items=items, mark=mark, fence=around)
         except TemplateError as error:
-            raise PromptFailure(f"the prompt {prompt.name}: {error}") from error
+            raise PromptError(f"the prompt {prompt.name}: {error}") from error
 
 
 def _told(name: str, text: str, most: int) -> str:
@@ -108,7 +108,7 @@ def _compiled(name: str, text: str, folder: str) -> Template:
     try:
         unknown = find_undeclared_variables(environment.parse(text)) - set(NAMES[name])
         if unknown:
-            raise PromptFailure(
+            raise PromptError(
                 f"{folder}/{name}.md: nothing is known of {', '.join(sorted(unknown))};"
                 f" it may use {', '.join(NAMES[name])}"
             )
@@ -116,11 +116,11 @@ def _compiled(name: str, text: str, folder: str) -> Template:
         tried = dict.fromkeys(NAMES[name], "x")
         template.render({**tried, "items": [dict.fromkeys(_ITEMS.get(name, ()), "x")]})
     except TemplateSyntaxError as error:
-        raise PromptFailure(f"{folder}/{name}.md, line {error.lineno}: {error}") from error
+        raise PromptError(f"{folder}/{name}.md, line {error.lineno}: {error}") from error
     except TemplateError as error:
-        raise PromptFailure(f"{folder}/{name}.md: {error}") from error
+        raise PromptError(f"{folder}/{name}.md: {error}") from error
     if not text.strip():
-        raise PromptFailure(f"{folder}/{name}.md: it is empty: write it, or remove the file")
+        raise PromptError(f"{folder}/{name}.md: it is empty: write it, or remove the file")
     return template
 
 
@@ -141,9 +141,9 @@ def _read(folder: Path) -> Iterator[tuple[str, str]]:
         for path in sorted(folder.iterdir()):
             if path.suffix == ".md" and path.stem != "README":
                 if path.stem not in NAMES:
-                    raise PromptFailure(
+                    raise PromptError(
                         f"{path}: there is no such prompt; there are: {', '.join(NAMES)}"
                     )
                 yield path.stem, path.read_text("utf-8")
     except (OSError, UnicodeError) as error:
-        raise PromptFailure(f"{folder}: its prompts cannot be read: {error}") from error
+        raise PromptError(f"{folder}: its prompts cannot be read: {error}") from error

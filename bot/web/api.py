@@ -13,11 +13,11 @@ from msgspec import Meta, Struct
 
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, command_of
-from bot.show.session_summary import Row
+from bot.show.session_summary import SessionSummary
 from bot.store import GROUPS, AgentRecord, Freeze, Incident, NewCommand, QueuedSession, UsageTotal
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
-from bot.web.detail import Detail
+from bot.web.detail import SessionDetail
 from bot.web.views import Views
 from lifecycle.model.facts import Facts
 from runtimes.agents.shared.messages import Message
@@ -57,7 +57,7 @@ LAST_MESSAGE = 10**9  #: No transcript has more.
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
 
 
-class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked for."""
 
     kind: str
@@ -65,7 +65,7 @@ class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     head: str = ""  #: For `merge`: the commit that was looked at.
 
 
-class Begin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An issue that an agent is to work on."""
 
     project: str
@@ -73,7 +73,7 @@ class Begin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: str = ""  #: Empty: the project's.
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class AcceptedCommand(Struct, frozen=True, kw_only=True):
     """That it was written down."""
 
     key: str
@@ -83,19 +83,19 @@ class Taken(Struct, frozen=True, kw_only=True):
     new: bool  #: False: the same was asked before with this key.
 
 
-class Scope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FreezeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is frozen."""
 
     scope: str
 
 
-class WatchedFile(Detail, frozen=True, kw_only=True):
+class SessionWithFacts(SessionDetail, frozen=True, kw_only=True):
     """One session, with all the facts it is judged by."""
 
     facts: Facts
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class ApiError(Struct, frozen=True, kw_only=True):
     """Every answer that is no success."""
 
     error: str
@@ -107,14 +107,14 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     store = views.store
 
     @get("/sessions", sync_to_thread=True)
-    def sessions(live: FromQuery[bool | None] = None) -> list[Row]:
+    def sessions(live: FromQuery[bool | None] = None) -> list[SessionSummary]:
         return views.all_rows(live=live)
 
     @get("/sessions/{id:str}", sync_to_thread=True)
-    def session(id: FromPath[str]) -> WatchedFile:
+    def session(id: FromPath[str]) -> SessionWithFacts:
         detail = views.detail(id)
         fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
-        return WatchedFile(**fields, facts=store.facts.get(id))
+        return SessionWithFacts(**fields, facts=store.facts.get(id))
 
     @get("/sessions/{id:str}/transcript", sync_to_thread=True)
     def transcript(
@@ -163,7 +163,9 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         guards=[access.guard_writing],
         request_max_body_size=_MOST_BYTES,
     )
-    def begin(data: JSONBody[Begin], idempotency_key: _IdempotencyKey = "") -> Response[Taken]:
+    def begin(
+        data: JSONBody[SessionRequest], idempotency_key: _IdempotencyKey = ""
+    ) -> Response[AcceptedCommand]:
         _check(idempotency_key)
         views.check_agent(data.agent)
         session = f"{data.project}-{data.issue}"
@@ -180,15 +182,15 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
             new = ask_anew(store, command)
         except AskedOtherwise as problem:
             raise _conflict(problem) from problem
-        taken = Taken(
+        taken = AcceptedCommand(
             key=command.key, session=session, kind=command.kind, text=command.text, new=new
         )
         return Response(taken, status_code=202 if new else 200)
 
     @post("/sessions/{id:str}/commands", status_code=202, sync_to_thread=True)
     def command(
-        id: FromPath[str], data: JSONBody[Ask], idempotency_key: _IdempotencyKey = ""
-    ) -> Response[Taken]:
+        id: FromPath[str], data: JSONBody[CommandRequest], idempotency_key: _IdempotencyKey = ""
+    ) -> Response[AcceptedCommand]:
         _check(idempotency_key)
         session = views.session(id)
         key = f"api:{id}:{idempotency_key}"
@@ -202,7 +204,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
             raise ClientException(f"{problem}.") from problem
         except AskedOtherwise as problem:
             raise _conflict(problem) from problem
-        taken = Taken(key=key, session=id, kind=asked.kind, text=asked.text, new=new)
+        taken = AcceptedCommand(key=key, session=id, kind=asked.kind, text=asked.text, new=new)
         return Response(taken, status_code=202 if new else 200)
 
     @post("/sessions/{id:str}/metadata", status_code=200, sync_to_thread=True)
@@ -218,13 +220,13 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         return store.metadata.of(id)
 
     @post("/freeze", status_code=200, sync_to_thread=True)
-    def freeze(data: JSONBody[Scope]) -> list[Freeze]:
+    def freeze(data: JSONBody[FreezeRequest]) -> list[Freeze]:
         views.check_scope(data.scope)
         store.freezes.add(data.scope, API)
         return store.freezes.all()
 
     @post("/unfreeze", status_code=200, sync_to_thread=True)
-    def unfreeze(data: JSONBody[Scope]) -> list[Freeze]:
+    def unfreeze(data: JSONBody[FreezeRequest]) -> list[Freeze]:
         views.check_scope(data.scope)
         store.freezes.remove(data.scope, API)
         return store.freezes.all()
@@ -271,22 +273,22 @@ def _conflict(problem: AskedOtherwise) -> ClientException:
     return ClientException(f"{problem}.", status_code=409, extra=remedy)
 
 
-def as_json(_: _Request, problem: HTTPException) -> Response[Problem]:
+def as_json(_: _Request, problem: HTTPException) -> Response[ApiError]:
     """A problem for programs: what is wrong, and what to do about it."""
     said = problem.detail
     if isinstance(problem.extra, list):  # What a body or a parameter lacks, one by one.
         found = (f"{one.get('key', 'body')}: {one['message']}" for one in problem.extra)
         said = f"{said}: {'; '.join(found)}"
     remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
-    answer = Problem(error=said, remedy=remedy)
+    answer = ApiError(error=said, remedy=remedy)
     return Response(answer, status_code=problem.status_code, headers=problem.headers)
 
 
-def _no_json(request: _Request, _: Exception) -> Response[Problem]:
+def _no_json(request: _Request, _: Exception) -> Response[ApiError]:
     return as_json(request, ClientException("The body is no JSON."))
 
 
-def _failed(request: _Request, _: Exception) -> Response[Problem]:
+def _failed(request: _Request, _: Exception) -> Response[ApiError]:
     return as_json(request, InternalServerException("The server failed at this."))
 
 

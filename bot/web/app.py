@@ -15,12 +15,12 @@ from bot.show.terminal import Terminal
 from bot.store import Store
 from bot.system.http_server import log_failure
 from bot.web.access import Access
-from bot.web.api import Problem, api_routes, as_json
+from bot.web.api import ApiError, api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
 from bot.web.pages import as_page, page_routes
 from bot.web.views import Views
-from bot.web.webhook import Limits, webhook
+from bot.web.webhook import WebhookLimits, webhook
 from config.settings import Settings
 
 _HEADERS = [
@@ -44,7 +44,7 @@ def build(
     settings: Settings,
     policies: Policies,
     terminal: Terminal,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: WebhookLimits = WebhookLimits(),  # noqa: B008 - frozen
 ) -> Litestar:
     """Make the application.
 
@@ -81,7 +81,7 @@ def build(
 
 def _refused(
     request: Request[object, object, State], problem: HTTPException
-) -> Response[str] | Response[Problem]:
+) -> Response[str] | Response[ApiError]:
     """What no route answers: as a page where a person looks, as JSON for programs."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from bot.intake.local_commands import answers
 from bot.show.budget_usage import BudgetUsage
-from bot.show.session_summary import Row, row_of
+from bot.show.session_summary import SessionSummary, summarize
 from bot.store import BOT, HistoryKind, HistoryRow, OutboxEntry, QueuedSession, Session, UsageTotal
 from bot.text import page_text
 from bot.text.history import describe_action, describe_event
@@ -16,7 +16,7 @@ from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.status import Reason
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class HistoryEntry(Struct, frozen=True, kw_only=True):
     """One thing that happened to a session."""
 
     at: datetime
@@ -27,7 +27,7 @@ class Step(Struct, frozen=True, kw_only=True):
     actions: tuple[str, ...]  #: For decisions: what the bot does next, in words.
 
 
-class Letter(Struct, frozen=True, kw_only=True):
+class ActionEntry(Struct, frozen=True, kw_only=True):
     """One action of a session's outbox."""
 
     key: str
@@ -40,7 +40,7 @@ class Letter(Struct, frozen=True, kw_only=True):
     text: str  #: What came of it; while it is not done, what the last try said.
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class CommandEntry(Struct, frozen=True, kw_only=True):
     """One thing a person asked for."""
 
     key: str
@@ -51,17 +51,17 @@ class Asked(Struct, frozen=True, kw_only=True):
     answer: str  #: Empty: not judged yet, or frozen.
 
 
-class Detail(Struct, frozen=True, kw_only=True):
+class SessionDetail(Struct, frozen=True, kw_only=True):
     """One session with its past and what is under way."""
 
-    session: Row
+    session: SessionSummary
     frozen: Frozen | None  #: Who stopped every effect on it, if somebody did.
     held: str  #: The commit that is not pushed before a person allows it; empty: none.
     budgets: tuple[BudgetUsage, ...]  #: Those that have a limit.
     used: tuple[UsageTotal, ...]  #: What each of its runs used models for.
-    commands: tuple[Asked, ...]  #: Newest first, likewise below.
-    history: tuple[Step, ...]
-    outbox: tuple[Letter, ...]  #: What needs attention first.
+    commands: tuple[CommandEntry, ...]  #: Newest first, likewise below.
+    history: tuple[HistoryEntry, ...]
+    outbox: tuple[ActionEntry, ...]  #: What needs attention first.
     attach: str  #: The command line that shows the agent's terminal; empty: there is none.
     log: str  #: The last lines the agent's program printed.
 
@@ -77,11 +77,11 @@ def detail_of(
     log: str,
     budgets: tuple[BudgetUsage, ...],
     used: Sequence[UsageTotal],
-) -> Detail:
+) -> SessionDetail:
     """Put together what the store and the runtime know."""
     phrases = {order.key: describe_action(order.action) for order in outbox}
-    return Detail(
-        session=row_of(session, queued),
+    return SessionDetail(
+        session=summarize(session, queued),
         frozen=frozen_by(facts),
         held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
         budgets=budgets,
@@ -94,9 +94,9 @@ def detail_of(
     )
 
 
-def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
+def _asked(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntry, ...]:
     return tuple(
-        Asked(
+        CommandEntry(
             key=command.key,
             kind=command.kind,
             actor=page_text.line(command.actor),
@@ -109,8 +109,8 @@ def _asked(session: Session, answers: Mapping[str, str]) -> tuple[Asked, ...]:
     )
 
 
-def _step(row: HistoryRow, phrases: Mapping[str, str]) -> Step:
-    return Step(
+def _step(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
+    return HistoryEntry(
         at=row.at,
         kind=row.kind,
         actor=page_text.line(row.actor) if row.actor != BOT else "",
@@ -127,8 +127,8 @@ def _attention(order: OutboxEntry) -> tuple[int, int]:
     return list(_STATES).index(order.state), -order.seq
 
 
-def _letter(order: OutboxEntry) -> Letter:
-    return Letter(
+def _letter(order: OutboxEntry) -> ActionEntry:
+    return ActionEntry(
         key=order.key,
         says=describe_action(order.action),
         state=_STATES[order.state],

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import PAGE, AskedOtherwise, ask, command_of
-from bot.show.session_summary import Row, row_of
+from bot.show.session_summary import SessionSummary, summarize
 from bot.system.clock import utc_now
 from bot.web.access import Access
-from bot.web.detail import Detail
+from bot.web.detail import SessionDetail
 from bot.web.views import Views
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
@@ -59,7 +59,7 @@ _BUTTONS = (
 )
 
 
-def buttons(detail: Detail) -> list[Button]:
+def buttons(detail: SessionDetail) -> list[Button]:
     """What a click may ask of a session as it stands."""
     given_up = any(letter.state == "given up" for letter in detail.outbox)
     frozen = detail.frozen is not None and detail.frozen.scope == "session"
@@ -71,7 +71,7 @@ def buttons(detail: Detail) -> list[Button]:
     ]
 
 
-def sayings(row: Row) -> list[Button]:
+def sayings(row: SessionSummary) -> list[Button]:
     """What can be said to its agent; answering comes first while it asks."""
     if row.status not in _ALIVE:
         return []
@@ -80,7 +80,7 @@ def sayings(row: Row) -> list[Button]:
     return [*(answer if asks else ()), Button(kind="tell", says="Tell the agent")]
 
 
-def choices(row: Row) -> Sequence[str]:
+def choices(row: SessionSummary) -> Sequence[str]:
     """The answers that its agent offers, each given by a click."""
     asks = row.status in _ALIVE and row.activity == Activity.WAITING_INPUT
     return choices_in(row.agent_info.question) if asks else ()
@@ -100,7 +100,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
         access.check_form(request, data.word)
         session = views.session(id)
         # A form's line breaks are others than those it was given.
-        if data.asked and data.asked.split() != row_of(session).agent_info.question.split():
+        if data.asked and data.asked.split() != summarize(session).agent_info.question.split():
             raise ClientException(
                 "The agent asks something else by now.",
                 extra={"remedy": "Go back, load the page again, and answer what it asks now."},

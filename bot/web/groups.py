@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from bot.show.session_summary import Row
+from bot.show.session_summary import SessionSummary
 from lifecycle.model.status import Status
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class StatusGroup(Struct, frozen=True, kw_only=True):
     """Statuses that are shown together, the ones that want a person first."""
 
     key: str
@@ -17,7 +17,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 GROUPS = (
-    Group(
+    StatusGroup(
         key="people",
         title="Needs a person",
         statuses={
@@ -26,7 +26,7 @@ GROUPS = (
             Status.PAUSED: "warn",
         },
     ),
-    Group(
+    StatusGroup(
         key="review",
         title="In review",
         statuses={
@@ -38,7 +38,7 @@ GROUPS = (
             Status.PR_OPEN: "busy",
         },
     ),
-    Group(
+    StatusGroup(
         key="work",
         title="At work",
         statuses={
@@ -47,7 +47,7 @@ GROUPS = (
             Status.QUEUED: "calm",
         },
     ),
-    Group(
+    StatusGroup(
         key="over",
         title="Finished",
         statuses={
@@ -60,7 +60,9 @@ GROUPS = (
         },
     ),
 )
-_GROUP_OF: Mapping[str, Group] = {status: group for group in GROUPS for status in group.statuses}
+_GROUP_OF: Mapping[str, StatusGroup] = {
+    status: group for group in GROUPS for status in group.statuses
+}
 
 
 def tone(status: str) -> str:
@@ -68,11 +70,11 @@ def tone(status: str) -> str:
     return _GROUP_OF[status].statuses[Status(status)]
 
 
-def group_of(row: Row) -> str:
+def group_of(row: SessionSummary) -> str:
     """The key of the group a session is shown in."""
     return _GROUP_OF[row.status].key
 
 
-def sort_key(row: Row) -> str:
+def sort_key(row: SessionSummary) -> str:
     """Newest first, as a word that a browser can compare."""
     return f"{row.created.timestamp():017.6f} {row.id}"

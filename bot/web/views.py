@@ -9,16 +9,16 @@ from bot.decide.assignment import known
 from bot.decide.caps import caps
 from bot.decide.policies import Policies
 from bot.show.budget_usage import budget_usage
-from bot.show.session_summary import Row, row_of
+from bot.show.session_summary import SessionSummary, summarize
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
 from bot.store import AgentRecord, CorruptRow, Freeze, Incident, QueuedSession, Session, Store
-from bot.web.detail import Detail, detail_of
-from config.settings import Project, Settings
+from bot.web.detail import SessionDetail, detail_of
+from config.settings import ProjectSettings, Settings
 from runtimes.agents.shared.messages import Message
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class Notices(Struct, frozen=True, kw_only=True):
     """What concerns more than one session, shown above everything else."""
 
     incidents: tuple[Incident, ...]
@@ -43,11 +43,11 @@ class Views:
             raise NotFoundException(f"There is no session {id}.")
         return session
 
-    def row(self, id: str) -> Row:
+    def row(self, id: str) -> SessionSummary:
         """One session as lists show it; 404 where there is none."""
-        return row_of(self.session(id))
+        return summarize(self.session(id))
 
-    def detail(self, id: str) -> Detail:
+    def detail(self, id: str) -> SessionDetail:
         """Everything about one session; 404 where there is none."""
         session, facts = self.session(id), self.store.facts.get(id)
         return detail_of(
@@ -80,12 +80,12 @@ class Views:
         except NoTranscript as nothing:
             raise NotFoundException(f"{nothing}.") from nothing
 
-    def all_rows(self, *, live: bool | None = None) -> list[Row]:
+    def all_rows(self, *, live: bool | None = None) -> list[SessionSummary]:
         """Every session, newest first; `live`: only those with (or without) something left."""
         line = self._line()
-        return [row_of(one, line.get(one.id)) for one in self.store.sessions.all(live=live)]
+        return [summarize(one, line.get(one.id)) for one in self.store.sessions.all(live=live)]
 
-    def rows(self, ids: Iterable[str]) -> Iterator[Row]:
+    def rows(self, ids: Iterable[str]) -> Iterator[SessionSummary]:
         """The sessions of these names that are there and can be read."""
         line = self._line()
         for name in sorted(ids):
@@ -94,9 +94,9 @@ class Views:
             except CorruptRow:
                 continue  # the store has logged it; the list leaves it out too
             if session is not None:
-                yield row_of(session, line.get(name))
+                yield summarize(session, line.get(name))
 
-    def project(self, name: str) -> Project:
+    def project(self, name: str) -> ProjectSettings:
         """One project of the configuration; 400 where there is none of this name."""
         projects = self._settings.projects
         if name not in projects:
@@ -126,10 +126,10 @@ class Views:
     def _line(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}
 
-    def standing(self) -> Standing:
+    def standing(self) -> Notices:
         """What concerns more than one session."""
         incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
-        return Standing(incidents=tuple(incidents), freezes=tuple(freezes))
+        return Notices(incidents=tuple(incidents), freezes=tuple(freezes))
 
     def check_scope(self, scope: str) -> None:
         """Raise 400 for what is no scope of a freeze; one session is frozen by a command."""

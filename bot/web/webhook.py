@@ -33,7 +33,7 @@ _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
 _EVENT = re.compile(r"[a-z0-9_]{1,100}")
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class WebhookLimits(Struct, frozen=True, kw_only=True):
     """What a stranger may cost."""
 
     body_bytes: int = 26_214_400  #: GitHub sends no more than 25 MiB.
@@ -52,7 +52,7 @@ class _Refused(Exception):
 
 
 def webhook(
-    inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: Limits
+    inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: WebhookLimits
 ) -> ASGIRouteHandler:
     """Make the route. A delivery signed with any of the secrets is genuine."""
     receiver = _Receiver(inbox, secrets, health, limits)
@@ -73,7 +73,11 @@ def webhook(
 
 class _Receiver:
     def __init__(
-        self, inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: Limits
+        self,
+        inbox: Inbox,
+        secrets: Sequence[str],
+        health: Callable[[], Health],
+        limits: WebhookLimits,
     ):
         self._inbox = inbox
         self._secrets = [secret for secret in secrets if secret]

@@ -14,7 +14,7 @@ from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
 from bot.store import Delivery, Store
-from bot.system.http_server import Server
+from bot.system.http_server import HttpServer
 from bot.web.app import build
 from bot.web.health import Health
 from config.settings import Settings
@@ -38,7 +38,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
             last=lambda *_: (0, []),
         ),
     )
-    server = Server(app, "127.0.0.1", port)
+    server = HttpServer(app, "127.0.0.1", port)
     server.start()
     print("listening", flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})

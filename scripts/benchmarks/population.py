@@ -15,10 +15,10 @@ from bot.decide.reconciler import Reconciler
 from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
 from bot.store import DueAction, NewSession, Observation, Store
-from bot.system.crash_points import Step
+from bot.system.crash_points import CrashPoint
 from bot.system.locations import Sites
 from bot.system.paths import Paths
-from config.settings import Project
+from config.settings import ProjectSettings
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import OpenPull, Publish, Start
 from lifecycle.model.facts import Check, Issue, Pull, Work
@@ -49,7 +49,7 @@ class Population:
         self.paths = Paths(folder)
         self.store = Store(self.paths.database, clock=self.clock)
         self.runtime = Memory()
-        projects = {PROJECT: Project(repository=REPOSITORY)}
+        projects = {PROJECT: ProjectSettings(repository=REPOSITORY)}
         programs = {"shell": Shell(AgentType(program="shell", command=("true",)))}
         self.sites = Sites(
             self.paths, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
@@ -170,5 +170,5 @@ def _branch(number: int) -> str:
     return f"mergewright/{number}-part-breaks"
 
 
-def silent(step: Step, about: str) -> None:
+def silent(step: CrashPoint, about: str) -> None:
     """A journal that nobody reads."""

@@ -18,7 +18,7 @@ from bot.observe.refresh_budget import WHOLE, RefreshBudget
 from bot.observe.resync import Resync
 from bot.store import NewSession, Observation, Store
 from bot.system.clock import utc_now
-from config.settings import Project, Timing
+from config.settings import ProjectSettings, TimingSettings
 from lifecycle.model.facts import Issue, Pull
 from lifecycle.model.status import Mover
 from scripts.benchmarks.figure import Figure
@@ -36,7 +36,7 @@ class Quiet:
         self.now = utc_now()
         self.store = Store(folder / "mergewright.db", clock=self.clock)
         self.github = GitHub(f"{github.url}api/v3/", Credentials(token=_TOKEN))
-        projects = {"bench": Project(repository=_REPOSITORY)}
+        projects = {"bench": ProjectSettings(repository=_REPOSITORY)}
         people = WriteAccess(self.github, self.clock)
         refresh_budget = RefreshBudget(self.store, self.github, self.clock)
         self.pulls = PullObserver(
@@ -77,7 +77,7 @@ class Quiet:
 
     def round(self) -> tuple[int, int]:
         """One resync with all it leads to: the points it costs, and what was read whole."""
-        self.now += timedelta(seconds=Timing().resync_seconds)
+        self.now += timedelta(seconds=TimingSettings().resync_seconds)
         before = self._used()
         self.resync.look()
         read = 0
@@ -89,7 +89,7 @@ class Quiet:
     def requests_between(self) -> int:
         """How much is asked from one resync to the next."""
         before = len(self.server.requests)
-        for _ in range(int(Timing().resync_seconds)):
+        for _ in range(int(TimingSettings().resync_seconds)):
             self.now += timedelta(seconds=1)
             self.issues.read_requested()
             self.pulls.read_requested()
@@ -107,7 +107,7 @@ def run() -> dict[str, Figure]:
         rounds = [bot.round() for _ in range(ROUNDS)]
         asked = bot.requests_between()
     hour = timedelta(hours=1)
-    rounds_an_hour = hour / timedelta(seconds=Timing().resync_seconds)
+    rounds_an_hour = hour / timedelta(seconds=TimingSettings().resync_seconds)
     points = max(points for points, _ in rounds) * rounds_an_hour + whole * (hour / WHOLE)
     return {
         "quiet.after_restart": Figure(value=whole, unit="points"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from bot.model_proxy.endpoints import Models
+from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
 from bot.system.paths import Paths
@@ -86,7 +86,7 @@ class Agent:
         typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
         settings = Settings(agent_types={"shell": typed})
         self.door: ModelProxy
-        self.models = Models(
+        self.models = ModelEndpoints(
             settings,
             {"KEY": "the key"},
             {"shell": AGENTS["shell"](kind)},

@@ -7,14 +7,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from bot.store import Observation
-from config.settings import Project
+from config.settings import ProjectSettings
 from lifecycle.model.facts import Agent, Work
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.shared.exits import ended
 from runtimes.base import Handle, Seen
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
-PROJECTS = {"widgets": Project(repository="acme/widgets", agent="shell")}
+PROJECTS = {"widgets": ProjectSettings(repository="acme/widgets", agent="shell")}
 
 
 class Edge:

@@ -19,14 +19,14 @@ from bot.observe.refresh_budget import RefreshBudget
 from bot.observe.resync import Resync
 from bot.store import RefreshRequest
 from bot.system.crash_points import log_crash_point
-from config.settings import AgentSettings, Project
+from config.settings import AgentSettings, ProjectSettings
 from lifecycle.model.actions import Publish
 from lifecycle.model.facts import Issue, Pull
 from lifecycle.model.status import Mover
 
-PROJECTS: Mapping[str, Project] = {
-    "widgets": Project(repository="acme/widgets", flaky_checks=("e2e *",)),
-    "gears": Project(repository="acme/gears"),
+PROJECTS: Mapping[str, ProjectSettings] = {
+    "widgets": ProjectSettings(repository="acme/widgets", flaky_checks=("e2e *",)),
+    "gears": ProjectSettings(repository="acme/gears"),
 }
 IDENTITIES = {"ada": AgentSettings(types=("claude",)), "rob": AgentSettings(types=("shell",))}
 REPOSITORY = "acme/widgets"

@@ -13,14 +13,14 @@ from bot.act.run_start import Starting
 from bot.act.runs import Agents
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
-from bot.model_proxy.endpoints import Models
+from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.store import Session, SessionDecision
 from bot.system.locations import Sites
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
-from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
+from config.settings import AgentSettings, AgentTypeSettings, ProjectSettings, Settings
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
@@ -83,7 +83,7 @@ class Site:
         kind = AgentType(program="shell", command=("true",))
         self.program = Told(kind)
         projects = {
-            "widgets": Project(repository="acme/widgets", agent="shell", base_branch="main")
+            "widgets": ProjectSettings(repository="acme/widgets", agent="shell", base_branch="main")
         }
         typed = AgentTypeSettings(program="shell", endpoint="http://models/", key="SHELL_KEY")
         settings = Settings(agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects)
@@ -99,7 +99,7 @@ class Site:
         self.archive = Archive(self.sites, Redaction())
         self.deaf = Deaf()
         watch: Any = self.deaf
-        self.models = Models(
+        self.models = ModelEndpoints(
             *(settings, {"SHELL_KEY": "the key"}, self.sites.programs, room.store),
             *(self.paths, lambda: "http://door", Prices({})),
         )

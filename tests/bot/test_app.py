@@ -22,13 +22,13 @@ from bot.store import StoreFull
 from config.load import Secrets
 from config.settings import (
     AgentTypeSettings,
-    GitHub,
-    Price,
-    Project,
-    Runtime,
-    Server,
+    GitHubSettings,
+    ModelPrice,
+    ProjectSettings,
+    RuntimeSettings,
+    ServerSettings,
     Settings,
-    Timing,
+    TimingSettings,
 )
 from tests.world.waiting import PATIENCE, eventually
 
@@ -47,11 +47,11 @@ def settings(silent: socket.socket) -> Iterator[Settings]:
     url = f"http://127.0.0.1:{silent.getsockname()[1]}/api/v3/"
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         yield Settings(
-            server=Server(port=0, data=str(Path(folder) / "data")),
-            github=GitHub(api_url=url),
-            projects={"widgets": Project(repository="acme/widgets")},
-            runtime=Runtime(sandbox="none"),
-            timing=Timing(lease_seconds=0.6, sweep_seconds=0.1),
+            server=ServerSettings(port=0, data=str(Path(folder) / "data")),
+            github=GitHubSettings(api_url=url),
+            projects={"widgets": ProjectSettings(repository="acme/widgets")},
+            runtime=RuntimeSettings(sandbox="none"),
+            timing=TimingSettings(lease_seconds=0.6, sweep_seconds=0.1),
         )
 
 
@@ -80,12 +80,12 @@ def test_models_cost_what_the_configuration_says(
 ) -> None:
     tables: list[object] = []
 
-    def prices(table: dict[str, Price]) -> Prices:
+    def prices(table: dict[str, ModelPrice]) -> Prices:
         tables.append(table)
         return Prices(table)
 
     monkeypatch.setattr(parts_module, "Prices", prices)
-    table = {"model": Price(input=1.0, output=2.0, as_of=date(2026, 11, 21))}
+    table = {"model": ModelPrice(input=1.0, output=2.0, as_of=date(2026, 11, 21))}
     App(replace(settings, prices=table), SECRETS).stop()
     assert tables == [table]
 

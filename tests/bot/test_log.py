@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from bot.system.log import Redacting
+from bot.system.log import RedactingFormatter
 from bot.system.redaction import Redaction
 
 
 def line(message: str, *, as_json: bool = False, secrets: tuple[str, ...] = ()) -> str:
     record = logging.LogRecord("bot.x", logging.INFO, "x.py", 1, "%s", (message,), None)
-    return Redacting(Redaction(secrets), as_json=as_json).format(record)
+    return RedactingFormatter(Redaction(secrets), as_json=as_json).format(record)
 
 
 def test_a_line_break_in_a_title_forges_no_event() -> None:
@@ -53,5 +53,5 @@ def test_secrets_are_left_out_of_what_an_exception_says() -> None:
         raise ValueError("bad the-known-secret")
     except ValueError:
         record = logging.LogRecord("bot.x", logging.ERROR, "x", 1, "failed", (), sys.exc_info())
-    said = Redacting(Redaction(["the-known-secret"]), as_json=False).format(record)
+    said = RedactingFormatter(Redaction(["the-known-secret"]), as_json=False).format(record)
     assert "bad [secret]" in said

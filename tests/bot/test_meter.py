@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from bot.model_proxy.usage_meter import MOST_BYTES, Meter
+from bot.model_proxy.usage_meter import MOST_BYTES, UsageMeter
 from lifecycle.model.facts import Usage
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
@@ -48,7 +48,7 @@ def streamed(*pieces: object) -> bytes:
 
 
 def read(headers: Mapping[str, str], *pieces: bytes) -> tuple[str, Usage] | None:
-    meter = Meter(headers)
+    meter = UsageMeter(headers)
     for piece in pieces:
         meter.sees(piece)
     return meter.told()
@@ -153,13 +153,13 @@ def test_no_more_is_held_than_is_meant() -> None:
         ({**WHOLE, "content-encoding": "gzip"}, gzip.compress(whole)),
         ({**WHOLE, "content-encoding": "br"}, b"what is it"),
     ):
-        meter = Meter(headers)
+        meter = UsageMeter(headers)
         for start in range(0, len(body), 1 << 20):
             meter.sees(body[start : start + (1 << 20)])
         assert meter.lost
         assert meter.told() is None
         assert not meter._held
-    meter = Meter(STREAM)
+    meter = UsageMeter(STREAM)
     meter.sees(b"data: " + b"x" * MOST_BYTES + b"\n" + streamed({"usage": ANTHROPIC}))
     assert meter.told() == ("", WRITTEN)
 

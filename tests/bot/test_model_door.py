@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from bot.decide.reconciler import Reconciler
-from bot.model_proxy.proxy import ModelProxy, Trouble
+from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.store import StoreFailure
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.policy import Policy
@@ -114,12 +114,12 @@ def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
 def test_what_a_model_refuses_again_and_again_is_counted(agent: Agent, provider: Provider) -> None:
     place = provider.url.removeprefix("http://")
     for status, trouble in (
-        (401, Trouble(place, 401)),
-        (401, Trouble(place, 401, times=2)),
-        (429, Trouble(place, 429)),
-        (401, Trouble(place, 401)),
+        (401, UpstreamError(place, 401)),
+        (401, UpstreamError(place, 401, times=2)),
+        (429, UpstreamError(place, 429)),
+        (401, UpstreamError(place, 401)),
         (200, None),
-        (401, Trouble(place, 401)),
+        (401, UpstreamError(place, 401)),
     ):
         provider.answers = partial(whole, body=b"{}", status=status)
         agent.asks(content=b"{}")
@@ -202,7 +202,7 @@ def test_a_limit_is_passed_on_as_it_is(agent: Agent, provider: Provider) -> None
     )
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
-    assert agent.door.trouble == Trouble(provider.url.removeprefix("http://"), 429)
+    assert agent.door.trouble == UpstreamError(provider.url.removeprefix("http://"), 429)
     assert answer.json() == {"type": "error"}
     agent.asks(content=b"{}")
     provider.asked.get(timeout=SECONDS)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from bot.model_proxy import forwarding, proxy
-from bot.model_proxy.proxy import ModelProxy, Trouble
+from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system import http_server
 from config.settings import AgentTypeSettings, Settings
 from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
@@ -128,7 +128,7 @@ def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
     said = answer.json()["error"]["message"]
     assert said == "127.0.0.1:1 cannot be reached for the model: ConnectError"
-    assert agent.door.trouble == Trouble("127.0.0.1:1", 0)
+    assert agent.door.trouble == UpstreamError("127.0.0.1:1", 0)
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:

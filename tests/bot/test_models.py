@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from bot.act.results import Rejected
-from bot.model_proxy.endpoints import NoModel, key_source
+from bot.model_proxy.endpoints import ModelUnavailable, key_source
 from bot.store import Observation, SessionDecision
-from config.settings import AgentSettings, AgentTypeSettings, Project, Settings
+from config.settings import AgentSettings, AgentTypeSettings, ProjectSettings, Settings
 from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import Endpoint
 from tests.bot.site import Site
@@ -23,8 +23,8 @@ SETTINGS = Settings(
         "bob": AgentSettings(types=("claude",)),
     },
     projects={
-        "widgets": Project(repository="acme/widgets", model_keys={"claude": "WIDGETS_KEY"}),
-        "gadgets": Project(repository="acme/gadgets"),
+        "widgets": ProjectSettings(repository="acme/widgets", model_keys={"claude": "WIDGETS_KEY"}),
+        "gadgets": ProjectSettings(repository="acme/gadgets"),
     },
 )
 
@@ -108,7 +108,7 @@ def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> N
     assert not site.paths.run_token(site.id, 1).exists()
 
 
-def refused(site: Site, shown: str, why: str) -> NoModel:
-    with pytest.raises(NoModel, match=re.escape(why)) as refusal:
+def refused(site: Site, shown: str, why: str) -> ModelUnavailable:
+    with pytest.raises(ModelUnavailable, match=re.escape(why)) as refusal:
         site.models.behind(shown)
     return refusal.value

@@ -10,7 +10,7 @@ from bot.app.replay import Effect, Recording, effects
 from bot.decide.policies import Policies
 from bot.store import Configuration
 from config.load import Secrets
-from config.settings import Project, Server, Settings
+from config.settings import ProjectSettings, ServerSettings, Settings
 from lifecycle.model.policy import Policy
 from tests.bot.reading import REPOSITORY, Bench
 
@@ -19,8 +19,13 @@ DEAF = Configuration(repository=REPOSITORY, blob="b", good="[policy]\nbots = []\
 
 
 def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -> None:
-    projects = {"widgets": Project(repository=REPOSITORY), "gears": Project(repository="a/gears")}
-    settings = Settings(server=Server(port=0, data=str(tmp_path / "data")), projects=projects)
+    projects = {
+        "widgets": ProjectSettings(repository=REPOSITORY),
+        "gears": ProjectSettings(repository="a/gears"),
+    }
+    settings = Settings(
+        server=ServerSettings(port=0, data=str(tmp_path / "data")), projects=projects
+    )
     app = App(settings, Secrets(token="t"))
     try:
         assert app.parts.policies.may_speak(REPOSITORY)
@@ -35,7 +40,7 @@ def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -
 
 def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Bench) -> None:
     bench.room.session()
-    projects = {"widgets": Project(repository=REPOSITORY)}
+    projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
     asked = Effect(what="@ci-bot[bot] asks: pause", session="widgets-12")
     assert asked in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
@@ -46,7 +51,10 @@ def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Ben
 
 
 def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -> None:
-    projects = {"widgets": Project(repository=REPOSITORY), "gears": Project(repository="a/gears")}
+    projects = {
+        "widgets": ProjectSettings(repository=REPOSITORY),
+        "gears": ProjectSettings(repository="a/gears"),
+    }
     bench.store.configurations.set(SILENT)
     policies = Policies(bench.store, projects, Policy())
     assert (policies.of("widgets").mode, policies.of("gears").mode) == ("observe", "propose")
@@ -58,7 +66,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
     said = '[policy]\nmode = "observe"\nsession-usd = 4\nprotected-paths = ["ci/**"]\n'
     bench.store.configurations.set(Configuration(repository=REPOSITORY, blob="b", good=said))
     server = Policy(session_usd=3)
-    policy = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, server).of(
+    policy = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, server).of(
         "widgets"
     )
     assert (policy.mode, policy.session_usd) == ("observe", 3)
@@ -70,7 +78,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
 def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Bench) -> None:
     kept = Configuration(repository=REPOSITORY, blob="b", good="[policy]\ngone = 1\n")
     bench.store.configurations.set(kept)
-    policies = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, Policy())
+    policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
     assert policies.of("widgets") == Policy()
 
 

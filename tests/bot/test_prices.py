@@ -5,15 +5,15 @@ from datetime import date
 import pytest
 
 from bot.model_proxy.prices import Prices
-from config.settings import Price
+from config.settings import ModelPrice
 from lifecycle.model.facts import Usage
 
 DAY = date(2026, 11, 21)
 PRICES = Prices(
     {
-        "big-*": Price(input=2.0, output=10.0, cache_read=0.5, cache_write=2.5, as_of=DAY),
-        "big-1": Price(input=1.0, output=5.0, as_of=DAY),
-        "big-1*": Price(input=9.0, output=9.0, as_of=DAY),
+        "big-*": ModelPrice(input=2.0, output=10.0, cache_read=0.5, cache_write=2.5, as_of=DAY),
+        "big-1": ModelPrice(input=1.0, output=5.0, as_of=DAY),
+        "big-1*": ModelPrice(input=9.0, output=9.0, as_of=DAY),
     }
 )
 USED = Usage(

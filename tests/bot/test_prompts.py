@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.text.prompts import NAMES, PromptFailure, Prompts
+from bot.text.prompts import NAMES, PromptError, Prompts
 from lifecycle.model.actions import Prompt
 
 VALUES = {
@@ -174,10 +174,10 @@ def test_a_prompt_that_asks_for_what_nobody_knows_is_refused(
     tmp_path: Path, name: str, text: str, why: str
 ) -> None:
     (tmp_path / f"{name}.md").write_text(text)
-    with pytest.raises(PromptFailure, match=why):
+    with pytest.raises(PromptError, match=why):
         Prompts(tmp_path)
 
 
 def test_a_folder_of_prompts_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(PromptFailure, match="nowhere: its prompts cannot be read"):
+    with pytest.raises(PromptError, match="nowhere: its prompts cannot be read"):
         Prompts(tmp_path / "nowhere")

@@ -13,7 +13,7 @@ from bot.github.errors import Refused, TryLater
 from bot.github.snapshots import Edit
 from bot.github.write_access import WriteAccess
 from bot.store import NewCommand, NewSession, StoreFull
-from config.settings import Project
+from config.settings import ProjectSettings
 from lifecycle.decide import decide
 from lifecycle.model.facts import Issue
 from lifecycle.model.policy import Policy
@@ -170,7 +170,7 @@ def test_a_command_of_a_stranger_is_refused(bench: Bench) -> None:
 
 def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) -> None:
     github: Any = bench.github
-    projects = {"widgets": Project(repository="Acme/Widgets", people=("Mallory",))}
+    projects = {"widgets": ProjectSettings(repository="Acme/Widgets", people=("Mallory",))}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
     listed = WriteAccess(github, bench.room.clock, policies.lists)
     assert listed.may_steer(REPOSITORY, "ci-bot[bot]")
@@ -205,7 +205,7 @@ def test_a_repository_whose_issues_cannot_be_listed_is_looked_over_again(bench: 
 def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -> None:
     bench.room.session()
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
-    policies = Policies(bench.store, {"widgets": Project(repository=REPOSITORY)}, Policy())
+    policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
     webhook = Recording(event="repository", body=json.dumps(body).encode())
     assert effects(bench.store, policies, webhook) == [
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")

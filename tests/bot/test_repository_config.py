@@ -11,7 +11,7 @@ from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.observe.repository_config import RepositoryConfig
 from bot.store import RefreshRequest, Store
-from config.settings import Project
+from config.settings import ProjectSettings
 from lifecycle.model.policy import Policy
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub
@@ -47,7 +47,7 @@ class Told:
         self.restarts()
 
     def restarts(self) -> None:
-        projects = {"widgets": Project(repository=self.repo.full_name)}
+        projects = {"widgets": ProjectSettings(repository=self.repo.full_name)}
         self.policies = Policies(self.room.store, projects, self.policy)
         self.github = GitHub(f"{self.server.url}api/v3", self.credentials)
         self.config = RepositoryConfig(

@@ -10,7 +10,7 @@ import pytest
 from bot.act.releasing import release
 from bot.archive.retention import Busy, Item, Retention, Thing
 from bot.store import Delivery
-from config.settings import Retention as Days
+from config.settings import RetentionSettings as Days
 from lifecycle.model.actions import CloseIssue
 from lifecycle.model.policy import Policy
 from runtimes.base import Launch

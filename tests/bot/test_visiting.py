@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bot.decide import reconciler as module
 from bot.decide.reconciler import Reconciler
 from bot.store import HistoryKind, Observation
-from bot.system.crash_points import Step
+from bot.system.crash_points import CrashPoint
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.facts import Agent, Command, Facts
@@ -24,7 +24,7 @@ class Visiting:
 
     def __init__(self, room: Any) -> None:
         self.room = room
-        self.told: list[tuple[Step, str]] = []
+        self.told: list[tuple[CrashPoint, str]] = []
         self.wakes = 0
         self.engine = Reconciler(
             room.store,
@@ -45,7 +45,7 @@ class Visiting:
         rows = [self.room.store.history.of(session) for session in sessions]
         return [sum(row.kind is HistoryKind.DECISION for row in history) for history in rows]
 
-    def _crash_point(self, step: Step, about: str) -> None:
+    def _crash_point(self, step: CrashPoint, about: str) -> None:
         self.told.append((step, about))
 
     def _woken(self) -> None:
@@ -188,7 +188,7 @@ def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     assert taken == ["widgets-1"]
     visiting.engine.reconcile_due()
     (waits, starts) = visiting.told
-    assert {waits[0], starts[0]} == {Step.RECORDED}
+    assert {waits[0], starts[0]} == {CrashPoint.RECORDED}
     assert waits[1].startswith("widgets-1 report:1:0:")
     assert starts[1].startswith("widgets-1 start:first:r1")
     assert visiting.wakes == 2

@@ -11,7 +11,7 @@ from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.observe.access import AccessObserver
 from bot.store import RIGHTS, RefreshRequest, RepositoryRecord, Store
-from config.settings import Project
+from config.settings import ProjectSettings
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
 
@@ -24,7 +24,7 @@ class House:
     def __init__(self, github: FaultyGitHub, repo: Repository, store: Store) -> None:
         self.github, self.repo, self.store = github, repo, store
         self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
-        project = Project(repository=repo.full_name)
+        project = ProjectSettings(repository=repo.full_name)
         self.watch = AccessObserver(store, self.client, [project], lambda: NOW)
 
     def used(self) -> int:

@@ -14,7 +14,7 @@ from bot.github.rest import NewIssue
 from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
 from bot.store import DeliveryOutcome, Store, StoreFull
-from config.settings import Project
+from config.settings import ProjectSettings
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
 
@@ -33,7 +33,7 @@ class House:
 
     def new_watch(self) -> CommentPoller:
         """What looks after the bot was started anew."""
-        project = Project(repository=self.repo.full_name)
+        project = ProjectSettings(repository=self.repo.full_name)
         return CommentPoller(self.client, self.inbox, [project], self.clock)
 
     def clock(self) -> datetime:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.model_proxy.proxy import ModelProxy, Trouble
+from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from tests.cli.conftest import CommandLine, House
 
 TYPES = """
@@ -133,7 +133,7 @@ def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
     status: int,
     remedy: str,
 ) -> None:
-    monkeypatch.setattr(ModelProxy, "trouble", Trouble("api", status))
+    monkeypatch.setattr(ModelProxy, "trouble", UpstreamError("api", status))
     writes(house, codex="codex", says="blocked sorry")
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
@@ -141,7 +141,7 @@ def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
 def test_a_round_trip_waits_no_longer_for_a_key_that_is_refused(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ModelProxy, "trouble", Trouble("api", 403, times=2))
+    monkeypatch.setattr(ModelProxy, "trouble", UpstreamError("api", 403, times=2))
     writes(house, codex="codex", says="active")
     result = mergewright("agents", "check", "keyed", "--round-trip", "--patience", "10")
     assert "did not answer: the model refuses it: " in words(result.out)

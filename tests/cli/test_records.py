@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli.records import By
+from bot.cli.records import UsageGroup
 from bot.store import GROUPS, Observation, Store
 from lifecycle.model.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
@@ -60,7 +60,7 @@ def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
 
 
 def test_usage_can_be_asked_for_by_all_that_the_store_sums_up_by() -> None:
-    assert [by.value for by in By] == [*GROUPS]
+    assert [by.value for by in UsageGroup] == [*GROUPS]
 
 
 def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from config import load
-from config.settings import AgentSettings, AgentTypeSettings, Price, Project, Settings
+from config.settings import AgentSettings, AgentTypeSettings, ModelPrice, ProjectSettings, Settings
 
 CONFIG = Path(load.__file__).parent
 
@@ -51,10 +51,10 @@ def test_the_documented_file_decodes_to_the_defaults() -> None:
 
 def test_the_tables_shown_as_comments_have_the_defaults_too() -> None:
     shown = msgspec.convert(documented(), Settings)
-    assert shown.projects == {"widgets": Project(repository="acme/widgets")}
+    assert shown.projects == {"widgets": ProjectSettings(repository="acme/widgets")}
     assert shown.agents == {"ada": AgentSettings(types=("claude",))}
     looked_up = date(2026, 11, 21)
-    price = Price(input=1.25, output=10.0, cache_read=1.25, cache_write=1.25, as_of=looked_up)
+    price = ModelPrice(input=1.25, output=10.0, cache_read=1.25, cache_write=1.25, as_of=looked_up)
     assert shown.prices == {"some-model*": price}
     assert shown.agent_types == {"claude": AgentTypeSettings(program="claude")}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from config.load import ConfigError, load_settings, settings_of
-from config.settings import GitHub, Settings
+from config.settings import GitHubSettings, Settings
 
 Complaints = Callable[[str], list[str]]
 
@@ -167,11 +167,11 @@ def test_the_data_folder_is_absolute_and_knows_the_home(monkeypatch: pytest.Monk
     ],
 )
 def test_the_place_to_clone_from_follows_from_the_api(api_url: str, git_base: str) -> None:
-    assert GitHub(api_url=api_url).git_base == git_base
+    assert GitHubSettings(api_url=api_url).git_base == git_base
 
 
 def test_a_place_to_clone_from_can_be_given() -> None:
-    assert GitHub(git_url="https://git.example.com").git_base == "https://git.example.com/"
+    assert GitHubSettings(git_url="https://git.example.com").git_base == "https://git.example.com/"
 
 
 @pytest.mark.parametrize(

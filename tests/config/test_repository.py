@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from config.repository import MAY_SET, Problem, RepositoryError, narrowed
+from config.repository import MAY_SET, FileProblem, RepositoryError, narrowed
 from lifecycle.model.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, Policy
 
 SERVER = Policy(mode=Mode.MERGE, bots=("lintbot", "fmtbot"), session_tokens=1000)
 
 
-def problems(text: str, server: Policy = SERVER) -> list[Problem]:
+def problems(text: str, server: Policy = SERVER) -> list[FileProblem]:
     with pytest.raises(RepositoryError) as wrong:
         narrowed(text, server)
     return wrong.value.problems
@@ -101,7 +101,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     ],
 )
 def test_a_file_made_to_hang_or_break_the_bot_is_only_wrong(text: str, says: str) -> None:
-    assert problems(text) == [Problem(1, says)]
+    assert problems(text) == [FileProblem(1, says)]
 
 
 def test_of_a_flood_of_what_is_wrong_the_beginning_is_told() -> None:
@@ -111,7 +111,7 @@ def test_of_a_flood_of_what_is_wrong_the_beginning_is_told() -> None:
 @pytest.mark.parametrize("name", ["settle-seconds", "review-debounce-seconds"])
 def test_a_repository_may_wait_no_longer_than_a_day(name: str) -> None:
     (problem,) = problems(f"[policy]\n{name} = 1e300\n")
-    assert problem == Problem(2, f"policy.{name} = 1e+300: expected at most 86400, a day")
+    assert problem == FileProblem(2, f"policy.{name} = 1e+300: expected at most 86400, a day")
     assert narrowed(f"[policy]\n{name} = 86400\n", SERVER) != SERVER
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from config.load import VARIABLES, ConfigError, Secrets, load, missing, secret_values
-from config.settings import AgentTypeSettings, GitHub, Project, Settings
+from config.settings import AgentTypeSettings, GitHubSettings, ProjectSettings, Settings
 
 Complaints = Callable[[str], list[str]]
 
@@ -182,10 +182,10 @@ def test_printing_the_secrets_shows_which_and_not_what() -> None:
 
 def test_what_the_server_cannot_do_without_is_named() -> None:
     assert len(missing(Settings(), Secrets())) == 3
-    settings = Settings(projects={"w": Project(repository="a/b")})
+    settings = Settings(projects={"w": ProjectSettings(repository="a/b")})
     assert missing(settings, Secrets(token="x", webhook_secret="y")) == ()
-    polling = Settings(projects=settings.projects, github=GitHub(events="polling"))
+    polling = Settings(projects=settings.projects, github=GitHubSettings(events="polling"))
     assert missing(polling, Secrets(token="x")) == ()
-    app = Settings(projects=settings.projects, github=GitHub(app_id="1"))
+    app = Settings(projects=settings.projects, github=GitHubSettings(app_id="1"))
     (line,) = missing(app, Secrets(token="x", webhook_secret="y"))
     assert line.startswith("no private key for the GitHub App")

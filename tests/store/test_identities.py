@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bot.decide.assignment import Assignment, Chosen
 from bot.store import Store
-from config.settings import AgentSettings, Project
+from config.settings import AgentSettings, ProjectSettings
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Room
@@ -25,7 +25,7 @@ OVER = Ended(
 
 
 def chosen(store: Store, word: str, requester: str = "alice", **project: str) -> Chosen:
-    projects = {"widgets": Project(repository="acme/widgets", **project)}  # type: ignore[arg-type]
+    projects = {"widgets": ProjectSettings(repository="acme/widgets", **project)}  # type: ignore[arg-type]
     return Assignment(store, AGENTS, projects).choose(word, "widgets", requester)
 
 
@@ -80,7 +80,7 @@ def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
     room: Room, store: Store
 ) -> None:
     works(room, 1, "ada")
-    identities = Assignment(store, AGENTS, {"widgets": Project(repository="acme/widgets")})
+    identities = Assignment(store, AGENTS, {"widgets": ProjectSettings(repository="acme/widgets")})
     for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
         session = store.sessions.get("widgets-1")
         assert session

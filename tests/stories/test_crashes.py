@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from bot.store import Store
-from bot.system.crash_points import Step
+from bot.system.crash_points import CrashPoint
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, SECRET, TOKEN, PullStory, World
 
@@ -56,7 +56,9 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
 
         def all_crossed() -> bool:
             # Webhooks that came while an action was on its way were passed over.
-            missing = set(Step) - {line.split()[0] for line in crossed.read_text().splitlines()}
+            missing = set(CrashPoint) - {
+                line.split()[0] for line in crossed.read_text().splitlines()
+            }
             if missing:
                 issue.issue.comment("Thank you.", by=ALICE)
             return not missing
@@ -69,8 +71,8 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
         log.close()
 
     boundaries = crossed.read_text().splitlines()
-    assert {line.split()[0] for line in boundaries} == set(Step)
-    for step in (Step.TAKEN, Step.DONE, Step.MARKED):
+    assert {line.split()[0] for line in boundaries} == set(CrashPoint)
+    for step in (CrashPoint.TAKEN, CrashPoint.DONE, CrashPoint.MARKED):
         killed_at = {line.split(" ", 1)[1] for line in boundaries if line.startswith(f"{step} ")}
         assert {about.split()[1].partition(":")[0] for about in killed_at} == {
             *("start", "report", "push", "pull", "tell", "reply"),

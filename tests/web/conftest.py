@@ -16,13 +16,13 @@ from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
 from bot.store import NewSession, Observation, SessionDecision, Store
-from bot.system.http_server import Server
+from bot.system.http_server import HttpServer
 from bot.web.access import COOKIE, Access
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
-from bot.web.webhook import Limits
-from config.settings import AgentTypeSettings, Project, Settings
+from bot.web.webhook import WebhookLimits
+from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Issue, Pull
 from lifecycle.model.status import Activity, Reason, Status
@@ -37,10 +37,10 @@ TABLES = (
     *("metadata", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(
-    projects={"widgets": Project(repository="acme/widgets", agent="shell")},
+    projects={"widgets": ProjectSettings(repository="acme/widgets", agent="shell")},
     agent_types={"shell": AgentTypeSettings(program="shell")},
 )
-LIMITS = Limits(unverified_bytes=30_000_000, body_seconds=5.0)
+LIMITS = WebhookLimits(unverified_bytes=30_000_000, body_seconds=5.0)
 
 
 class Site:
@@ -51,7 +51,7 @@ class Site:
         folder: Path,
         secrets: tuple[str, ...] = (SECRET, OLD_SECRET),
         token: str = TOKEN,
-        limits: Limits = LIMITS,
+        limits: WebhookLimits = LIMITS,
     ) -> None:
         self.store = Store(folder / "store.db")
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
@@ -76,7 +76,7 @@ class Site:
             limits=limits,
         )
         self.watchers: Watchers = self.app.state.streams
-        self.server = Server(self.app, "127.0.0.1", 0)
+        self.server = HttpServer(self.app, "127.0.0.1", 0)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"
         self.http = httpx.Client(base_url=self.url, timeout=20)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.system.http_server import CannotListen, Server
+from bot.system.http_server import CannotListen, HttpServer
 from bot.web.live import Watchers
 from lifecycle.model.status import Status
 from tests.web.conftest import Site, bearer, wait_until
@@ -127,10 +127,10 @@ def test_a_request_under_way_is_finished_before_the_end(make_site: Callable[...,
 
 def test_an_address_in_use_is_said_plainly_before_anything_runs(site: Site) -> None:
     with pytest.raises(CannotListen, match=rf"port {site.server.port}: .* set another `port`"):
-        Server(site.app, "127.0.0.1", site.server.port)
+        HttpServer(site.app, "127.0.0.1", site.server.port)
 
 
 @pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "check `host`"), ("no host", "`host`")])
 def test_an_address_that_is_not_ours_is_said_plainly(site: Site, host: str, said: str) -> None:
     with pytest.raises(CannotListen, match=said):
-        Server(site.app, host, 0)
+        HttpServer(site.app, host, 0)

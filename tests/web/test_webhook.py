@@ -11,7 +11,7 @@ import pytest
 
 from bot.store import StoreFailure
 from bot.web.health import Health
-from bot.web.webhook import Limits
+from bot.web.webhook import WebhookLimits
 from tests.web.conftest import OLD_SECRET, SECRET, Site, signed, wait_until
 
 MIB = 1024 * 1024
@@ -171,7 +171,7 @@ def test_a_chunked_delivery_is_taken(site: Site) -> None:
 
 
 def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..., Site]) -> None:
-    site = make_site(limits=Limits(unverified_bytes=MIB, body_seconds=PATIENCE))
+    site = make_site(limits=WebhookLimits(unverified_bytes=MIB, body_seconds=PATIENCE))
     with connected(site) as first, connected(site) as second:
         body = b"x" * MIB
         first.sendall(head(content_length=MIB, **signed(body)) + body[:-1])
@@ -191,7 +191,7 @@ def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..
 def test_bytes_are_given_back_whatever_became_of_them(
     make_site: Callable[..., Site], secret: str
 ) -> None:
-    site = make_site(limits=Limits(unverified_bytes=3 * MIB))
+    site = make_site(limits=WebhookLimits(unverified_bytes=3 * MIB))
     with connected(site) as hangs_up:
         hangs_up.sendall(head(content_length=2 * MIB, **signed(b"")) + b"x" * MIB)
     statuses = {
@@ -202,7 +202,7 @@ def test_bytes_are_given_back_whatever_became_of_them(
 
 
 def test_a_body_that_never_comes_is_not_waited_for(make_site: Callable[..., Site]) -> None:
-    site = make_site(limits=Limits(body_seconds=0.05))
+    site = make_site(limits=WebhookLimits(body_seconds=0.05))
     with connected(site) as connection:
         connection.sendall(head(content_length=10, **signed(b"")) + b"x")
         refused = answer(connection)

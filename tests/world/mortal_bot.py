@@ -20,14 +20,14 @@ from msgspec.structs import replace
 
 from bot.app.application import App
 from bot.system import log as logs
-from bot.system.crash_points import Step
+from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
 from config.load import load
 
 #: Commits and times differ from run to run; what is left names the kind of boundary.
 _CHANGING = re.compile(r"[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[^:\s]*:[^:\s]*:[^:\s]*")
 #: Of steps that name nothing in particular, the first few are boundaries of their own.
-_UNNAMED = {Step.DELIVERED: 4, Step.SORTED: 4, Step.OBSERVED: 8}
+_UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 8}
 
 
 class Mortal:
@@ -44,10 +44,10 @@ class Mortal:
         self._changed = threading.Condition()
         self._on_its_way = False
 
-    def __call__(self, step: Step, about: str) -> None:
+    def __call__(self, step: CrashPoint, about: str) -> None:
         line = f"{step} {_CHANGING.sub('*', about)}" if step not in _UNNAMED else step.value
         with self._changed:
-            if step is Step.RECORDED:
+            if step is CrashPoint.RECORDED:
                 self._changed.wait_for(lambda: not self._on_its_way, 5)
             elif step in _UNNAMED and self._on_its_way:
                 return
@@ -56,8 +56,8 @@ class Mortal:
                 with self._path.open("a") as file:
                     file.write(line + "\n")
                 os.kill(os.getpid(), signal.SIGKILL)
-            if step in (Step.TAKEN, Step.DONE, Step.MARKED):
-                self._on_its_way = step is not Step.MARKED
+            if step in (CrashPoint.TAKEN, CrashPoint.DONE, CrashPoint.MARKED):
+                self._on_its_way = step is not CrashPoint.MARKED
                 self._changed.notify_all()
 
 

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from bot.app.application import App
 from bot.decide import reconciler
 from bot.system import log as logs
-from bot.system.crash_points import Step
+from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
 from config.load import load
 from lifecycle.decide import Decision, decide
@@ -39,10 +39,10 @@ class Gate:
             self._stands("visit")
         return decision
 
-    def notes(self, step: Step, about: str) -> None:
+    def notes(self, step: CrashPoint, about: str) -> None:
         with (self._folder / "steps").open("a") as file:
             file.write(f"{step} {about}\n")
-        if step is Step.TAKEN:
+        if step is CrashPoint.TAKEN:
             self._stands("action")
 
     def _stands(self, what: str) -> None:
