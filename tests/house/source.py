@@ -1,4 +1,4 @@
-"""The source as data: its files, and who imports whom."""
+"""The source code as data: files and imports."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""Which package may import which. A new arrow is a decision: it is a word in a table here."""
+"""Which package may import which. A new arrow is a decision, made by adding it to a table here."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def inside(module: str, place: str) -> bool:
     return module == place or module.startswith(f"{place}.")
 
 
-def test_top_level_packages_import_only_what_their_arrows_point_to() -> None:
+def test_top_level_packages_import_only_what_their_arrows_allow() -> None:
     wrong = [
         f"{module.name} -> {name}"
         for module in ALL
@@ -73,7 +73,7 @@ def test_top_level_packages_import_only_what_their_arrows_point_to() -> None:
     assert wrong == []
 
 
-def test_packages_of_the_bot_import_only_what_their_arrows_point_to() -> None:
+def test_packages_of_the_bot_import_only_what_their_arrows_allow() -> None:
     wrong = {
         f"{module.name} -> {name}"
         for module in modules("bot")
@@ -84,11 +84,11 @@ def test_packages_of_the_bot_import_only_what_their_arrows_point_to() -> None:
     assert wrong == set()
 
 
-def test_every_package_of_the_bot_has_its_arrows() -> None:
+def test_every_package_of_the_bot_is_in_the_table_of_arrows() -> None:
     assert {part(module.name) for module in modules("bot")} - {""} == INSIDE_BOT.keys()
 
 
-def test_layers_of_the_core_import_only_those_before_them() -> None:
+def test_layers_of_the_core_import_only_lower_layers() -> None:
     wrong = {
         f"{module.name} -> {name}"
         for module in modules("lifecycle")
@@ -101,7 +101,7 @@ def test_layers_of_the_core_import_only_those_before_them() -> None:
 
 
 @pytest.mark.parametrize("library", KEEPERS)
-def test_a_library_stays_where_it_is_kept(library: str) -> None:
+def test_a_library_is_imported_only_where_it_belongs(library: str) -> None:
     wrong = [
         module.name
         for module in ALL
@@ -111,7 +111,7 @@ def test_a_library_stays_where_it_is_kept(library: str) -> None:
     assert wrong == []
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     known = {module.name: _own(module) for module in ALL}
     circles = [name for name in known if name in _reached(name, known)]
     assert circles == []

@@ -1,4 +1,4 @@
-"""The documents speak of what is there."""
+"""Documents match the code."""
 
 import re
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_documented_scripts_exist() -> None:
     assert [pair for pair in named if not (ROOT / pair[1]).is_file()] == []
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_resolve() -> None:
     dead = [
         f"{name}: {target}"
         for name in DOCUMENTS
@@ -67,15 +67,15 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert dead == []
 
 
-def test_generated_blocks_say_what_the_code_says() -> None:
+def test_generated_blocks_are_up_to_date() -> None:
     assert blocks.stale() == []
 
 
-def test_a_default_of_several_lines_is_shown_whole() -> None:
+def test_a_default_of_several_lines_is_documented_in_full() -> None:
     assert '`policy.protected-paths` | `[".github/**", "CODEOWNERS", ' in blocks.settings()
 
 
-def test_only_what_may_be_left_out_stands_in_brackets() -> None:
+def test_only_optional_arguments_are_in_brackets() -> None:
     assert "`mergewright setup OWNER/NAME --url URL [--agent AGENT]" in blocks.commands()
 
 
@@ -88,7 +88,7 @@ def test_every_generated_block_is_used_somewhere() -> None:
     assert used == blocks.BLOCKS.keys()
 
 
-def test_every_variable_in_the_documents_is_one_that_is_read() -> None:
+def test_every_documented_environment_variable_is_read() -> None:
     from config.load import VARIABLES
 
     # What agents are given: `runtimes.agents.shared.launch.environment`, and `shell` besides.

@@ -1,4 +1,4 @@
-"""What every committed file must be, and must not hold."""
+"""What every committed file must be, and must not contain."""
 
 import re
 
@@ -36,7 +36,7 @@ CONVENTION = {
 }
 
 
-def test_files_stay_small() -> None:
+def test_no_file_exceeds_the_line_limit() -> None:
     long = {
         name
         for name, text in texts().items()
@@ -46,7 +46,7 @@ def test_files_stay_small() -> None:
 
 
 @pytest.mark.parametrize("what", NEVER)
-def test_no_file_names(what: str) -> None:
+def test_no_file_contains(what: str) -> None:
     found = [
         f"{name}: {hit[0]}"
         for name, text in texts().items()
@@ -55,12 +55,12 @@ def test_no_file_names(what: str) -> None:
     assert found == []
 
 
-def test_nothing_lies_at_the_root_but_rooms_and_convention() -> None:
+def test_the_root_holds_only_packages_and_conventional_files() -> None:
     roots = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert roots - CONVENTION == ROOMS
 
 
-def test_every_python_file_says_what_it_is_for() -> None:
+def test_every_python_file_has_a_docstring() -> None:
     silent = [
         name
         for name, text in texts().items()
@@ -69,7 +69,7 @@ def test_every_python_file_says_what_it_is_for() -> None:
     assert silent == []
 
 
-def test_scripts_can_be_run_and_say_what_they_do() -> None:
+def test_scripts_are_executable_and_documented() -> None:
     scripts = [path for path in tracked() if path.parent == ROOT / "scripts" and not path.suffix]
     scripts.append(ROOT / ".ci/run")
     for script in scripts:

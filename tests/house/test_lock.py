@@ -1,4 +1,4 @@
-"""The lock is complete, fits what is declared, and names no place to fetch from."""
+"""The lock file is complete, matches the declared dependencies and contains no address."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ PINS = dict(re.findall(r"^([\w.-]+)==([\w.]+)", LOCK, re.MULTILINE))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_every_declared_dependency_is_locked_at_a_version_that_fits() -> None:
+def test_every_dependency_is_locked_at_a_matching_version() -> None:
     extras = PROJECT["optional-dependencies"].values()
     declared = map(Requirement, sum(extras, PROJECT["dependencies"]))
     wrong = [
@@ -30,9 +30,9 @@ def test_every_pin_has_hashes() -> None:
     assert len(entries) == len(PINS)
 
 
-def test_the_lock_names_no_address() -> None:
+def test_the_lock_contains_no_address() -> None:
     assert re.findall(r"^-.*|\w+://\S*|\S+ @ \S+", LOCK, re.MULTILINE) == []
 
 
-def test_there_is_one_lock_only() -> None:
+def test_there_is_one_lock_file() -> None:
     assert not any(path.name in ("uv.lock", "poetry.lock") for path in tracked())

@@ -1,4 +1,4 @@
-"""The mutations of the core's tables: that all tables are in, and that a mutant is what it says."""
+"""Mutation testing covers every decision table and reader."""
 
 import ast
 import importlib
@@ -47,13 +47,13 @@ def _holds_rows(value: ast.expr | None) -> bool:
     return bool(members) and isinstance(members[0], ast.Call | ast.Name)
 
 
-def test_the_tests_that_are_tried_first_are_there() -> None:
+def test_the_tests_named_for_a_table_exist() -> None:
     first = {name for table in TABLES for name in table.tests}
     assert [name for name in first if not (ROOT / "tests/lifecycle" / name).is_file()] == []
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_no_mutant_is_the_table_itself_and_each_differs_in_its_own_rows(table: Table) -> None:
+def test_every_mutant_differs_from_the_table_in_its_own_rows(table: Table) -> None:
     rows = rows_of(table_of(table))
     for mutant in mutants_of(table, table_of(table)):
         wrong = rows_of(mutant.of(table_of(table)))
@@ -90,7 +90,7 @@ def read(self, word):
 """
 
 
-def test_every_reader_loses_its_conditions_branches_rows_and_steps() -> None:
+def test_reader_mutants_remove_conditions_branches_rows_and_steps() -> None:
     assert {source.agent for source in SOURCES} == {*AGENTS, SHARED}
     told = [mistake.says.partition(": ")[2] for mistake in mistakes(ast.parse(SOURCE))]
     assert sorted(told) == sorted(
@@ -105,7 +105,7 @@ def test_every_reader_loses_its_conditions_branches_rows_and_steps() -> None:
     )
 
 
-def test_each_mistake_changes_the_source_it_was_found_in() -> None:
+def test_every_reader_mutant_changes_its_source() -> None:
     right = ast.dump(ast.parse(SOURCE))
     for place in range(len(list(mistakes(ast.parse(SOURCE))))):
         tree = ast.parse(SOURCE)
@@ -114,7 +114,7 @@ def test_each_mistake_changes_the_source_it_was_found_in() -> None:
         assert ast.dump(tree) != right, mistake.says
 
 
-def test_an_alternative_of_a_pattern_goes_with_the_brackets_it_is_to_find() -> None:
+def test_a_pattern_mutant_removes_a_whole_alternative() -> None:
     left = []
     for place in range(3):
         tree = ast.parse(r"P = re.compile(r'^(\(all\)|▲|\|.)')")

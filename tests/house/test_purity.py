@@ -1,4 +1,4 @@
-"""The core decides and does nothing else; colours of functions do not mix."""
+"""The core is pure; only the web packages are asynchronous."""
 
 import ast
 
@@ -29,13 +29,13 @@ ASYNC_ROOMS = ("bot.web", "bot.model_proxy", "bot.system.http_server", "bot.demo
 
 
 @pytest.mark.parametrize("module", modules("lifecycle"), ids=lambda module: module.name)
-def test_the_core_imports_nothing_that_touches_the_world(module: Module) -> None:
+def test_the_core_imports_only_pure_modules(module: Module) -> None:
     foreign = {name for name in module.imports if not name.startswith("lifecycle")}
     assert foreign <= PURE
 
 
 @pytest.mark.parametrize("module", modules("lifecycle"), ids=lambda module: module.name)
-def test_the_core_reads_no_clock_and_no_file(module: Module) -> None:
+def test_the_core_calls_no_clock_and_no_io(module: Module) -> None:
     calls = [node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     names = {call.id for call in calls if isinstance(call, ast.Name)}
     methods = {call.attr for call in calls if isinstance(call, ast.Attribute)}
@@ -43,7 +43,7 @@ def test_the_core_reads_no_clock_and_no_file(module: Module) -> None:
     assert methods & CLOCKS == set()
 
 
-def test_functions_have_one_colour_outside_the_web() -> None:
+def test_only_the_web_packages_are_asynchronous() -> None:
     coloured = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
     wrong = [
         f"{module.path}:{node.lineno}"

@@ -1,4 +1,4 @@
-"""Registries are complete."""
+"""Registries are literal tables that list every module of their folder."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ def test_every_agents_package_is_in_the_registry() -> None:
     assert members - {"__init__", "__pycache__", "base", "shared"} == set(AGENTS)
 
 
-def test_every_action_is_carried_out_by_an_arm_of_act() -> None:
+def test_every_action_is_dispatched() -> None:
     tree = ast.parse((ROOT / "bot/act/dispatch.py").read_text(encoding="utf-8"))
     arms = {
         re.sub(r".*\.", "", ast.unparse(node.cls))

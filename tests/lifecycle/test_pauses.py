@@ -248,7 +248,7 @@ def test_park_seconds_is_the_teams() -> None:
     assert life.sent("park:") == ["park:rest:r1"]
 
 
-def test_a_parked_session_is_woken_by_a_review_after_a_day() -> None:
+def test_a_review_resumes_a_parked_session_after_a_day() -> None:
     life = until_reviewed().waits(86400).reviewer_asks().waits(61)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
     assert (start.key, start.prompt.name, start.resume) == (

@@ -143,7 +143,7 @@ def test_a_program_that_vanished_without_a_word_starts_again() -> None:
 # -- uncommitted work ------------------------------------------------------------------------------
 
 
-def test_uncommitted_work_earns_one_reminder_then_people_are_told() -> None:
+def test_uncommitted_work_gets_one_reminder_then_people_are_notified() -> None:
     life = Life().agent_works().agent_rests(dirty=True)
     assert life.heard() == ["start", "uncommitted"]
     assert life.sent("pull:") == []

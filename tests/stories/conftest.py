@@ -1,4 +1,4 @@
-"""The world every story happens in."""
+"""The world in which every story happens."""
 
 import tempfile
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.replay import replay
-from tests.world.clock import told_by
+from tests.world.clock import observed_by
 from tests.world.faulty_github import FaultyGitHub
 from tests.world.world import World
 
@@ -20,7 +20,7 @@ def world() -> Iterator[World]:
         FaultyGitHub(Path(folder) / "github") as github,
     ):
         made = World(Path(folder), github)
-        with told_by(made.clock):
+        with observed_by(made.clock):
             try:
                 yield made
                 if made.app is not None:

@@ -1,4 +1,4 @@
-"""What agents do, and what becomes of it."""
+"""What agents do, and how sessions react."""
 
 from pathlib import Path
 
@@ -6,98 +6,98 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
 
-def test_an_agent_that_crashes_is_started_again_and_goes_on(world: World) -> None:
-    issue = world.agent_begins()
+def test_a_crashed_agent_is_restarted_and_resumes(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.writes({"widgets.txt": "half\n"}).exits(3)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
 
 
-def test_an_agent_that_keeps_crashing_is_given_up_with_its_last_words(world: World) -> None:
-    issue = world.agent_begins(restarts=2)
+def test_a_session_fails_after_repeated_crashes_and_reports_the_last_output(world: World) -> None:
+    issue = world.agent_starts(restarts=2)
     for _ in range(3):
         issue.agent.exits(3)
     session = issue.becomes("errored")
     assert session.reason == "provider_exit"
     assert "exit code 3" in session.because
-    eventually(lambda: any("errored" in said for said in issue.said()), "people are told")
-    assert [entry["run"] for entry in issue.agent.heard] == [1, 2, 3]
+    eventually(lambda: any("errored" in said for said in issue.comments_by()), "people are told")
+    assert [entry["run"] for entry in issue.agent.received] == [1, 2, 3]
 
 
-def test_an_agent_that_exits_after_its_work_gets_the_next_message_as_its_prompt(
+def test_an_agent_that_exited_gets_the_next_message_as_its_prompt(
     world: World,
 ) -> None:
-    issue = world.agent_begins()
+    issue = world.agent_starts()
     issue.agent.commits({"widgets.txt": "one\n"}).exits(0)
     pull = issue.pull
     pull.ci_fails("unit", log="the widget must be xyzzy")
-    heard = issue.agent.hears("xyzzy")
+    heard = issue.agent.receives("xyzzy")
     assert (heard["kind"], heard["run"]) == ("prompt", 2)
     first = pull.pull.head
     issue.agent.commits({"widgets.txt": "xyzzy\n"}).exits(0)
-    pull.moves_on_from(first)
+    pull.moves_from(first)
 
 
-def test_a_question_is_told_to_people_at_once(world: World) -> None:
-    issue = world.agent_begins()
+def test_people_are_notified_of_a_question_at_once(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.asks("Blue or green?")
     assert "Blue or green?" in issue.becomes("needs_input").because
-    eventually(lambda: any("Blue or green?" in said for said in issue.said()), "it is asked")
+    eventually(lambda: any("Blue or green?" in said for said in issue.comments_by()), "it is asked")
 
 
-def test_uncommitted_work_earns_one_reminder_then_people_are_told(world: World) -> None:
-    issue = world.agent_begins()
+def test_uncommitted_work_gets_one_reminder_then_people_are_notified(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.writes({"widgets.txt": "one\n"}).ends_its_turn()
-    issue.agent.hears("not committed")
+    issue.agent.receives("not committed")
     issue.agent.writes({"more.txt": "two\n"}).ends_its_turn()
     assert issue.becomes("needs_input").reason == "uncommitted_work"
     issue.agent.commits({"more.txt": "three\n"}).ends_its_turn()
     assert issue.pull
-    assert sum("not committed" in entry["text"] for entry in issue.agent.heard) == 1
+    assert sum("not committed" in entry["text"] for entry in issue.agent.received) == 1
 
 
-def test_checks_that_stay_red_go_to_people_after_the_last_repair(world: World) -> None:
-    issue = world.agent_opens_a_pull(ci_repairs=2)
+def test_checks_that_stay_red_are_escalated_after_the_last_repair(world: World) -> None:
+    issue = world.agent_opens_a_pull_request(ci_repairs=2)
     pull = issue.pull
     for number in range(2):
         head = pull.pull.head
         pull.ci_fails("unit", log=f"it broke {number}")
-        issue.agent.hears(f"it broke {number}")
+        issue.agent.receives(f"it broke {number}")
         issue.agent.commits({"widgets.txt": f"{number}\n"}).ends_its_turn()
-        pull.moves_on_from(head)
+        pull.moves_from(head)
     pull.ci_fails("unit", log="it broke for good")
     assert issue.becomes("needs_input").reason == "repairs_exhausted"
-    pull.is_answered("still fail")
-    assert "for good" not in str(issue.agent.heard)
+    pull.has_comment("still fail")
+    assert "for good" not in str(issue.agent.received)
 
 
-def test_an_agent_that_commits_nothing_after_red_checks_is_told_to_people(world: World) -> None:
-    issue = world.agent_opens_a_pull()
+def test_people_are_notified_when_an_agent_commits_nothing_after_red_checks(world: World) -> None:
+    issue = world.agent_opens_a_pull_request()
     issue.pull.ci_fails("unit", log="it broke")
-    issue.agent.hears("it broke")
+    issue.agent.receives("it broke")
     issue.agent.ends_its_turn("I cannot.")
     assert "without a commit" in issue.becomes("needs_input").because
 
 
-def test_a_conflict_goes_to_the_agent_which_merges_the_base(world: World) -> None:
-    issue = world.agent_begins()
+def test_the_agent_resolves_a_conflict_by_merging_the_base(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.commits({"README.md": "# Our widgets\n"}).ends_its_turn()
     pull = issue.pull
     head = pull.pull.head
     world.repo.push("main", {"README.md": "# Their widgets\n"}, by=ALICE)
-    issue.agent.hears("conflicts with its base branch")
+    issue.agent.receives("conflicts with its base branch")
     issue.agent.runs(
         ["git", "fetch", "--quiet", "origin"],
         ["sh", "-c", "git merge --quiet origin/main >/dev/null || true"],
     )
     issue.agent.commits({"README.md": "# All widgets\n"}, "Merge main").ends_its_turn()
-    pull.moves_on_from(head)
+    pull.moves_from(head)
     eventually(lambda: pull.pull.mergeable, "the conflict is resolved")
 
 
-def test_programs_of_an_agent_do_not_outlive_its_session(world: World) -> None:
-    issue = world.agent_begins()
+def test_processes_of_an_agent_do_not_outlive_its_session(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.runs(["sh", "-c", "setsid sleep 987 >/dev/null 2>&1 & echo $! > ../pid"])
     pid = world.folder / "data" / "workspaces" / issue.id / "pid"
     eventually(pid.exists, "the program runs")

@@ -1,4 +1,4 @@
-"""What the world may throw at it, and what people are told."""
+"""Hostile and broken input, and the errors people see."""
 
 import shutil
 import subprocess
@@ -23,7 +23,7 @@ UNSEEN = (
 
 
 @pytest.mark.parametrize("title", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_issue_is_worked_on_as_any_other(world: World, title: str) -> None:
+def test_a_hostile_issue_is_handled_like_any_other(world: World, title: str) -> None:
     world.bot_starts()
     unseen = "\n".join(f"{one}seen" for one in UNSEEN)
     issue = world.issue(title, f"We need more.\n{unseen}\n{'more ' * 32_000}").is_labelled()
@@ -37,15 +37,15 @@ def test_a_hostile_issue_is_worked_on_as_any_other(world: World, title: str) -> 
     assert issue.pull.pull.head_branch.isascii()
 
 
-def test_what_the_agent_writes_has_no_effect_on_github(world: World) -> None:
+def test_text_the_agent_writes_has_no_effect_on_github(world: World) -> None:
     world.bot_starts()
     bystander = world.issue("Do not close me")
     issue = world.issue("Add widgets").is_labelled()
     message = f"/mergewright merge @{ALICE} fixes #{bystander.issue.number}"
     issue.agent.commits({"widgets.txt": "one\n"}, message)
-    issue.agent.hands_over(f"# Widgets, {message}\n\nThey are here: {message}\n")
+    issue.agent.writes_summary(f"# Widgets, {message}\n\nThey are here: {message}\n")
     issue.agent.ends_its_turn(message)
-    issue.agent.hears("would close other issues")
+    issue.agent.receives("would close other issues")
     words = message.replace("fixes", "about")
     issue.agent.runs(["git", "commit", "--quiet", "--amend", "-m", words]).ends_its_turn(message)
     pull = issue.pull
@@ -55,7 +55,7 @@ def test_what_the_agent_writes_has_no_effect_on_github(world: World) -> None:
     assert f"@{ALICE} fixes" not in pull.pull.title + pull.pull.body
 
 
-def test_a_repository_that_cannot_be_cloned_is_said_where_people_look(world: World) -> None:
+def test_a_failed_clone_is_reported_on_the_issue(world: World) -> None:
     moved = Path(world.repo.git.path)
     world.bot_starts()
     moved.rename(moved.with_suffix(".away"))
@@ -63,11 +63,11 @@ def test_a_repository_that_cannot_be_cloned_is_said_where_people_look(world: Wor
     session = issue.becomes("errored")
     assert session.reason == "spawn_failed"
     assert "not found" in session.because or "404" in session.because
-    eventually(lambda: any("doctor" in said for said in issue.said()), "the remedy is told")
+    eventually(lambda: any("doctor" in said for said in issue.comments_by()), "the remedy is told")
     moved.with_suffix(".away").rename(moved)
 
 
-def test_a_missing_tmux_is_said_with_its_remedy(
+def test_a_missing_tmux_is_reported_with_its_remedy(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = world.folder / "tools"
@@ -82,14 +82,14 @@ def test_a_missing_tmux_is_said_with_its_remedy(
     assert "install" in session.because
 
 
-def test_a_port_in_use_is_said_before_anything_is_refreshed(world: World) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(world: World) -> None:
     world.bot_starts()
     settings = world.settings()
     with pytest.raises(CannotListen, match=f"port {world.port}"):
         type(world.app)(settings, world.secrets)  # type: ignore[misc]
 
 
-def test_a_workspace_on_a_full_disk_is_said_and_nothing_half_made_is_used(world: World) -> None:
+def test_a_full_disk_is_reported_and_no_partial_workspace_is_used(world: World) -> None:
     data = world.folder / "data" / "workspaces"
     data.mkdir(parents=True)
     mounted = subprocess.run(

@@ -1,4 +1,4 @@
-"""More work than places to do it: the line holds, and everybody gets a turn."""
+"""More sessions than slots: the queue is fair and every session gets its turn."""
 
 from itertools import accumulate
 
@@ -6,7 +6,7 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
 
-def test_of_twenty_labels_at_once_three_run_at_a_time_and_all_end_well(world: World) -> None:
+def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) -> None:
     world.bot_starts({"nothing_to_show": "done"}, sessions=3)
     issues = [world.issue(f"Widget {number}") for number in range(20)]
     tally, gate = world.folder / "tally", world.folder / "gate"
@@ -30,7 +30,7 @@ def test_of_twenty_labels_at_once_three_run_at_a_time_and_all_end_well(world: Wo
     )
     at_work = list(accumulate(int(line) for line in tally.read_text().split()))
     assert (len(at_work), max(at_work), at_work[-1]) == (40, 3, 0)
-    assert all(len(issue.agent.heard) == 1 for issue in issues)
+    assert all(len(issue.agent.received) == 1 for issue in issues)
 
 
 def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) -> None:
@@ -49,10 +49,10 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     first.issue.unlabel("mergewright", by=ALICE)
     third.agent.starts()
     session = second.becomes("terminated")
-    assert (session.run, session.slot, second.agent.heard) == (0, False, [])
+    assert (session.run, session.slot, second.agent.received) == (0, False, [])
 
 
-def test_a_start_that_the_machine_has_no_memory_for_waits_and_says_so(world: World) -> None:
+def test_a_start_waits_for_memory_and_says_so(world: World) -> None:
     world.bot_starts(session_mb=1_000_000_000)
     issue = world.issue("First").is_labelled()
     eventually(lambda: issue.becomes("queued").reason == "no_memory", "it is said why it waits")

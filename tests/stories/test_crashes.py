@@ -1,4 +1,4 @@
-"""The bot dies at every boundary between recording, doing and marking; the world ends the same."""
+"""The bot is killed at every crash point; the outcome is the same and no effect is doubled."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
     bot = subprocess.Popen(
         [
-            *(sys.executable, "-m", "tests.world.mortal_bot"),
+            *(sys.executable, "-m", "tests.world.crashing_bot"),
             *(str(world.folder / "mergewright.toml"), str(crossed)),
         ],
         env={**os.environ, **secrets},
@@ -37,14 +37,14 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
         pull = PullStory(world, world.repo.pulls[0])
         first = pull.pull.head
         pull.ci_fails("unit", log="the widget must be xyzzy")
-        agent.hears("xyzzy", PATIENCE)
+        agent.receives("xyzzy", PATIENCE)
         agent.commits({"widgets.txt": "xyzzy\n"}, "Make it xyzzy").ends_its_turn()
-        second = pull.moves_on_from(first, PATIENCE)
+        second = pull.moves_from(first, PATIENCE)
         pull.ci_passes("unit").reviewer_asks_for("plugh, please")
-        agent.hears("plugh, please", PATIENCE)
+        agent.receives("plugh, please", PATIENCE)
         agent.commits({"widgets.txt": "plugh\n"}, "Say plugh").ends_its_turn()
-        pull.moves_on_from(second, PATIENCE)
-        pull.ci_passes("unit").is_answered("Done in", PATIENCE).reviewer_approves()
+        pull.moves_from(second, PATIENCE)
+        pull.ci_passes("unit").has_comment("Done in", PATIENCE).reviewer_approves()
         eventually(lambda: pull.pull.merged, "the merge", PATIENCE)
         workspace = world.folder / "data" / "workspaces" / issue.id
         eventually(lambda: not workspace.exists(), "the worktree is gone", PATIENCE)
@@ -87,9 +87,9 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
     assert len(heads) == len(set(heads)) == 3
     merges = [m for m in world.repo.moves if m.branch == "main" and m.user == BOT]
     assert len(merges) == 1
-    assert len(issue.said()) == 1
-    assert len(pull.said()) == 2
-    assert [entry["kind"] for entry in agent.heard] == ["prompt", "message", "message"]
+    assert len(issue.comments_by()) == 1
+    assert len(pull.comments_by()) == 2
+    assert [entry["kind"] for entry in agent.received] == ["prompt", "message", "message"]
 
 
 def _nothing_left(database: Path, session: str) -> bool:

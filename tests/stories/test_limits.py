@@ -1,4 +1,4 @@
-"""GitHub's limits and outages delay what is done; nothing is lost by them, nor done twice."""
+"""GitHub's rate limits and outages delay effects; none is lost and none is done twice."""
 
 import re
 from datetime import timedelta
@@ -7,7 +7,7 @@ from tests.world.waiting import eventually
 from tests.world.world import BOT, World
 
 
-def test_lives_that_meet_every_limit_and_outage_are_merged_and_nothing_is_done_twice(
+def test_sessions_that_meet_every_limit_and_outage_merge_and_nothing_is_done_twice(
     world: World,
 ) -> None:
     github, traffic = world.github, world.github.traffic
@@ -57,9 +57,11 @@ def test_lives_that_meet_every_limit_and_outage_are_merged_and_nothing_is_done_t
     merges = [move for move in world.repo.moves if move.branch == "main" and move.user == BOT]
     assert (len(world.repo.pulls), len(merges), traffic.planned) == (2, 2, 0)
     for issue in issues:
-        keys = re.findall(r"mergewright:key=(\S+)", "".join([*issue.said(), *issue.pull.said()]))
+        keys = re.findall(
+            r"mergewright:key=(\S+)", "".join([*issue.comments_by(), *issue.pull.comments_by()])
+        )
         assert len(keys) == len(set(keys))
-        assert [entry["kind"] for entry in issue.agent.heard] == ["prompt"]
+        assert [entry["kind"] for entry in issue.agent.received] == ["prompt"]
         assert world.store.facts.get(issue.id).failures == {}
 
 

@@ -1,4 +1,4 @@
-"""Webhooks are hints: what they would have said is found all the same."""
+"""Lost webhooks cost time, never a stuck session."""
 
 from unittest.mock import Mock
 
@@ -11,7 +11,7 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
 
 
-def test_while_every_webhook_is_lost_resync_finds_what_happened(world: World) -> None:
+def test_resync_finds_every_change_while_all_webhooks_are_lost(world: World) -> None:
     world.bot_starts(resync_seconds=0.5)
     issue = world.issue("Add widgets")
     world.github.lose_next(1000)
@@ -19,16 +19,16 @@ def test_while_every_webhook_is_lost_resync_finds_what_happened(world: World) ->
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     pull = issue.pull.ci_fails("unit", log="it broke and nobody told")
     world.time_passes(minutes=10)
-    issue.agent.hears("it broke and nobody told")
+    issue.agent.receives("it broke and nobody told")
     pull.reviewer_asks_for("another test")
     world.time_passes(minutes=10)
     issue.agent.commits({"widgets.txt": "two\n"}).ends_its_turn()
-    issue.agent.hears("another test")
+    issue.agent.receives("another test")
     issue.issue.unlabel("mergewright", by=ALICE)
     issue.becomes("terminated")
 
 
-def test_a_bot_that_github_cannot_reach_asks_for_what_happened(world: World) -> None:
+def test_a_bot_without_webhooks_polls_for_changes(world: World) -> None:
     world.github.lose_next(1000)
     world.bot_starts(resync_seconds=0.5, events="polling")
     issue = world.issue("Add widgets").is_labelled()
@@ -36,12 +36,12 @@ def test_a_bot_that_github_cannot_reach_asks_for_what_happened(world: World) -> 
     pull = issue.pull
     issue.becomes("review_pending")
     pull.ci_fails("unit", log="it broke and nobody told")
-    issue.agent.hears("it broke and nobody told")
+    issue.agent.receives("it broke and nobody told")
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
 
 
-def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world: World) -> None:
+def test_changes_during_downtime_are_found_at_the_next_start(world: World) -> None:
     world.bot_starts()
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
@@ -50,26 +50,26 @@ def test_what_happened_while_the_bot_was_away_is_found_when_it_comes_back(world:
     world.bot_stops()
     pull.ci_fails("unit", log="it broke while nobody looked")
     world.bot_starts()
-    issue.agent.hears("it broke while nobody looked")
+    issue.agent.receives("it broke while nobody looked")
     assert len(world.repo.pulls) == 1
-    assert [entry["run"] for entry in issue.agent.heard] == [1, 1]
+    assert [entry["run"] for entry in issue.agent.received] == [1, 1]
 
 
-def test_after_an_absence_agents_are_looked_at_before_they_are_judged(world: World) -> None:
-    issue = world.agent_begins()
+def test_agents_are_observed_before_they_are_judged_after_downtime(world: World) -> None:
+    issue = world.agent_starts()
     issue.becomes("working")
     world.bot_stops()
     issue.agent.asks("Which colour?")
-    orders = world.puppets / issue.id / "done"
+    orders = world.agent_folders / issue.id / "done"
     eventually(orders.exists, "it asks while nobody looks")
     world.time_passes(minutes=20)
     world.bot_starts()
     issue.becomes("needs_input")
-    eventually(lambda: "Which colour?" in "".join(issue.said()), "the question is told")
-    assert "no progress" not in "".join(issue.said())
+    eventually(lambda: "Which colour?" in "".join(issue.comments_by()), "the question is told")
+    assert "no progress" not in "".join(issue.comments_by())
 
 
-def test_a_start_that_was_due_while_no_bot_ran_has_not_used_up_its_time(
+def test_downtime_does_not_count_against_the_start_timeout(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.bot_starts()
@@ -89,11 +89,11 @@ def _outbox(issue: IssueStory) -> list[OutboxEntry]:
     return [one for one in starts if one.key == "start:first:r1"]
 
 
-def test_what_people_asked_for_while_webhooks_were_lost_is_sent_again_and_done(
+def test_lost_commands_are_redelivered_and_carried_out(
     world: World,
 ) -> None:
     world.has_an_app()
-    issue = world.agent_begins()
+    issue = world.agent_starts()
     world.bot_stops()
     before = len(world.github.deliveries)
     issue.issue.comment("/mergewright pause", by=ALICE)
@@ -104,15 +104,15 @@ def test_what_people_asked_for_while_webhooks_were_lost_is_sent_again_and_done(
     issue.becomes("paused")
 
 
-def test_a_delivery_that_is_sent_again_is_not_done_again(world: World) -> None:
-    issue = world.agent_begins()
-    eventually(issue.said, "the start is told")
+def test_a_redelivered_webhook_has_no_second_effect(world: World) -> None:
+    issue = world.agent_starts()
+    eventually(issue.comments_by, "the start is told")
     for delivery in [d for d in world.github.deliveries if d.event == "issues"]:
         again = world.github.redeliver(delivery.id)
         eventually(lambda again=again: again.status_code, "an answer")  # type: ignore[misc]
         assert again.status_code == 200
     assert len(world.store.sessions.all()) == 1
-    assert len(issue.said()) == 1
+    assert len(issue.comments_by()) == 1
 
 
 def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -> None:
@@ -120,7 +120,7 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     comment = issue.pull.pull.comment("/mergewright help", by=ALICE)
-    issue.pull.is_answered("Write a command at the start of a line")
+    issue.pull.has_comment("Write a command at the start of a line")
     for number, delivery in enumerate(list(world.github.deliveries)):
         headers = {**delivery.headers, "X-GitHub-Delivery": f"replay-{number}"}
         url = f"http://127.0.0.1:{world.port}/webhooks/github"
@@ -128,7 +128,10 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
         assert answer.status_code == 202
     eventually(lambda: not world.store.deliveries.waiting(), "all are read")
     issue.pull.pull.comment("Please write two.", by=ALICE)
-    issue.agent.hears("Please write two.")
-    assert sum("Write a command at the start of a line" in said for said in issue.pull.said()) == 1
+    issue.agent.receives("Please write two.")
+    assert (
+        sum("Write a command at the start of a line" in said for said in issue.pull.comments_by())
+        == 1
+    )
     assert len(comment.reactions) == 1
     assert len(world.repo.pulls) == 1

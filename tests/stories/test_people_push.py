@@ -9,47 +9,47 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
 
-def test_after_three_failed_repairs_people_are_asked_and_a_persons_push_clears_it(
+def test_three_failed_repairs_are_escalated_until_a_person_pushes(
     world: World,
 ) -> None:
-    issue = world.agent_opens_a_pull()
+    issue = world.agent_opens_a_pull_request()
     pull = issue.pull
     for number in range(3):
         head = pull.pull.head
         pull.ci_fails("unit", log=f"it broke {number}")
-        issue.agent.hears(f"it broke {number}")
+        issue.agent.receives(f"it broke {number}")
         issue.agent.commits({"widgets.txt": f"{number}\n"}).ends_its_turn()
-        pull.moves_on_from(head)
+        pull.moves_from(head)
     pull.ci_fails("unit", log="it broke for good")
     assert issue.becomes("needs_input").reason == "repairs_exhausted"
-    pull.is_answered("still fail after 3 repairs")
+    pull.has_comment("still fail after 3 repairs")
 
     world.repo.push(pull.pull.head_branch, {"fix.txt": "by hand\n"}, by=ALICE)
     pull.ci_fails("unit", log="it broke once more")
     assert issue.becomes("ci_failed").reason == "person_pushed"
-    pull.is_answered("leaves this branch alone")
-    assert "once more" not in str(issue.agent.heard)
+    pull.has_comment("leaves this branch alone")
+    assert "once more" not in str(issue.agent.received)
 
     pull.pull.comment("/mergewright resume", by=ALICE)
-    issue.agent.hears("it broke once more")
+    issue.agent.receives("it broke once more")
     head = pull.pull.head
     issue.agent.commits({"widgets.txt": "mended\n"}).ends_its_turn()
-    pull.moves_on_from(head)
+    pull.moves_from(head)
     pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
     assert world.repo.git.run("show", "main:fix.txt") == "by hand\n"
 
 
-def test_a_person_pushes_to_the_branch_while_the_agent_is_in_its_turn(world: World) -> None:
-    issue = world.agent_opens_a_pull()
+def test_a_persons_push_during_a_turn_is_merged_at_its_end(world: World) -> None:
+    issue = world.agent_opens_a_pull_request()
     pull = issue.pull
     pull.pull.comment("Please write two.", by=ALICE)
-    issue.agent.hears("Please write two.")
+    issue.agent.receives("Please write two.")
     issue.agent.commits({"more.txt": "two\n"}, "Write two")
     theirs = world.repo.push(pull.pull.head_branch, {"theirs.txt": "mine\n"}, by=ALICE)
-    pull.is_answered("leaves this branch alone")
+    pull.has_comment("leaves this branch alone")
     issue.agent.ends_its_turn()
-    head = pull.moves_on_from(theirs)
+    head = pull.moves_from(theirs)
 
     assert world.repo.git.contains(head, theirs)
     files = world.folder / "data" / "workspaces" / issue.id / "checkout"
@@ -57,15 +57,15 @@ def test_a_person_pushes_to_the_branch_while_the_agent_is_in_its_turn(world: Wor
     assert (files / "more.txt").read_text() == "two\n"
     pull.ci_fails("unit", log="it broke")
     issue.becomes("ci_failed")
-    assert "it broke" not in str(issue.agent.heard)
+    assert "it broke" not in str(issue.agent.received)
     pull.pull.comment("Please mend it.", by=ALICE)
-    issue.agent.hears("it broke")
+    issue.agent.receives("it broke")
 
 
-def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
+def test_a_merge_of_remote_commits_is_done_once_across_a_crash(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issue = world.agent_opens_a_pull()
+    issue = world.agent_opens_a_pull_request()
     store, theirs, unmarked = world.store, "", list[str]()
     mark = store.outbox.mark_done
 
@@ -78,58 +78,58 @@ def test_a_taking_in_that_was_done_and_not_marked_is_done_once(
 
     monkeypatch.setattr(store.outbox, "mark_done", crashes)
     issue.pull.pull.comment("Please write two.", by=ALICE)
-    issue.agent.hears("Please write two.")
+    issue.agent.receives("Please write two.")
     issue.agent.commits({"more.txt": "two\n"}, "Write two")
     theirs = world.repo.push(issue.pull.pull.head_branch, {"theirs.txt": "mine\n"}, by=ALICE)
-    issue.pull.is_answered("leaves this branch alone")
+    issue.pull.has_comment("leaves this branch alone")
     issue.agent.ends_its_turn()
-    head = issue.pull.moves_on_from(theirs)
+    head = issue.pull.moves_from(theirs)
     assert unmarked
     merges = world.repo.git.run("rev-list", "--merges", f"{theirs}..{head}").split()
     assert merges == [head]
 
 
-def test_a_person_takes_a_commit_of_the_agent_off_the_branch_and_it_stays_off(
+def test_a_commit_a_person_removed_from_the_branch_is_not_pushed_again(
     world: World,
 ) -> None:
-    issue = world.agent_opens_a_pull()
+    issue = world.agent_opens_a_pull_request()
     pull = issue.pull
     first = pull.pull.head
     pull.pull.comment("Please write two.", by=ALICE)
-    issue.agent.hears("Please write two.")
+    issue.agent.receives("Please write two.")
     issue.agent.commits({"two.txt": "two\n"}, "Write two").ends_its_turn()
-    second = pull.moves_on_from(first)
+    second = pull.moves_from(first)
     eventually(lambda: issue.session and issue.session.pulls[0].head == second, "it is read")
     world.repo.reset(pull.pull.head_branch, first, by=ALICE)
-    pull.is_answered("leaves this branch alone")
+    pull.has_comment("leaves this branch alone")
     files = world.folder / "data" / "workspaces" / issue.id / "checkout"
     eventually(lambda: not (files / "two.txt").exists(), "the workspace follows")
 
     pull.pull.comment("Please write three.", by=ALICE)
-    issue.agent.hears("Please write three.")
+    issue.agent.receives("Please write three.")
     issue.agent.commits({"three.txt": "three\n"}, "Write three").ends_its_turn()
-    third = pull.moves_on_from(first)
+    third = pull.moves_from(first)
     assert world.repo.git.contains(third, first)
     assert not world.repo.git.contains(third, second)
 
 
-def test_github_brings_the_base_in_and_the_approval_stays(world: World) -> None:
-    issue = world.agent_opens_a_pull()
+def test_an_approval_survives_an_update_of_the_branch(world: World) -> None:
+    issue = world.agent_opens_a_pull_request()
     pull = issue.pull.ci_passes()
     first = pull.pull.head
     world.repo.push("main", {"other.txt": "theirs\n"}, by=ALICE)
     world.repo.protect("main", required_checks=["unit"], required_reviews=1, strict=True)
     pull.reviewer_approves()
-    head = pull.moves_on_from(first)
+    head = pull.moves_from(first)
     assert world.repo.git.contains(head, first)
     pull.ci_passes()
     issue.becomes("merged")
     assert [review.commit_id for review in pull.pull.reviews] == [first]
-    assert all(entry["kind"] == "prompt" for entry in issue.agent.heard)
+    assert all(entry["kind"] == "prompt" for entry in issue.agent.received)
 
 
-def test_checks_that_were_cancelled_run_once_more_before_people_are_asked(world: World) -> None:
-    issue = world.agent_opens_a_pull(settle_seconds=1)
+def test_cancelled_checks_are_rerun_once_before_people_are_notified(world: World) -> None:
+    issue = world.agent_opens_a_pull_request(settle_seconds=1)
     pull = issue.pull
     pull.pull.check("unit", conclusion="cancelled", suite="ci")
     (again,) = eventually(

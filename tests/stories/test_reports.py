@@ -1,4 +1,4 @@
-"""What people see on GitHub of a session's life, and that nobody else can write it."""
+"""Reports on GitHub: kept up to date, and safe from imitation."""
 
 from bot.demo.github.issues import Comment, Issue
 from bot.demo.github.pulls import Pull
@@ -18,7 +18,7 @@ def report_on(place: Issue | Pull, says: str) -> Comment:
     return eventually(there, f"the report on #{place.number} says {says!r}")
 
 
-def test_a_report_is_kept_up_to_date_over_a_whole_life(world: World) -> None:
+def test_the_report_is_updated_over_the_whole_session(world: World) -> None:
     world.has_an_app()
     world.bot_starts({"check_run": True, "state_labels": True, "draft": True, "reviewers": ["rob"]})
     issue = world.issue("Add widgets")
@@ -58,7 +58,7 @@ def test_a_report_is_kept_up_to_date_over_a_whole_life(world: World) -> None:
     assert theirs.body == f"All is well.\n\n{key}"
 
 
-def test_what_others_made_under_our_names_is_left_alone(world: World) -> None:
+def test_comments_and_checks_that_imitate_the_bots_are_left_alone(world: World) -> None:
     fork = world.repo.fork(MALLORY)
     fork.push("mergewright/1-add-widgets", {"widgets.txt": "evil\n"}, by=MALLORY)
     world.repo.push("mergewright/2-add-more", {"widgets.txt": "early\n"}, by=ALICE)
@@ -75,4 +75,4 @@ def test_what_others_made_under_our_names_is_left_alone(world: World) -> None:
     session = issue.becomes("review_pending")
     assert [pull.number for pull in session.pulls] == [theirs.number + 1]
     assert theirs.comments == []
-    assert other.agent.heard == []
+    assert other.agent.received == []

@@ -1,10 +1,10 @@
-"""What becomes of sessions when something happens around their issue: to others, to all."""
+"""Renamed and archived repositories, suspended Apps, issues that block others."""
 
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, World
 
 
-def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_rest(
+def test_sessions_survive_a_rename_and_rest_while_the_repository_is_archived(
     world: World,
 ) -> None:
     world.bot_starts()
@@ -19,7 +19,7 @@ def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_re
     issue.pull.ci_passes()
     issue.becomes("review_pending")
     issue.issue.comment("/mergewright status", by=ALICE)
-    issue.pull.is_answered("`review_pending`")
+    issue.pull.has_comment("`review_pending`")
     assert not other.pulls
     assert set(other.heads) == {"main"}
 
@@ -31,10 +31,10 @@ def test_a_renamed_repository_keeps_its_sessions_and_an_archived_one_has_them_re
     issue.becomes("review_pending")
 
 
-def test_an_app_that_is_suspended_waits_and_goes_on_where_it_was(world: World) -> None:
+def test_a_suspended_app_waits_and_resumes(world: World) -> None:
     app = world.has_an_app()
-    issue = world.agent_begins()
-    eventually(lambda: issue.said(f"{BOT}[bot]"), "the start is told")
+    issue = world.agent_starts()
+    eventually(lambda: issue.comments_by(f"{BOT}[bot]"), "the start is told")
     world.github.suspend(app)
     eventually(world.store.incidents.current, "people are told on the page")
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
@@ -51,7 +51,7 @@ def test_an_app_that_is_suspended_waits_and_goes_on_where_it_was(world: World) -
     issue.becomes("merged")
 
 
-def test_an_issue_that_waits_for_another_is_begun_when_that_is_closed(world: World) -> None:
+def test_a_blocked_issue_starts_when_its_blocker_closes(world: World) -> None:
     world.bot_starts()
     first, issue = world.issue("Make a mould"), world.issue("Add widgets")
     issue.issue.waits_for(first.issue, by=ALICE)

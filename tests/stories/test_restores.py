@@ -1,4 +1,4 @@
-"""A session that was stopped, and of which somebody deleted what it worked in."""
+"""Restores of a killed session whose workspace is gone."""
 
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
@@ -21,26 +21,26 @@ def is_asked_for_again(world: World, issue: IssueStory) -> None:
     issue.is_labelled()
 
 
-def test_a_killed_session_whose_worktree_was_deleted_goes_on_from_its_branch(
+def test_a_killed_session_without_a_workspace_is_restored_from_its_branch(
     world: World,
 ) -> None:
-    issue = world.agent_opens_a_pull()
+    issue = world.agent_opens_a_pull_request()
     pull = issue.pull
     first = pull.pull.head
     stops(world, issue)
     loses_its_worktree(world, issue)
     is_asked_for_again(world, issue)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     issue.agent.commits({"more.txt": "two\n"}, "Add another").ends_its_turn()
-    second = pull.moves_on_from(first)
+    second = pull.moves_from(first)
     assert world.repo.git.contains(second, first)
     assert len(world.repo.pulls) == 1
 
 
-def test_where_nothing_is_left_to_go_on_from_the_restore_is_refused_and_says_what_is_missing(
+def test_a_restore_without_branch_or_preserved_work_is_refused_with_a_reason(
     world: World,
 ) -> None:
-    issue = world.agent_begins()
+    issue = world.agent_starts()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget")
     eventually(lambda: _committed(issue), "its commit is seen")
     stops(world, issue)
@@ -49,8 +49,10 @@ def test_where_nothing_is_left_to_go_on_from_the_restore_is_refused_and_says_wha
     session = issue.becomes("errored")
     assert session.reason == "branch_gone"
     assert "is gone from GitHub" in session.because
-    eventually(lambda: any("preserved no work" in said for said in issue.said()), "people are told")
-    assert len(issue.agent.heard) == 1
+    eventually(
+        lambda: any("preserved no work" in said for said in issue.comments_by()), "people are told"
+    )
+    assert len(issue.agent.received) == 1
 
 
 def _committed(issue: IssueStory) -> bool:

@@ -1,4 +1,4 @@
-"""Whatever an agent, a check or a person lets out: no secret goes on from there."""
+"""Secrets in the output of agents, checks and people are redacted everywhere."""
 
 import html
 from collections.abc import Iterator
@@ -17,25 +17,25 @@ ALL = (TOKEN, SECRET, PAGE, KEY, MADE)
 LET_OUT = " ".join(ALL)
 
 
-def test_no_secret_is_told_shown_kept_or_sent(
+def test_no_secret_is_posted_shown_stored_or_sent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PUPPET_KEY", KEY)
-    issue = world.agent_begins()
+    monkeypatch.setenv("SCRIPTED_AGENT_KEY", KEY)
+    issue = world.agent_starts()
     issue.agent.asks(f"Is it {LET_OUT}?")
     issue.becomes("needs_input")
-    eventually(lambda: "Is it [secret]" in "".join(issue.said()), "people are asked")
+    eventually(lambda: "Is it [secret]" in "".join(issue.comments_by()), "people are asked")
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn(LET_OUT)
     pull = issue.pull
     pull.ci_fails("unit", log=f"it broke: {LET_OUT}")
-    heard = issue.agent.hears("it broke")
+    heard = issue.agent.receives("it broke")
     assert world.app is not None
     world.app.parts.archive.keep_all(world.store.sessions.live())
 
     told = {
         "a message to the agent": heard["text"],
-        "the pull request": f"{pull.pull.title} {pull.pull.body} {pull.said()}",
-        "the issue": str(issue.said()),
+        "the pull request": f"{pull.pull.title} {pull.pull.body} {pull.comments_by()}",
+        "the issue": str(issue.comments_by()),
         **dict(shown(world, issue)),
         **dict(kept(world)),
     }

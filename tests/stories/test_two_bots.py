@@ -35,7 +35,7 @@ def test_a_second_bot_stands_by_and_takes_over(world: World) -> None:
         second.stop()
 
 
-def test_a_bot_frozen_in_the_middle_of_its_work_does_nothing_when_it_is_thawed(
+def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
     world: World,
 ) -> None:
     """It stood in a visit and in an action; by then another has done both, and each once."""
@@ -46,7 +46,7 @@ def test_a_bot_frozen_in_the_middle_of_its_work_does_nothing_when_it_is_thawed(
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
     frozen = subprocess.Popen(
         [
-            *(sys.executable, "-m", "tests.world.standing_bot"),
+            *(sys.executable, "-m", "tests.world.suspended_bot"),
             *(str(world.folder / "mergewright.toml"), str(first)),
         ],
         env={**os.environ, **secrets},
@@ -81,8 +81,8 @@ def test_a_bot_frozen_in_the_middle_of_its_work_does_nothing_when_it_is_thawed(
     assert (first / "steps").read_text() == steps, "it wrote nothing down and did nothing more"
     assert "another bot has taken the database over" in (world.folder / "first.log").read_text()
     for issue, pull in zip(issues, pulls, strict=True):
-        assert [entry["kind"] for entry in issue.agent.heard] == ["prompt"]
-        assert len(issue.said()) == 1
+        assert [entry["kind"] for entry in issue.agent.received] == ["prompt"]
+        assert len(issue.comments_by()) == 1
         branch = pull.pull.head_branch
         assert len([move for move in world.repo.moves if move.branch == branch]) == 1
         orders = world.store.outbox.of(issue.id)

@@ -1,4 +1,4 @@
-"""The time of a story: the real one, and what the story is ahead of it."""
+"""The clock of a story: real time plus the leaps the story makes."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from runtimes.tmux import Tmux
 
 
 class Clock:
-    """Goes on by itself, and by leaps."""
+    """Runs with real time, and leaps."""
 
     def __init__(self) -> None:
         self._leaps: list[tuple[datetime, timedelta]] = []
@@ -25,15 +25,15 @@ class Clock:
         self._leaps.append((datetime.now(UTC), much))
 
     def at(self, real: datetime) -> datetime:
-        """What it showed then: a leap leaves the time of what came before it as it was."""
+        """The time it showed at a real time; a leap does not change times before it."""
         return real + sum((much for at, much in self._leaps if at <= real), timedelta())
 
 
 @contextmanager
-def told_by(clock: Clock) -> Iterator[None]:
-    """The times of what agents print, and of their ends, follow a clock that leaps.
+def observed_by(clock: Clock) -> Iterator[None]:
+    """Have the times of agents' output and exits follow a clock that leaps.
 
-    Else one that has just begun would look silent for as long as the clock is ahead.
+    Otherwise an agent that has just started would look silent for as long as the clock is ahead.
     """
     new, look = LineTail.new, Tmux.look
 

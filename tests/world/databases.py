@@ -1,4 +1,4 @@
-"""Empty databases: all tables are made once, for a copy costs a tenth of making them again."""
+"""Empty databases. Tables are made once: a copy costs a tenth of making them again."""
 
 import functools
 import tempfile
@@ -8,7 +8,7 @@ from bot.store import Store
 
 
 def empty_database(path: Path) -> Path:
-    """The path of a database, which is an empty one where there was none."""
+    """Return the path; an empty database is put there where there was none."""
     if not path.exists():
         path.touch(mode=0o600)
         path.write_bytes(_empty())

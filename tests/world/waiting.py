@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for conditions, never for time."""
 
 import time
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Far more than anything here takes; who waits so long fails.
+#: The default timeout in seconds, far more than anything takes on a quiet machine.
 PATIENCE = 20.0
 
 
 def eventually(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-    """The first true value of `condition`. Fails with `what` and the last value otherwise."""
+    """Return the first true value of `condition`; fail with `what` and the last value otherwise."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()

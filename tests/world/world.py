@@ -1,4 +1,4 @@
-"""A small universe: a GitHub, people, a bot, and agents that do what the story says."""
+"""A small world: a GitHub, people, a bot, and agents that do what the story says."""
 
 import json
 import re
@@ -43,16 +43,16 @@ allowed-owners = ["acme"]
 events = "{events}"
 [projects.widgets]
 repository = "acme/widgets"
-agent = "puppet"
+agent = "scripted"
 {fork}
-[agent-types.puppet]
+[agent-types.scripted]
 program = "shell"
-command = ["{python}", "-I", "-S", "{puppet}"]
-env = {{ PUPPET = "{puppets}" }}
-pass-env = ["PUPPET_KEY"]
-[agent-types.asker]
+command = ["{python}", "-I", "-S", "{scripted_agent}"]
+env = {{ SCRIPTED_AGENT = "{agent_folders}" }}
+pass-env = ["SCRIPTED_AGENT_KEY"]
+[agent-types.scripted-claude]
 program = "claude"
-command = ["{python}", "-I", "-S", "{asker}"]
+command = ["{python}", "-I", "-S", "{scripted_claude}"]
 env = {{ SCREENS = "{screens}" }}
 [runtime]
 sandbox = "none"
@@ -70,7 +70,7 @@ mutation-seconds = 0.01
 action-retry-seconds = 0.1
 """
 
-#: What Claude Code showed when it asked several questions at once.
+#: Screens of Claude Code as it asked several questions at once.
 _SCREENS = Path(__file__).parent.parent / "runtimes/recordings/claude/waiting_input/several"
 _POLICY: Mapping[str, object] = {
     "mode": "merge",
@@ -84,12 +84,12 @@ _POLICY: Mapping[str, object] = {
 
 
 class World:
-    """Everything a story needs. Close it, and nothing of it is left."""
+    """Everything a story needs. Closing it leaves nothing behind."""
 
     def __init__(self, folder: Path, github: FaultyGitHub) -> None:
         self.folder = folder
         self.github = github
-        self.puppets = folder / "puppets"
+        self.agent_folders = folder / "agents"
         self.clock = Clock()
         self.secrets = Secrets(token=TOKEN, webhook_secret=SECRET, page_token="the page's token")
         github.bot_account(BOT, token=TOKEN)
@@ -103,12 +103,12 @@ class World:
         self.repo.webhook(f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
         self.app: App | None = None
         self.app_id = ""
-        self.fork = ""  #: What the configuration says of a fork.
+        self.fork = ""  #: The lines of the configuration about a fork.
 
     # -- the bot
 
     def has_an_app(self) -> GitHubApp:
-        """The bot is an App with a webhook of its own, made as its manifest says; no token."""
+        """Make the bot an App with a webhook and its manifest's permissions, without a token."""
         app = self.github.app(BOT, PUBLIC)
         app.permissions = {one.name: one.level for one in PERMISSIONS}
         self.github.app_webhook(app, f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
@@ -118,7 +118,7 @@ class World:
         return app
 
     def bot_has_a_fork(self) -> Repository:
-        """The bot's branches are in a fork of its own."""
+        """Have the bot push its branches to its own fork."""
         fork = self.repo.fork(BOT)
         self.fork = f'push-to = "fork"\nfork = "{fork.full_name}"'
         return fork
@@ -131,7 +131,7 @@ class World:
         session_mb: int = 0,
         events: str = "webhooks",
     ) -> Settings:
-        """The configuration of a story; `policy` differs from the impatient one of all stories."""
+        """Write the configuration; `policy` overrides the short thresholds that all stories use."""
         path = self.folder / "mergewright.toml"
         lines = {**_POLICY, **policy}
         path.write_text(
@@ -142,9 +142,9 @@ class World:
                 app_id=self.app_id,
                 fork=self.fork,
                 python=sys.executable,
-                puppet=Path(__file__).with_name("puppet.py"),
-                puppets=self.puppets,
-                asker=Path(__file__).with_name("asking_claude.py"),
+                scripted_agent=Path(__file__).with_name("scripted_agent.py"),
+                agent_folders=self.agent_folders,
+                scripted_claude=Path(__file__).with_name("scripted_claude.py"),
                 screens=_SCREENS,
                 policy="\n".join(
                     f"{name.replace('_', '-')} = {json.dumps(value)}"
@@ -194,32 +194,32 @@ class World:
     def issue(self, title: str = "More widgets", body: str = "We need more.") -> "IssueStory":
         return IssueStory(self, self.repo.open_issue(title, body, by=ALICE))
 
-    def agent_begins(self, **policy: object) -> "IssueStory":
-        """Start a bot and label an issue; its agent has heard of it."""
+    def agent_starts(self, **policy: object) -> "IssueStory":
+        """Start a bot, label an issue and wait until its agent has its first prompt."""
         self.bot_starts(policy)
         issue = self.issue("Add widgets").is_labelled()
         issue.agent.starts()
         return issue
 
-    def agent_opens_a_pull(self, **policy: object) -> "IssueStory":
-        """The same, as far as a first commit that has a pull request."""
-        issue = self.agent_begins(**policy)
+    def agent_opens_a_pull_request(self, **policy: object) -> "IssueStory":
+        """Do that and wait until the agent's first commit has a pull request."""
+        issue = self.agent_starts(**policy)
         issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
         assert issue.pull
         return issue
 
     def time_passes(self, **much: float) -> None:
-        """The bot's clock and the agents' go on: `days=3`. GitHub keeps the real time."""
+        """Move the clock of bot and agents forward: `days=3`. GitHub keeps the real time."""
         self.clock.leaps(timedelta(**much))
 
     def waits_for_the_next_second(self) -> None:
-        """GitHub tells whole seconds: what comes now is later than all there was."""
+        """Wait for the next second: GitHub's times have no fractions."""
         now = int(time.time())
         eventually(lambda: int(time.time()) > now, "the next second")
 
 
 class IssueStory:
-    """An issue, and the session it may get."""
+    """An issue and its session, once it has one."""
 
     def __init__(self, world: World, issue: Issue) -> None:
         self.world = world
@@ -253,7 +253,7 @@ class IssueStory:
 
     @property
     def pull(self) -> "PullStory":
-        """Its pull request, once there is one."""
+        """The session's pull request; waits until there is one."""
 
         def opened() -> Pull | None:
             session = self.session
@@ -263,17 +263,17 @@ class IssueStory:
 
         return PullStory(self.world, eventually(opened, f"{self.id} has a pull request"))
 
-    def said(self, by: str = BOT) -> list[str]:
-        """What somebody wrote on the issue."""
+    def comments_by(self, by: str = BOT) -> list[str]:
+        """The comments of one person on the issue."""
         return [c.body for c in self.issue.comments if c.user.login == by]
 
 
 class AgentStory:
-    """The puppet of a session: what it does, and what it heard."""
+    """The scripted agent of a session: what it does and what it received."""
 
     def __init__(self, story: IssueStory) -> None:
         self._story = story
-        self._folder = story.world.puppets / story.id
+        self._folder = story.world.agent_folders / story.id
 
     def _order(self, **order: Any) -> "AgentStory":
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -288,8 +288,8 @@ class AgentStory:
     def writes(self, files: Mapping[str, str]) -> "AgentStory":
         return self._order(say="active working", write=dict(files))
 
-    def hands_over(self, text: str) -> "AgentStory":
-        """Write what the pull request is to say where the prompt said."""
+    def writes_summary(self, text: str) -> "AgentStory":
+        """Write the pull request's text to the file that the prompt names."""
         (said,) = re.findall(r"to the file `(.+)`", self.starts()["text"])
         return self.writes({said: text})
 
@@ -300,11 +300,11 @@ class AgentStory:
         return self._order(say=f"ready {summary}")
 
     def says(self, line: str) -> "AgentStory":
-        """One line of what a shell agent may say."""
+        """Print one status line of the shell agent's protocol."""
         return self._order(say=line)
 
     def is_killed(self) -> "AgentStory":
-        """By somebody who asks nobody, in the middle of a command it runs."""
+        """Kill the agent in the middle of a command it runs."""
         return self.runs(["sh", "-c", "kill -9 $PPID"])
 
     def asks(self, question: str) -> "AgentStory":
@@ -314,28 +314,28 @@ class AgentStory:
         return self._order(exit=code)
 
     @property
-    def heard(self) -> list[dict[str, Any]]:
-        """Every prompt and message that reached it, in order."""
-        path = self._folder / "heard"
+    def received(self) -> list[dict[str, Any]]:
+        """Every prompt and message it received, in order."""
+        path = self._folder / "received"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        # The last one may be being written.
+        # The last line may be incomplete.
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def hears(self, text: str, seconds: float = PATIENCE) -> dict[str, Any]:
-        """Wait until something that holds `text` reaches it."""
+    def receives(self, text: str, seconds: float = PATIENCE) -> dict[str, Any]:
+        """Wait until it receives something that contains `text`."""
 
         def found() -> dict[str, Any] | None:
-            return next((entry for entry in self.heard if text in entry["text"]), None)
+            return next((entry for entry in self.received if text in entry["text"]), None)
 
-        return eventually(found, f"the agent of {self._story.id} hears {text!r}", seconds)
+        return eventually(found, f"the agent of {self._story.id} receives {text!r}", seconds)
 
     def starts(self) -> dict[str, Any]:
         """Wait for its first prompt."""
-        return eventually(lambda: self.heard, f"the agent of {self._story.id} starts")[0]
+        return eventually(lambda: self.received, f"the agent of {self._story.id} starts")[0]
 
-    def goes_on(self) -> dict[str, Any]:
-        """Wait for the prompt of a run that follows one which was stopped."""
-        return self.hears("was stopped before you had finished")
+    def resumes(self) -> dict[str, Any]:
+        """Wait for the prompt of a run that resumes a stopped one."""
+        return self.receives("was stopped before you had finished")
 
 
 class PullStory:
@@ -353,8 +353,8 @@ class PullStory:
         self.pull.check(name, conclusion="success", suite="ci")
         return self
 
-    def moves_on_from(self, head: str, seconds: float = PATIENCE) -> str:
-        """Wait for another head."""
+    def moves_from(self, head: str, seconds: float = PATIENCE) -> str:
+        """Wait until the head is another commit."""
         return eventually(
             lambda: self.pull.head if self.pull.head != head else "", "a new head", seconds
         )
@@ -363,9 +363,13 @@ class PullStory:
         self.pull.review(by=by, state="CHANGES_REQUESTED", threads=[(path, 1, what)])
         return self
 
-    def is_answered(self, text: str, seconds: float = PATIENCE) -> "PullStory":
-        """Wait until the bot says something that holds `text`."""
-        eventually(lambda: any(text in said for said in self.said()), f"{text!r} is said", seconds)
+    def has_comment(self, text: str, seconds: float = PATIENCE) -> "PullStory":
+        """Wait until the bot has posted something that contains `text`."""
+        eventually(
+            lambda: any(text in said for said in self.comments_by()),
+            f"a comment with {text!r}",
+            seconds,
+        )
         return self
 
     def reviewer_approves(self, by: str = ROB) -> "PullStory":
@@ -374,7 +378,7 @@ class PullStory:
         self.pull.review(by=by, state="APPROVED")
         return self
 
-    def said(self, by: str = BOT) -> list[str]:
-        """What somebody wrote on it, threads included."""
+    def comments_by(self, by: str = BOT) -> list[str]:
+        """The comments of one person on it, review threads included."""
         comments = [*self.pull.comments, *(c for t in self.pull.threads for c in t.comments)]
         return [c.body for c in comments if c.user.login == by]

@@ -1,4 +1,4 @@
-"""Sessions that are asked for again, and actions that are tried again."""
+"""Restored sessions and retried actions."""
 
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.world.world import ALICE, MALLORY, IssueStory, World
 
 def stopped(world: World) -> IssueStory:
     """A session a person stopped after its first commit."""
-    issue = world.agent_begins()
+    issue = world.agent_starts()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget")
     eventually(lambda: _committed(issue), "its commit is seen")
     issue.issue.comment("/mergewright stop", by=ALICE)
@@ -26,18 +26,18 @@ def _committed(issue: IssueStory) -> bool:
     return session is not None and session.work.head != session.work.base
 
 
-def test_a_label_put_on_anew_goes_on_with_a_session_that_was_stopped(world: World) -> None:
+def test_adding_the_label_again_restores_a_stopped_session(world: World) -> None:
     issue = stopped(world)
     world.waits_for_the_next_second()
     issue.issue.unlabel("mergewright", by=ALICE)
     issue.is_labelled()
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     issue.agent.ends_its_turn()
     assert issue.pull.pull.title == "Add a widget"
-    assert len(issue.said()) == 3
+    assert len(issue.comments_by()) == 3
 
 
-def test_a_stranger_cannot_bring_a_session_back(world: World) -> None:
+def test_an_outsider_cannot_restore_a_session(world: World) -> None:
     issue = stopped(world)
     world.repo.permission(MALLORY, "triage")
     world.waits_for_the_next_second()
@@ -50,7 +50,7 @@ def test_a_stranger_cannot_bring_a_session_back(world: World) -> None:
     assert session.status == "killed"
 
 
-def test_a_start_that_failed_is_tried_again_when_the_label_is_put_on_anew(world: World) -> None:
+def test_adding_the_label_again_retries_a_failed_start(world: World) -> None:
     path = Path(world.repo.git.path)
     world.bot_starts()
     path.rename(path.with_suffix(".away"))
@@ -63,8 +63,8 @@ def test_a_start_that_failed_is_tried_again_when_the_label_is_put_on_anew(world:
     assert issue.agent.starts()["run"] == 1
 
 
-def test_what_was_given_up_is_tried_again_when_a_person_says_so(world: World) -> None:
-    issue = world.agent_begins()
+def test_the_retry_command_retries_failed_actions(world: World) -> None:
+    issue = world.agent_starts()
     world.github.fail_next("POST", r"/pulls$", status=403)
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     issue.becomes("needs_input")
@@ -72,14 +72,14 @@ def test_what_was_given_up_is_tried_again_when_a_person_says_so(world: World) ->
     assert issue.pull
 
 
-def test_a_push_that_was_not_marked_before_it_was_seen_counts_as_ours(
+def test_a_push_observed_before_it_was_marked_done_counts_as_the_bots(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.bot_starts()
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     pull = issue.pull.ci_passes().reviewer_asks_for("a second widget")
-    issue.agent.hears("a second widget")
+    issue.agent.receives("a second widget")
     store, unmarked = world.store, list[str]()
     mark = store.outbox.mark_done
 
@@ -93,7 +93,7 @@ def test_a_push_that_was_not_marked_before_it_was_seen_counts_as_ours(
 
     monkeypatch.setattr(store.outbox, "mark_done", crashes)
     issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
-    pull.is_answered("Done in")
+    pull.has_comment("Done in")
     assert unmarked == [f"push:{pull.pull.head}"]
     assert unmarked[0] in store.facts.get(issue.id).done
 

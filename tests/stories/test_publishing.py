@@ -1,10 +1,10 @@
-"""How work comes onto GitHub and into its base: what holds it, and what brings it on."""
+"""How work gets to GitHub and into its base branch, and what holds it."""
 
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
 
-def test_a_protected_path_is_held_before_the_push_until_a_person_allows_it(world: World) -> None:
+def test_a_change_of_a_protected_path_is_pushed_only_once_a_person_allows_it(world: World) -> None:
     world.bot_starts()
     issue = world.issue("Own the widgets").is_labelled()
     issue.agent.commits({"CODEOWNERS": "* @mallory\n"}, "Own everything").ends_its_turn()
@@ -13,7 +13,7 @@ def test_a_protected_path_is_held_before_the_push_until_a_person_allows_it(world
     assert held.branch not in world.repo.heads
     commit = held.work.head
     eventually(
-        lambda: any(f"`/mergewright allow {commit[:7]}`" in said for said in issue.said()),
+        lambda: any(f"`/mergewright allow {commit[:7]}`" in said for said in issue.comments_by()),
         "the command is named",
     )
     issue.issue.comment(f"/mergewright allow {commit[:7]}", by=ALICE)
@@ -23,7 +23,7 @@ def test_a_protected_path_is_held_before_the_push_until_a_person_allows_it(world
     assert world.repo.git.run("show", "main:CODEOWNERS") == "* @mallory\n"
 
 
-def test_the_merge_queue_lands_it_and_what_it_puts_out_goes_back_to_its_cause(
+def test_the_merge_queue_merges_and_a_removal_from_it_goes_to_the_agent(
     world: World,
 ) -> None:
     world.repo.protect("main", required_checks=["unit"], required_reviews=1, queue=True)
@@ -37,9 +37,9 @@ def test_the_merge_queue_lands_it_and_what_it_puts_out_goes_back_to_its_cause(
     head = pull.pull.head
     pull.pull.check_in_queue("unit", "failure", "it broke beside the others")
     pull.pull.queue_puts_out("failed_checks")
-    issue.agent.hears("it broke beside the others")
+    issue.agent.receives("it broke beside the others")
     issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
-    pull.moves_on_from(head)
+    pull.moves_from(head)
     pull.ci_passes().reviewer_approves()
     eventually(lambda: pull.pull.queued, "it is queued again")
     issue.issue.comment("/mergewright cancel", by=ALICE)
@@ -52,7 +52,7 @@ def test_the_merge_queue_lands_it_and_what_it_puts_out_goes_back_to_its_cause(
     assert world.repo.git.run("show", "main:widgets.txt") == "two\n"
 
 
-def test_a_merge_in_the_background_by_a_method_that_the_repository_allows(world: World) -> None:
+def test_a_background_merge_uses_a_method_the_repository_allows(world: World) -> None:
     world.repo.async_merges = True
     world.repo.merge_methods = {"rebase"}
     world.bot_starts()
@@ -74,7 +74,7 @@ def test_a_repository_narrows_the_servers_policy_and_a_broken_file_changes_nothi
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     issue.pull.ci_passes().reviewer_approves()
-    issue.pull.is_answered("to have it merged")
+    issue.pull.has_comment("to have it merged")
     head = says('[policy]\nauto-merge = "on-a-whim"\n')
     eventually(
         lambda: [s for s in world.repo.checks.statuses_of(head) if "line 2" in str(s.description)],
@@ -85,7 +85,7 @@ def test_a_repository_narrows_the_servers_policy_and_a_broken_file_changes_nothi
     issue.becomes("merged")
 
 
-def test_where_ci_holds_secrets_the_branch_is_pushed_to_a_fork(world: World) -> None:
+def test_the_branch_is_pushed_to_a_fork_when_configured(world: World) -> None:
     fork = world.bot_has_a_fork()
     world.bot_starts()
     issue = world.issue("Add widgets").is_labelled()
@@ -94,9 +94,9 @@ def test_where_ci_holds_secrets_the_branch_is_pushed_to_a_fork(world: World) -> 
     assert pull.pull.from_fork
     branch, head = pull.pull.head_branch, pull.pull.head
     assert branch not in world.repo.heads
-    issue.agent.hears("it broke")
+    issue.agent.receives("it broke")
     issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
-    pull.moves_on_from(head)
+    pull.moves_from(head)
     pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
     eventually(lambda: branch not in fork.heads, "its branch is deleted there")

@@ -1,4 +1,4 @@
-"""What is made of what is seen of agents: silence, limits, deaths, and days of waiting."""
+"""Observations of agents: silence, usage limits, deaths and days of waiting."""
 
 import os
 import signal
@@ -11,24 +11,24 @@ from tests.world.waiting import eventually
 from tests.world.world import World
 
 
-def test_an_agent_that_dies_in_the_middle_of_a_tool_goes_on_in_a_new_run(world: World) -> None:
-    issue = world.agent_begins()
+def test_an_agent_killed_during_a_tool_call_resumes_in_a_new_run(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.says("calling the tests")
     eventually(lambda: issue.session and issue.session.agent.calling, "its call is seen")
     world.time_passes(minutes=20)
     assert issue.becomes("working").activity is Activity.ACTIVE
     issue.agent.is_killed()
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
     assert "start:crash:r2" in world.store.facts.get(issue.id).done
 
 
-def test_a_usage_limit_pauses_and_what_was_interrupted_goes_on_by_itself(world: World) -> None:
-    issue = world.agent_begins()
+def test_a_usage_limit_pauses_the_session_until_it_resets(world: World) -> None:
+    issue = world.agent_starts()
     until = world.clock() + timedelta(seconds=3)
     issue.agent.says(f"limited {until.isoformat()} You've hit your limit.")
-    again = issue.agent.goes_on()
+    again = issue.agent.resumes()
     assert (again["run"], world.clock() > until) == (2, True)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     assert issue.pull
@@ -37,7 +37,7 @@ def test_a_usage_limit_pauses_and_what_was_interrupted_goes_on_by_itself(world: 
     assert f"goes on by itself at {until:%Y-%m-%d %H:%M} UTC" in paused[0]["because"]
 
 
-def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: World) -> None:
+def test_all_twenty_sessions_resume_after_the_tmux_server_dies(world: World) -> None:
     world.bot_starts(sessions=20)
     issues = [world.issue(f"Widget {n}").is_labelled() for n in range(20)]
     for issue in issues:
@@ -47,7 +47,7 @@ def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: Wo
     said = subprocess.run(asked, capture_output=True, text=True, check=True)
     os.kill(int(said.stdout), signal.SIGKILL)
     for issue in issues:
-        assert issue.agent.goes_on()["run"] == 2
+        assert issue.agent.resumes()["run"] == 2
     for issue in issues:
         facts = world.store.facts.get(issue.id)
         assert "start:lost:r2" in facts.done
@@ -55,10 +55,10 @@ def test_after_the_death_of_the_tmux_server_all_twenty_sessions_resume(world: Wo
     assert world.store.incidents.recent() == []
 
 
-def test_a_pull_request_that_waits_three_days_for_review_is_never_called_stuck(
+def test_a_pull_request_waiting_three_days_for_review_is_never_stuck(
     world: World,
 ) -> None:
-    issue = world.agent_opens_a_pull(park_seconds=10_000_000)
+    issue = world.agent_opens_a_pull_request(park_seconds=10_000_000)
     pull = issue.pull.ci_passes()
     issue.becomes("review_pending")
     for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):

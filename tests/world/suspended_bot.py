@@ -1,6 +1,6 @@
 """A bot that stands still where it holds work: in the middle of a visit, and of an action.
 
-    python -m tests.world.standing_bot CONFIG FOLDER
+    python -m tests.world.suspended_bot CONFIG FOLDER
 
 It stands at its first decision about SECOND and at the first action it takes, says so by the files
 `visit` and `action` in FOLDER, and goes on once there is a file `gate`. What it does is written to

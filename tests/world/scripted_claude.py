@@ -1,7 +1,7 @@
-"""Claude Code as far as a story needs it: it asks what was recorded, and takes the same keys.
+"""A stand-in for Claude Code that asks recorded questions and takes the same keys.
 
-It shows the real program's screens one after the other, each until the key comes that really led
-to the next one; any other key is its end. Then it commits what its conversation begins with.
+It shows recorded screens of the real program, each until the key arrives that led to the next one;
+any other key ends it. Then it commits the first message of its conversation.
 """
 
 import json

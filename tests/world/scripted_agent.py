@@ -1,8 +1,8 @@
-"""An agent that does what a test tells it, in a real terminal.
+"""An agent that does what a test orders, in a real terminal.
 
 It carries out the lines of the file `orders` in its folder, one JSON object each, and writes every
-prompt and message it gets to the file `heard`. Both files live as long as the session, so a new run
-goes on after the last order that was carried out.
+prompt and message it gets to the file `received`. Both files live as long as the session, so a new
+run continues after the last order that was carried out.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 import traceback
 from pathlib import Path
 
-FOLDER = Path(os.environ["PUPPET"]) / os.environ["MERGEWRIGHT_SESSION"]
+FOLDER = Path(os.environ["SCRIPTED_AGENT"]) / os.environ["MERGEWRIGHT_SESSION"]
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
 
 
@@ -27,26 +27,26 @@ def main() -> None:
     attributes[6][termios.VMIN], attributes[6][termios.VTIME] = 0, 0
     termios.tcsetattr(sys.stdin, termios.TCSANOW, attributes)
     say("\x1b[?2004h")
-    heard("prompt", Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text())
+    record("prompt", Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text())
     typed = b""
     while True:
         typed = listen(typed + os.read(sys.stdin.fileno(), 65536))
-        obey()
+        carry_out()
         time.sleep(0.01)
 
 
 def listen(typed: bytes) -> bytes:
-    """Take whole messages off what was typed; return the rest."""
+    """Take complete messages off what was typed; return the rest."""
     while b"\x1b[201~\r" in typed:
         message, _, typed = typed.partition(b"\x1b[201~\r")
         text = message.replace(b"\x1b[200~", b"").replace(b"\r", b"\n").decode(errors="replace")
         mark = _MARK.search(text)
         say(f"mergewright: received {mark[1] if mark else '?'}\r\n")
-        heard("message", text)
+        record("message", text)
     return typed
 
 
-def heard(kind: str, text: str) -> None:
+def record(kind: str, text: str) -> None:
     mark = _MARK.search(text)
     entry = {
         "kind": kind,
@@ -54,12 +54,12 @@ def heard(kind: str, text: str) -> None:
         "mark": mark[1] if mark else "",
         "text": text,
     }
-    with (FOLDER / "heard").open("a") as file:
+    with (FOLDER / "received").open("a") as file:
         file.write(json.dumps(entry) + "\n")
 
 
-def obey() -> None:
-    """Carry out the next order that was not carried out yet."""
+def carry_out() -> None:
+    """Carry out the orders that are new."""
     orders, done = FOLDER / "orders", FOLDER / "done"
     lines = orders.read_text().splitlines() if orders.exists() else []
     count = len(done.read_text()) if done.exists() else 0

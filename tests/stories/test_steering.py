@@ -1,4 +1,4 @@
-"""How people hold a session up, bring it back, and steer it in the middle of everything."""
+"""Pausing, resuming, freezing and restoring sessions."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.world.world import ALICE, MALLORY, IssueStory, World
 
 def reviewed(world: World, **policy: object) -> IssueStory:
     """As far as a pull request that waits for its review."""
-    issue = world.agent_opens_a_pull(**policy)
+    issue = world.agent_opens_a_pull_request(**policy)
     issue.pull.ci_passes()
     issue.becomes("review_pending")
     return issue
@@ -19,33 +19,33 @@ def reviewed(world: World, **policy: object) -> IssueStory:
 
 def is_told(issue: IssueStory, text: str) -> None:
     """Wait until the bot has said so on the issue."""
-    eventually(lambda: any(text in said for said in issue.said()), f"{text!r} is said")
+    eventually(lambda: any(text in said for said in issue.comments_by()), f"{text!r} is said")
 
 
-def test_a_person_pauses_and_resumes_an_agent_in_the_middle_of_its_work(world: World) -> None:
-    issue = world.agent_begins()
+def test_a_person_pauses_and_resumes_a_working_agent(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.writes({"half.txt": "half\n"})
     issue.issue.comment("/mergewright pause", by=ALICE)
     issue.becomes("paused")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
     assert "park:work:r1" in world.store.facts.get(issue.id).done
     issue.issue.comment("/mergewright resume", by=ALICE)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     issue.agent.commits({"half.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
 
 
 def restarts(issue: IssueStory) -> None:
     issue.issue.comment("/mergewright restart", by=ALICE)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     eventually(lambda: issue.session and issue.session.agent.run == 2, "the second run is seen")
 
 
 @pytest.mark.parametrize(
     "status", ["working", "needs_input", "ci_failed", "review_pending", "changes_requested"]
 )
-def test_a_restart_begins_a_new_run_whatever_the_session_is_at(world: World, status: str) -> None:
-    issue = world.agent_begins()
+def test_restart_starts_a_new_run_in_any_status(world: World, status: str) -> None:
+    issue = world.agent_starts()
     if status == "working":
         issue.agent.writes({"a.txt": "a\n"})
     elif status == "needs_input":
@@ -63,7 +63,9 @@ def test_a_restart_begins_a_new_run_whatever_the_session_is_at(world: World, sta
 
 
 @pytest.mark.parametrize("status", ["queued", "killed"])
-def test_a_restart_of_what_does_not_run_is_explained(world: World, status: str) -> None:
+def test_restart_of_a_session_that_does_not_run_is_refused_with_a_reason(
+    world: World, status: str
+) -> None:
     world.bot_starts(sessions=1)
     first = world.issue("First").is_labelled()
     first.agent.starts()
@@ -76,8 +78,8 @@ def test_a_restart_of_what_does_not_run_is_explained(world: World, status: str) 
     is_told(issue, f"There is nothing to restart, `{status}`")
 
 
-def test_a_budget_that_is_reached_pauses_until_it_is_raised(world: World) -> None:
-    issue = world.agent_begins(session_usd=1.0)
+def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) -> None:
+    issue = world.agent_starts(session_usd=1.0)
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 0.85})}")
     is_told(issue, "80% of the dollars of this session are used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
@@ -86,11 +88,11 @@ def test_a_budget_that_is_reached_pauses_until_it_is_raised(world: World) -> Non
     issue.issue.comment("/mergewright resume", by=ALICE)
     is_told(issue, "It stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     issue.becomes("working")
 
 
-def test_a_pull_request_that_is_closed_and_opened_again_goes_on(world: World) -> None:
+def test_reopening_the_pull_request_restores_the_session(world: World) -> None:
     issue = reviewed(world)
     issue.pull.pull.close(by=ALICE)
     issue.becomes("terminated")
@@ -100,20 +102,20 @@ def test_a_pull_request_that_is_closed_and_opened_again_goes_on(world: World) ->
     issue.pull.pull.close(by=ALICE)
     world.waits_for_the_next_second()
     issue.pull.pull.reopen(by=ALICE)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
     assert issue.becomes("review_pending").restored_at is not None
 
 
-def test_an_issue_that_is_closed_and_opened_again_goes_on(world: World) -> None:
-    issue = world.agent_begins()
+def test_reopening_the_issue_restores_the_session(world: World) -> None:
+    issue = world.agent_starts()
     issue.issue.close(by=ALICE)
     issue.becomes("done")
     world.waits_for_the_next_second()
     issue.issue.reopen(by=ALICE)
-    assert issue.agent.goes_on()["run"] == 2
+    assert issue.agent.resumes()["run"] == 2
 
 
-def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None:
+def test_a_review_resumes_a_parked_session_after_a_day(world: World) -> None:
     issue = reviewed(world)
     world.time_passes(days=1)
     eventually(lambda: "park:rest:r1" in world.store.facts.get(issue.id).done, "it is parked")
@@ -121,15 +123,15 @@ def test_a_parked_session_is_woken_by_a_review_after_a_day(world: World) -> None
     issue.becomes("review_pending")
     first = issue.pull.pull.head
     issue.pull.reviewer_asks_for("a second widget")
-    assert issue.agent.hears("a second widget")["run"] == 2
+    assert issue.agent.receives("a second widget")["run"] == 2
     issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
-    issue.pull.moves_on_from(first)
-    issue.pull.ci_passes().is_answered("Done in").reviewer_approves()
+    issue.pull.moves_from(first)
+    issue.pull.ci_passes().has_comment("Done in").reviewer_approves()
     issue.becomes("merged")
 
 
-def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None:
-    issue = world.agent_begins()
+def test_an_answer_to_yesterdays_question_starts_a_run(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.asks("Which colour?")
     issue.becomes("needs_input")
     eventually(lambda: "mergewright:needs-input" in issue.issue.labels, "people are called")
@@ -138,27 +140,27 @@ def test_an_answer_to_a_question_of_yesterday_begins_a_run(world: World) -> None
     session = issue.becomes("needs_input")
     assert "Which colour?" in session.because
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
-    heard = issue.agent.hears("Green.")
+    heard = issue.agent.receives("Green.")
     assert (heard["run"], "Which colour?" in heard["text"]) == (2, True)
     eventually(lambda: issue.issue.labels == ["mergewright"], "the label is taken off")
 
 
-def test_what_is_told_to_an_agent_that_asks_reaches_it_where_it_waits(world: World) -> None:
-    issue = world.agent_begins()
+def test_a_message_to_a_waiting_agent_reaches_it(world: World) -> None:
+    issue = world.agent_starts()
     issue.agent.asks("Which colour?")
     issue.becomes("needs_input")
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
-    heard = issue.agent.hears("Green.")
+    heard = issue.agent.receives("Green.")
     assert (heard["run"], heard["kind"]) == (1, "message")
 
 
-def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) -> None:
+def test_a_freeze_holds_every_effect(world: World) -> None:
     issue = reviewed(world, mode="propose")
     store = world.store
     eventually(lambda: not store.facts.get(issue.id).pending, "what was ordered is done")
     facts = store.facts.get(issue.id)
     store.freezes.add("", by=ALICE)
-    before = len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)
+    before = len(issue.comments_by()), len(issue.pull.comments_by()), len(issue.agent.received)
     issue.pull.reviewer_asks_for("a second widget")
     world.time_passes(minutes=5)
     issue.becomes("changes_requested")
@@ -169,15 +171,19 @@ def test_a_freeze_in_the_middle_of_everything_holds_all_effects(world: World) ->
         "the freeze is a blocker",
     )
     assert issue.session
-    assert (len(issue.said()), len(issue.pull.said()), len(issue.agent.heard)) == before
+    assert (
+        len(issue.comments_by()),
+        len(issue.pull.comments_by()),
+        len(issue.agent.received),
+    ) == before
     assert set(store.facts.get(issue.id).done) == set(facts.done)
     store.freezes.remove("", by=ALICE)
-    issue.agent.hears("a second widget")
+    issue.agent.receives("a second widget")
     other.agent.starts()
 
 
-def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: World) -> None:
-    issue = world.agent_begins()
+def test_actions_recorded_before_a_freeze_are_done_after_it(world: World) -> None:
+    issue = world.agent_starts()
     world.github.fail_next("POST", r"/pulls$", status=502, times=4)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     branch = eventually(lambda: issue.session and issue.session.branch, "its branch")
@@ -206,7 +212,7 @@ def test_what_was_written_down_before_a_freeze_is_held_and_done_after_it(world: 
     assert world.store.facts.get(issue.id).failures == {}
 
 
-def test_when_everything_is_finished_the_last_session_sums_it_up(world: World) -> None:
+def test_the_last_session_of_a_project_posts_a_summary(world: World) -> None:
     world.bot_starts()
     first, second = (world.issue(title).is_labelled() for title in ("First", "Second"))
     for issue in (first, second):
@@ -215,4 +221,4 @@ def test_when_everything_is_finished_the_last_session_sums_it_up(world: World) -
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
     is_told(second, "All sessions of `widgets` have finished: 2 killed.")
-    assert not any("Everything of" in said for said in first.said())
+    assert not any("Everything of" in said for said in first.comments_by())

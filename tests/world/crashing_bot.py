@@ -1,6 +1,6 @@
 """A bot that is killed at every boundary it crosses, once each, and started again.
 
-    python -m tests.world.mortal_bot CONFIG CROSSED
+    python -m tests.world.crashing_bot CONFIG CROSSED
 
 Each step the journal announces is written to the file CROSSED before the bot kills itself there, as
 `step about`; one that is in the file already is passed. The parent has everything imported and

@@ -1,4 +1,4 @@
-"""What can be asked in a comment can be asked from the page, by programs and on the server."""
+"""Commands from comments, the page, the API and the command line have the same effect."""
 
 import re
 import subprocess
@@ -25,11 +25,13 @@ def mergewright(world: World, *words: str) -> str:
     return done.stdout
 
 
-def test_one_session_is_steered_from_every_door(world: World) -> None:
+def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World) -> None:
     world.bot_starts()
     issue = world.issue("Add widgets")
     issue.issue.comment("/mergewright status", by=ALICE)
-    eventually(lambda: "no session works on this" in "".join(issue.said()), "status is answered")
+    eventually(
+        lambda: "no session works on this" in "".join(issue.comments_by()), "status is answered"
+    )
     issue.issue.comment("/mergewright start", by=ALICE)
     issue.agent.starts()
     issue.agent.asks("Which colour?")
@@ -37,7 +39,7 @@ def test_one_session_is_steered_from_every_door(world: World) -> None:
 
     said = mergewright(world, "answer", issue.id, "Blue, please.")
     assert "The agent is told" in said
-    issue.agent.hears("Blue, please.")
+    issue.agent.receives("Blue, please.")
 
     api = f"http://127.0.0.1:{world.port}/api/sessions/{issue.id}/commands"
     headers = {"authorization": f"Bearer {TOKEN}", "idempotency-key": "1"}
@@ -45,7 +47,7 @@ def test_one_session_is_steered_from_every_door(world: World) -> None:
         body = {"kind": "tell", "text": "Make it dark blue."}
         assert httpx.post(api, json=body, headers=headers).is_success
     issue.agent.ends_its_turn()
-    issue.agent.hears("Make it dark blue.")
+    issue.agent.receives("Make it dark blue.")
 
     presses(world, issue, "stop")
     session = issue.becomes("killed")
@@ -73,7 +75,7 @@ def presses(world: World, issue: IssueStory, kind: str) -> None:
         assert client.post(f"{page}/ask", data={**fields, "kind": kind}).status_code == 303
 
 
-def test_a_persons_conversation_goes_on_in_a_session_and_what_it_asks_is_answered(
+def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answered(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = world.folder / "alice"
@@ -83,18 +85,22 @@ def test_a_persons_conversation_goes_on_in_a_session_and_what_it_asks_is_answere
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(theirs))
     world.bot_starts()
     issue = world.issue("Add widgets")
-    mergewright(world, "start", issue.id, "asker", "--resume", NATIVE)
+    mergewright(world, "start", issue.id, "scripted-claude", "--resume", NATIVE)
     issue.becomes("needs_input")
     asked = "Which toppings? (Salt / Pepper / Sugar)"
-    eventually(lambda: f"\n> {asked}" in "".join(issue.said()), "people are asked")
+    eventually(lambda: f"\n> {asked}" in "".join(issue.comments_by()), "people are asked")
     assert asked in " ".join(mergewright(world, "show", issue.id).split())
     with browser(world) as page:
         assert asked in page.get(f"/sessions/{issue.id}").text
 
     issue.issue.comment("/mergewright answer 1\n1\n1", by=MALLORY)
-    eventually(lambda: "mallory: nothing is done" in "".join(issue.said()), "an outsider is told")
+    eventually(
+        lambda: "mallory: nothing is done" in "".join(issue.comments_by()), "an outsider is told"
+    )
     issue.issue.comment("/mergewright answer Blue", by=ROB)
-    eventually(lambda: "with a line for each" in "".join(issue.said()), "half an answer is refused")
+    eventually(
+        lambda: "with a line for each" in "".join(issue.comments_by()), "half an answer is refused"
+    )
     issue.issue.comment("/mergewright answer Blue\nSalt, sugar\n2", by=ALICE)
     issue.pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
