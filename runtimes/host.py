@@ -196,18 +196,24 @@ class WorkspaceChanges(Struct, frozen=True, kw_only=True):
     uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
 
 
-class Workspaces(Protocol):
-    """The checkouts that sessions work in. Every method may raise `GitFailure`."""
+class Workspace(Protocol):
+    """A session's checkout, which an agent may have filled with traps.
 
-    def status(self, ref: WorkspaceRef) -> WorkspaceStatus:
+    `Host.workspace` only names it. Every other method may raise `GitFailure`.
+    """
+
+    session: str
+    branch: str
+
+    def status(self) -> WorkspaceStatus:
         """The workspace's state, read from files alone."""
         ...
 
-    def repair(self, ref: WorkspaceRef) -> WorkspaceStatus:
+    def repair(self) -> WorkspaceStatus:
         """Make the work readable again where an agent removed what is needed for that."""
         ...
 
-    def create(self, ref: WorkspaceRef, start: str, files: str | None, base: str) -> None:
+    def create(self, start: str, files: str | None, base: str) -> None:
         """Make the workspace with its branch at a commit; what is there already is removed.
 
         `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
@@ -215,19 +221,19 @@ class Workspaces(Protocol):
         """
         ...
 
-    def set_base(self, ref: WorkspaceRef, base: str) -> None:
+    def set_base(self, base: str) -> None:
         """Keep the commit the work begins at."""
         ...
 
-    def dirty(self, ref: WorkspaceRef) -> bool:
-        """Whether files are changed, or untracked and not ignored."""
+    def dirty(self) -> bool:
+        """Whether files are changed, or untracked and not ignored; submodules do not count."""
         ...
 
-    def changes(self, ref: WorkspaceRef, base: str) -> WorkspaceChanges:
+    def changes(self, base: str) -> WorkspaceChanges:
         """The commits since `base`, and what is not committed."""
         ...
 
-    def pack(self, ref: WorkspaceRef, commit: str, have: Collection[str], into: Path) -> None:
+    def pack(self, commit: str, have: Collection[str], into: Path) -> None:
         """Write the objects of a commit into a file of the caller's, as a thin pack.
 
         Without those of the commits that the caller has. A pack is hostile input: what it holds is
@@ -236,35 +242,35 @@ class Workspaces(Protocol):
         ...
 
     def snapshot(
-        self, ref: WorkspaceRef, message: str, parents: Collection[str], known: str
+        self, message: str, unpublished: Sequence[str], earlier: str | None, known: str
     ) -> str | None:
         """Commit all files as they are, beside the session's branch, and return the commit.
 
-        Its first parent is the branch's commit (`known` where it cannot be read), the others are
-        given. None: all is committed, and there are no other parents.
+        Its parents are the branch's commit (`known` where none can be read), the commits that are
+        published nowhere, and the earlier snapshot. None: all files are committed and published.
         """
         ...
 
-    def move(self, ref: WorkspaceRef, old: str, new: str) -> None:
+    def move(self, old: str, new: str) -> None:
         """Bring branch and files from one commit to another, which `origin` has.
 
         For an agent at rest. Nothing is done where the branch is at `new`.
         """
         ...
 
-    def hold(self, ref: WorkspaceRef, commit: str, patterns: Sequence[str]) -> bool:
-        """Begin to hold files as they are in a commit.
+    def hold(self, commit: str, patterns: Sequence[str]) -> bool:
+        """Begin to hold the files that match as they are in a commit.
 
         True: some of them hold work that is not committed, and `put_back` would lose it.
         """
         ...
 
-    def put_back(self, ref: WorkspaceRef, head: str) -> Sequence[str]:
+    def put_back(self, head: str) -> Sequence[str]:
         """Restore the held files. Returns those of which `head` has another version."""
         ...
 
-    def remove(self, session: str) -> None:
-        """Remove everything of a workspace."""
+    def remove(self) -> None:
+        """Remove everything of the workspace; what is gone already is fine."""
         ...
 
 
@@ -366,11 +372,10 @@ class Host(Protocol):
         ...
 
     @property
-    def workspaces(self) -> Workspaces:
-        """Checkouts."""
-        ...
-
-    @property
     def records(self) -> Records:
         """Files that programs and agents write."""
+        ...
+
+    def workspace(self, ref: WorkspaceRef) -> Workspace:
+        """The session's workspace, made or not."""
         ...

@@ -1,6 +1,6 @@
 """What a run is told that remembers nothing of those before it: all that was written down since."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lifecycle.model.actions import Prompt
@@ -18,10 +18,11 @@ def notes(
 
     `base` is the commit its work begins at; `waiting` is as in `lifecycle.model.actions.Start`.
     """
+    changes = workspace.changes(base)
     values = {
         "progress": _written(progress),
-        "commits": _last(workspace.log(base)),
-        "uncommitted": _last(workspace.uncommitted()),
+        "commits": _last(changes.commits),
+        "uncommitted": _last(changes.uncommitted),
     }
     return Prompt(name="notes", values=values, items=tuple(waiting))
 
@@ -32,7 +33,7 @@ def _written(progress: Path) -> str:
     return read_text(progress)[-_MOST_OF_PROGRESS:]
 
 
-def _last(lines: list[str]) -> str:
+def _last(lines: Sequence[str]) -> str:
     left_out = len(lines) - _MOST_LINES
     more = [f"({left_out} more before these)"] if left_out > 0 else []
     return "\n".join([*more, *lines[-_MOST_LINES:]])

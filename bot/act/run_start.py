@@ -23,6 +23,8 @@ from lifecycle.model.facts import Agent, Work
 from lifecycle.model.status import Probe, Reason
 from runtimes.agents.base import LaunchSpec, RunFiles, RunLimits
 from runtimes.base import Launch
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import hold_files, prepare
 from runtimes.workspaces.worktree import Worktree
 
 #: How soon an agent that has as much to do as it may is asked again to take a session over.
@@ -125,11 +127,13 @@ class Starting:
             self._sites.runtime.stop(self._sites.handle(session.id, earlier))
         mirror.refresh()
         workspace = self._sites.workspace(session.project, session.id, session.branch)
-        lost = _lost_work(session, workspace) or self._foreign_branch(session, workspace)
+        lost = _lost_work(session, workspace, mirror) or self._foreign_branch(session, workspace)
         if lost:
             return lost
-        base = workspace.make(base_branch, run=start.run - 1)
-        held = workspace.hold(mirror.head_of(base_branch) or base, self._steering, start.run - 1)
+        before = start.run - 1
+        base = prepare(mirror, workspace, base_branch, before)
+        tip = mirror.head_of(base_branch) or base
+        held = hold_files(mirror, workspace, tip, self._steering, before)
         return _Ground(workspace=workspace, base_branch=base_branch, base=base, held=held)
 
     def _prepared(
@@ -141,7 +145,7 @@ class Starting:
             **values_of(session, ground.base_branch),
             "summary": str(files.summary) if program.writes_outside else "",
             "progress": str(files.progress) if program.writes_outside else "",
-            "template": ground.workspace.mirror.pull_template(ground.base),
+            "template": self._sites.mirror(session.project).pull_template(ground.base),
         }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         if ground.held:
@@ -172,7 +176,7 @@ class Starting:
 
     def _foreign_branch(self, session: Session, workspace: Worktree) -> Rejected | None:
         """The refusal to begin on a branch of this name that somebody else pushed."""
-        branch, mirror = session.branch, workspace.mirror
+        branch, mirror = session.branch, self._sites.mirror(session.project)
         if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
         if not any(key.startswith("push:") for key in self._store.facts.get(session.id).done):
@@ -202,13 +206,14 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
     return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
 
 
-def _lost_work(session: Session, workspace: Worktree) -> Rejected | None:
+def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejected | None:
     """The refusal to restart a session whose commits are nowhere to be found."""
     had_commits = session.work.head not in ("", session.work.base)
-    if had_commits and not workspace.place.exists() and not workspace.known:
+    known = mirror.known_work(session.id, session.branch)
+    if had_commits and not workspace.place.exists() and not known:
         return Rejected(
             f"the branch {session.branch} is gone from GitHub, the workspace"
-            f" {workspace.place} is gone too, and the mirror {workspace.mirror.path} has"
+            f" {workspace.place} is gone too, and the mirror {mirror.path} has"
             f" preserved no work of {session.id}",
             Reason.BRANCH_GONE,
         )

@@ -242,7 +242,7 @@ class Retention:
 
     def _keep_and_remove(self, project: str, folder: Path) -> None:
         mirror = self._sites.mirror(project)
-        workspace = Worktree(mirror, folder.parent, folder.name, "orphaned")
+        workspace = Worktree(folder.parent, folder.name, "orphaned", str(mirror.path))
         mirror.preserve(workspace, 0)
         workspace.remove()
 

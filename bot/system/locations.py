@@ -65,10 +65,10 @@ class Sites:
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
         """The session's workspace, made or not."""
         return Worktree(
-            self.mirror(project),
             self.paths.workspaces,
             session,
             branch,
+            str(self.paths.mirror(project).absolute()),
             sign_off=self.projects[project].sign_off,
         )
 

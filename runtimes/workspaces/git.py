@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 LOCAL_SECONDS = 120.0
@@ -124,12 +125,14 @@ def git(
     env: Mapping[str, str] | None = None,
     protocol: str = "",
     seconds: float = LOCAL_SECONDS,
-    stdin: str = "",
+    stdin: str | Path = "",
+    into: Path | None = None,
 ) -> str:
     """Run one git command in a repository of the bot's own and return what it printed.
 
     `settings` are configuration of this call; they travel in the environment, so they may hold a
-    secret. `protocol` is the one transport it may use; empty: none. Raises `GitFailure`.
+    secret. `protocol` is the one transport it may use; empty: none. `stdin` is text, or a file.
+    With `into`, what it prints goes to that file. Raises `GitFailure`.
     """
     given = settings or {}
     settings = {**_SETTINGS, **given}
@@ -146,7 +149,22 @@ def git(
 
     command, place = args[0], str(repository)
     try:
-        code, out, err = _run(["git", *args], repository, environment, seconds, stdin)
+        with ExitStack() as files:
+            source = files.enter_context(stdin.open("rb")) if isinstance(stdin, Path) else None
+            target = files.enter_context(into.open("wb")) if into is not None else None
+            process = subprocess.Popen(
+                ["git", *args],
+                cwd=repository,
+                env=environment,
+                stdin=source or subprocess.PIPE,
+                stdout=target or subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+            text = stdin if isinstance(stdin, str) else None
+            code, out, err = _finished(process, text, seconds)
     except subprocess.TimeoutExpired:
         words = f"it did not end within {seconds:g} seconds"
         remedy = "look for a slow disk or network, then try again"
@@ -175,28 +193,17 @@ def redact(text: str, *secrets: str) -> str:
     return re.sub(r"(?i)(authorization:\s*\w+\s+)\S+", r"\1***", text)
 
 
-def _run(
-    argv: list[str], cwd: Path, env: Mapping[str, str], seconds: float, stdin: str
+def _finished(
+    process: subprocess.Popen[str], stdin: str | None, seconds: float
 ) -> tuple[int, str, str]:
-    """Run to the end; at the time-out everything it started is killed with it."""
-    process = subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    )
+    """Wait for the end of a process; at the time-out everything it started is killed with it."""
     with process:
         try:
             out, err = process.communicate(stdin, timeout=seconds)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, out, err
+    return process.returncode, out or "", err
 
 
 def _ending(code: int) -> str:

@@ -8,16 +8,17 @@ refs/mergewright/preserved/SESSION/RUN   work that removing a workspace would ha
 
 import re
 import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from runtimes.workspaces.base import Workspace
+from runtimes.host import Workspace
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init, redact
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 
@@ -25,6 +26,8 @@ _OURS = "refs/mergewright"
 _TEMPLATE = "pull_request_template.md"
 _FILES = "Keep files that were not committed"
 _UPDATES = 20  #: More updates of a branch in a row than this are not looked through.
+_NEWEST = 50  #: So many of GitHub's branches are named to a host that makes a pack.
+_FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
 _COMMITS = 250  #: Of a branch, no more commits than this are told of.
 
 
@@ -153,16 +156,12 @@ class Mirror:
         return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in told)
 
     def take(self, workspace: Workspace) -> str:
-        """Fetch the workspace's branch, as from a stranger, and return its commit.
-
-        Every new object is checked; no setting or hook of the session's repository is used.
-        """
-        with workspace.view() as view:
-            head = workspace.head()
-            if head is None:
-                words = f"no readable branch {workspace.branch}"
-                raise GitFailure("fetch", str(view), words, "look at the workspace by hand")
-            self._fetch_commit(view, head, f"{_OURS}/sessions/{workspace.session}")
+        """Import the commits of the workspace's branch, as hostile input, and return its head."""
+        head = workspace.status().head
+        if head is None:
+            words = f"no readable branch {workspace.branch}"
+            raise GitFailure("fetch", workspace.session, words, "look at the workspace by hand")
+        self._import(workspace, head, f"{_OURS}/sessions/{workspace.session}")
         return head
 
     def preserve(self, workspace: Workspace, run: int) -> str | None:
@@ -172,22 +171,17 @@ class Mirror:
         changed or untracked and not ignored. None: nothing would be lost. What was kept of the
         same run before is kept with it.
         """
-        workspace.mend()
-        if not workspace.made:
+        status = workspace.repair()
+        if not status.made:
             return None
         ref = f"{_OURS}/preserved/{workspace.session}/{run}"
-        before = commit_at(self.path, ref)
-        with workspace.view() as view:
-            anchor = workspace.anchor()
-            tips = [sha for sha in workspace.commits() if not self._published(sha)]
-            parents = list(dict.fromkeys([anchor, *tips, *([before] if before else [])]))
-            kept = workspace.commit_files(_FILES, parents)
-            if kept is None and tips:
-                others = [word for parent in parents for word in ("-p", parent)]
-                tree = f"{parents[0]}^{{tree}}"
-                kept = git(view, "commit-tree", tree, *others, "-m", _FILES).strip()
-            if kept is not None:
-                self._fetch_commit(view, kept, ref)
+        unpublished = [sha for sha in status.commits if not self._published(sha)]
+        work = None if status.commits else self.known_work(workspace.session, workspace.branch)
+        known = work[0] if work else ""
+        earlier = commit_at(self.path, ref)
+        kept = workspace.snapshot(_FILES, unpublished, earlier, known)
+        if kept is not None:
+            self._import(workspace, kept, ref)
         return kept
 
     def preserved(self, session: str = "") -> list[Preserved]:
@@ -338,21 +332,25 @@ class Mirror:
             self._remote(repository, self.fork, "fetch", *options, self.fork.url, f"+{ours}:{ours}")
         self._remote(repository, self, "fetch", *options, self.url, *everything)
 
-    def _fetch_commit(self, view: Path, sha: str, ref: str) -> None:
-        git(view, "update-ref", "refs/heads/wanted", sha)
-        with self._lock:
-            git(
-                self.path,
-                "fetch",
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                str(view),
-                f"+refs/heads/wanted:{ref}",
-                settings={"transfer.fsckObjects": "true"},
-                protocol="file",
-                seconds=NETWORK_SECONDS,
-            )
+    def _import(self, workspace: Workspace, sha: str, ref: str) -> None:
+        """Take a commit over from a workspace; every new object is checked as `fetch` would."""
+        if not self.contains(sha):
+            with tempfile.NamedTemporaryFile(dir=self.path / "objects", prefix="tmp_") as file:
+                pack = Path(file.name)
+                workspace.pack(sha, self._newest(workspace.session), pack)
+                with self._lock:
+                    git(self.path, *_unpacking(pack), stdin=pack, seconds=NETWORK_SECONDS)
+            if not self.contains(sha):
+                words = f"the pack of {workspace.session} does not hold {sha}"
+                raise GitFailure("fetch", str(self.path), words, "look at the workspace by hand")
+        git(self.path, "update-ref", ref, sha)
+
+    def _newest(self, session: str) -> list[str]:
+        """Commits that are here and that a session's work most likely builds on."""
+        shown = ("--sort=-committerdate", f"--count={_NEWEST}", "--format=%(objectname)")
+        ours = (f"{_OURS}/sessions/{session}", f"{_OURS}/preserved/{session}")
+        own = git(self.path, "for-each-ref", "--format=%(objectname)", *ours).splitlines()
+        return own + git(self.path, "for-each-ref", *shown, "refs/heads").splitlines()
 
     def _published(self, sha: str) -> bool:
         """Whether GitHub has this commit, or had it once by a push of ours."""
@@ -368,6 +366,18 @@ class Mirror:
         for lock in locks:
             lock.unlink(missing_ok=True)
         return bool(locks)
+
+
+def _unpacking(pack: Path) -> Sequence[str]:
+    """The command that imports a pack: few objects as files of their own, as `git fetch` does.
+
+    `--strict` checks every object, and that what it refers to is there.
+    """
+    with pack.open("rb") as file:
+        count = int.from_bytes(file.read(12)[8:])
+    if count < _FEW_OBJECTS:
+        return "unpack-objects", "-q", "--strict"
+    return "index-pack", "--stdin", "--fix-thin", "--strict"
 
 
 def _refused(branch: str, summary: str, words: str) -> PushRefused:

@@ -16,18 +16,17 @@ What is there and neither whole nor being made was spoiled by somebody: its work
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from runtimes.host import WorkspaceChanges, WorkspaceStatus
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
-from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.refs import (
     Tip,
     check_branch,
     check_session,
     commits,
-    is_sha,
     on,
     put,
 )
@@ -48,17 +47,20 @@ class Worktree:
 
     def __init__(
         self,
-        mirror: Mirror,
         root: Path,
         session: str,
         branch: str,
+        origin: str,
         *,
         name: str = "Mergewright",
         email: str = "mergewright@localhost",
         sign_off: bool = False,
     ) -> None:
-        """`name` and `email` are whose commits the agent makes; `sign_off`: and who signs them."""
-        self.mirror = mirror
+        """`origin` is the project's mirror, a folder of this machine.
+
+        `name` and `email` are whose commits the agent makes; `sign_off`: and who signs them.
+        """
+        self.origin = Path(origin)
         self.session = check_session(session)
         self.branch = check_branch(branch)
         self.name, self.email = name, email
@@ -82,61 +84,46 @@ class Worktree:
         """Whether it was made, and somebody removed what says so."""
         return self.place.is_dir() and not self.made and not self._making.exists()
 
-    @property
-    def known(self) -> bool:
-        """Whether the mirror has work of this session: its branch, taken commits, or kept ones."""
-        return self.mirror.known_work(self.session, self.branch) is not None
+    def status(self) -> WorkspaceStatus:
+        """See `Workspace.status`."""
+        made, head = self.made, self.head()
+        return WorkspaceStatus(
+            exists=self.place.exists(),
+            made=made,
+            whole=made and head is not None and self.path.is_dir(),
+            location=str(self.path),
+            base=self._marker.read_text() if made else "",
+            head=head,
+            commits=tuple(commits(self.repository, self.path.name)),
+        )
 
-    def make(self, base: str, *, run: int = 0) -> str:
-        """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
-
-        Where work of this session is known already (pushed, fetched or preserved) it goes on from
-        there. Safe to repeat: what is whole is left as it is, anything else is made again, after
-        what was left of it is kept as the work of `run`. Returns the commit the work is based on.
-        """
-        at = base if is_sha(base) else self.mirror.head_of(base)
-        if at is None:
-            remedy = "name a branch that exists on GitHub and has a commit"
-            raise GitFailure("worktree add", str(self.place), f"no branch {base}", remedy)
-        self.mend()
-        if self.made and self.head() and self.path.is_dir():
-            known = self._marker.read_text()
-            return known or self._is_whole(self.mirror.merge_base(at, self.mirror.take(self)))
-        self.mirror.preserve(self, run)
-        start, files = self.mirror.known_work(self.session, self.branch) or (at, None)
-
-        self.remove()
-        self._make_repository(start)
-        self._make_view()
-        if files:  # What was not committed when the workspace was removed is so again.
-            self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
-        return self._is_whole(self.mirror.merge_base(at, start))
-
-    def mend(self) -> None:
-        """Make the bot's view of a spoiled workspace again, so that its work can be read."""
+    def repair(self) -> WorkspaceStatus:
+        """Make the bot's view of a spoiled workspace again; see `Workspace.repair`."""
         if self.spoiled:
             remove_tree(self._view)
             self._make_view()
-            self._is_whole("")
+            self.set_base("")
+        return self.status()
+
+    def create(self, start: str, files: str | None, base: str) -> None:
+        """See `Workspace.create`."""
+        self.remove()
+        self._make_repository(start)
+        self._make_view()
+        if files:
+            self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
+        self.set_base(base)
+
+    def set_base(self, base: str) -> None:
+        """Mark the workspace as whole; see `Workspace.set_base`."""
+        unsure = self._marker.with_suffix(".new")
+        unsure.write_text(base)
+        unsure.rename(self._marker)
+        self._making.unlink(missing_ok=True)
 
     def head(self) -> str | None:
         """The branch's commit, read from files alone; None where it cannot be told."""
         return self._tip.commit()
-
-    def commits(self) -> list[str]:
-        """Every commit a branch, HEAD or a stash of the session is at, read from files alone."""
-        return commits(self.repository, self.path.name)
-
-    def anchor(self) -> str:
-        """The commit its files are compared with: its branch's, or the newest that is known."""
-        found = self.head() or next(iter(self.commits()), None)
-        if found is None:
-            known = self.mirror.known_work(self.session, self.branch)
-            found = known[0] if known else self._marker.read_text()
-        if not found:
-            words = f"no readable branch {self.branch}"
-            raise GitFailure("status", str(self.repository), words, _BY_HAND)
-        return found
 
     def dirty(self) -> bool:
         """Whether something is not committed: changed, or untracked and not ignored.
@@ -150,16 +137,24 @@ class Worktree:
                 return False
             return bool(self._status())
 
-    def log(self, base: str) -> list[str]:
-        """The commits on its branch since `base`, a line each, oldest first; at most 250."""
+    def changes(self, base: str) -> WorkspaceChanges:
+        """See `Workspace.changes`."""
         with self.view():
             shown = ("--reverse", f"--max-count={_COMMITS}", "--format=%h %s")
-            return git(self._view, "log", *shown, f"{base}..{self.anchor()}", "--").splitlines()
+            log = git(self._view, "log", *shown, f"{base}..{self._anchor()}", "--")
+            return WorkspaceChanges(
+                commits=tuple(log.splitlines()), uncommitted=tuple(self._status())
+            )
 
-    def uncommitted(self) -> list[str]:
-        """What is not committed, as `git status --short` has it."""
+    def pack(self, commit: str, have: Collection[str], into: Path) -> None:
+        """See `Workspace.pack`."""
         with self.view():
-            return self._status()
+            kinds = git(self._view, "cat-file", "--batch-check", stdin="\n".join((*have, "")))
+            known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
+            wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
+            options = ("--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
+            command = ("pack-objects", *options)
+            git(self._view, *command, stdin=wanted, into=into, seconds=NETWORK_SECONDS)
 
     def move(self, old: str, new: str) -> None:
         """Bring branch and files from one commit to another; for an agent at rest.
@@ -185,22 +180,14 @@ class Worktree:
             put(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             moving.unlink()
 
-    def hold(self, base: str, patterns: tuple[str, ...], run: int) -> list[str]:
-        """Have the files that steer agents stand as on the base branch, for the next program.
-
-        `base` is its commit on GitHub. What is not committed of them is kept first, as the work of
-        `run`. Safe to repeat. Returns those of which the branch has another version.
-        """
-        if not patterns:
-            return []
-        head = self.head()
-        if head is None or not self.mirror.contains(head):
-            head = self.mirror.take(self)
+    def hold(self, commit: str, patterns: Sequence[str]) -> bool:
+        """See `Workspace.hold`."""
         with self.view():
             self._status()  # It brings the view to the branch's commit.
-            uncommitted = self._steering.hold(self.mirror.merge_base(base, head), patterns)
-        if uncommitted:
-            self.mirror.preserve(self, run)
+            return self._steering.hold(commit, patterns)
+
+    def put_back(self, head: str) -> list[str]:
+        """See `Workspace.put_back`."""
         with self.view():
             return self._steering.put_back(head)
 
@@ -229,12 +216,24 @@ class Worktree:
                 left.unlink()  # Of a git that was killed.
             yield self._view
 
-    def commit_files(self, message: str, parents: list[str]) -> str | None:
-        """Commit every file as it stands into the view; None where all of it is committed.
+    def snapshot(
+        self, message: str, unpublished: Sequence[str], earlier: str | None, known: str
+    ) -> str | None:
+        """Commit into the view; the session's repository is not touched. See `Workspace`."""
+        with self.view():
+            anchor = self._anchor(known)
+            parents = list(dict.fromkeys([anchor, *unpublished, *filter(None, [earlier])]))
+            tree = self._tree(anchor)
+            if tree is None:
+                if not unpublished:
+                    return None
+                tree = f"{anchor}^{{tree}}"
+            over = [word for parent in parents for word in ("-p", parent)]
+            return git(self._view, "commit-tree", tree, *over, "-m", message).strip()
 
-        The caller holds the view. The session's repository is not touched.
-        """
-        if not os.path.lexists(self.path) or not (status := self._status("all")):
+    def _tree(self, anchor: str) -> str | None:
+        """A tree of every file as it is; None where all of them are committed."""
+        if not os.path.lexists(self.path) or not (status := self._status("all", anchor)):
             return None
         index = self._view / "index.files"
         # With its time: git reads a file again that is not older than the index which knows it.
@@ -246,9 +245,7 @@ class Worktree:
         self._in_checkout("add", "--all", *from_stdin, env=env, stdin=paths)
         if nested:
             self._add_nested(nested, env)
-        tree = git(self._view, "write-tree", env=env).strip()
-        over = [word for parent in parents for word in ("-p", parent)]
-        return git(self._view, "commit-tree", tree, *over, "-m", message).strip()
+        return git(self._view, "write-tree", env=env).strip()
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
         """Add the files of repositories the agent made inside: git would only note their commit."""
@@ -263,9 +260,18 @@ class Worktree:
         kept = "".join(f"{file}\0" for file in files.split("\0") if file and file not in left_out)
         self._in_checkout("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
 
-    def _status(self, untracked: str = "normal") -> list[str]:
+    def _anchor(self, known: str = "") -> str:
+        """The commit the files are compared with: the branch's, or the newest that is known."""
+        found = self.head() or next(iter(commits(self.repository, self.path.name)), None)
+        found = found or known or self._marker.read_text()
+        if not found:
+            words = f"no readable branch {self.branch}"
+            raise GitFailure("status", str(self.repository), words, _BY_HAND)
+        return found
+
+    def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
         """What differs from the branch's commit, an entry of git's each."""
-        head = self.anchor()
+        head = anchor or self._anchor()
         if (self._view / "HEAD").read_text().strip() != head:
             self._in_checkout("read-tree", "-i", "-m", head)  # The checkout is ahead of the index.
             git(self._view, "update-ref", "--no-deref", "HEAD", head)
@@ -285,11 +291,11 @@ class Worktree:
         """The session's own repository and checkout: its branch at `start`."""
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
-        init(self.repository, borrow=(self.mirror.path,))
+        init(self.repository, borrow=(self.origin,))
         with (self.repository / "config").open("a") as config:
             config.write(
                 f'[remote "origin"]\n'
-                f"url = {_quoted(str(self.mirror.path))}\n"
+                f"url = {_quoted(str(self.origin))}\n"
                 f"pushurl = {_quoted(_NO_PUSH)}\n"
                 f"fetch = +refs/heads/*:refs/remotes/origin/*\n"
                 f"[user]\n"
@@ -309,19 +315,11 @@ class Worktree:
 
     def _make_view(self) -> None:
         """The bot's repository: no settings but ours, the session's objects borrowed."""
-        init(self._view, borrow=(self.repository, self.mirror.path))
+        init(self._view, borrow=(self.repository, self.origin))
         if self._making.exists():
             # The fresh checkout's own, so that the first look need not read every file again.
             index = self.repository / "worktrees" / self.path.name / "index"
             shutil.copy2(index, self._view / "index")  # With its time, as above.
-
-    def _is_whole(self, based_on: str) -> str:
-        """Mark it as made; `based_on` is the commit the work is based on, empty where unknown."""
-        unsure = self._marker.with_suffix(".new")
-        unsure.write_text(based_on)
-        unsure.rename(self._marker)
-        self._making.unlink(missing_ok=True)
-        return based_on
 
 
 def _quoted(value: str) -> str:

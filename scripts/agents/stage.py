@@ -23,6 +23,7 @@ from runtimes.agents.shared.questions import Dialog
 from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
 
 _T = TypeVar("_T")
@@ -50,10 +51,11 @@ class Stage:
         self.model = model
         self.run = 0
         self._runtime = Tmux(Options(data=folder / "tmux", path=os.environ["PATH"]))
+        mirror = _mirror(folder)
         self._worktree = Worktree(
-            _mirror(folder), folder / "workspaces", _SESSION, "mergewright/1-trial"
+            folder / "workspaces", _SESSION, "mergewright/1-trial", str(mirror.path)
         )
-        self._worktree.make("main")
+        prepare(mirror, self._worktree, "main")
         self.workspace = self._worktree.path
 
     def start(self, kind: AgentType, prompt: str, resume: str = "") -> None:

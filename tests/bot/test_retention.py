@@ -14,6 +14,7 @@ from config.settings import RetentionSettings as Days
 from lifecycle.model.actions import CloseIssue
 from lifecycle.model.policy import Policy
 from runtimes.base import Launch
+from runtimes.workspaces.preparation import prepare
 from tests.bot.site import Site
 
 DAYS = Days(transient_days=7, durable_days=30, preserved_days=20)
@@ -192,7 +193,7 @@ def leftovers(keeper: Keeper) -> None:
     paths = keeper.site.paths
     keeper.site.starts()
     other = keeper.site.sites.workspace("widgets", "widgets-99", "mergewright/99-x")
-    other.make("main")
+    prepare(keeper.site.sites.mirror("widgets"), other, "main")
     (other.path / "new").write_text("nobody's")
     for folder in (
         *(paths.run("widgets-99", 1), paths.home("widgets-99")),

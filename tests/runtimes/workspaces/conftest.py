@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
 
 BRANCH = "mergewright/12-add-a-test"
@@ -83,11 +84,12 @@ def mirror(github: Path, tmp_path: Path) -> Mirror:
 @pytest.fixture
 def workspace(mirror: Mirror, tmp_path: Path) -> Callable[[], Worktree]:
     """Names the session's workspace; a second call is what a restarted bot has in hand."""
-    return lambda: Worktree(mirror, tmp_path / "data" / "workspaces", "widgets-12", BRANCH)
+    root = tmp_path / "data" / "workspaces"
+    return lambda: Worktree(root, "widgets-12", BRANCH, str(mirror.path))
 
 
 @pytest.fixture
-def worktree(workspace: Callable[[], Worktree]) -> Worktree:
+def worktree(mirror: Mirror, workspace: Callable[[], Worktree]) -> Worktree:
     made = workspace()
-    made.make("main")
+    prepare(mirror, made, "main")
     return made

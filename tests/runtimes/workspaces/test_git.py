@@ -37,7 +37,7 @@ def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
 
 
 def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(
-    refusing: tuple[str, list[str]], tmp_path: Path
+    refusing: tuple[str, list[str]], tmp_path: Path, mirror: Mirror
 ) -> None:
     url, sent = refusing
     mirror = Mirror(tmp_path / "mirror.git", url, lambda: "Authorization: Basic c2VjcmV0")
@@ -56,14 +56,16 @@ def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(
     ("refusing", "outage"), [(403, False), (404, False), (502, True)], indirect=["refusing"]
 )
 def test_an_answer_that_may_be_another_soon_is_an_outage(
-    refusing: tuple[str, list[str]], outage: bool, tmp_path: Path
+    refusing: tuple[str, list[str]], outage: bool, tmp_path: Path, mirror: Mirror
 ) -> None:
     with pytest.raises(GitFailure) as failure:
         Mirror(tmp_path / "mirror.git", refusing[0], lambda: "").refresh()
     assert failure.value.outage is outage
 
 
-def test_nobody_there_is_an_outage_and_a_branch_that_is_not_there_is_none(tmp_path: Path) -> None:
+def test_nobody_there_is_an_outage_and_a_branch_that_is_not_there_is_none(
+    tmp_path: Path, mirror: Mirror
+) -> None:
     with pytest.raises(GitFailure, match="check the network") as failure:
         Mirror(tmp_path / "mirror.git", "http://127.0.0.1:9/o/widgets.git", lambda: "").refresh()
     assert failure.value.outage

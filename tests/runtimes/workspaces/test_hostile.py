@@ -12,6 +12,7 @@ import pytest
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.git import git as bot_git
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import Git
 
@@ -36,7 +37,7 @@ def the_bot_does_everything(worktree: Worktree, mirror: Mirror) -> None:
     mirror.take(worktree)
     mirror.preserve(worktree, 1)
     mirror.refresh()
-    worktree.make("main")
+    prepare(mirror, worktree, "main")
     worktree.remove()
 
 
@@ -86,7 +87,7 @@ def test_a_filter_of_committed_attributes_is_never_run(
     (worktree.path / "a").write_text("2")
     assert worktree.dirty()
     the_bot_does_everything(worktree, mirror)
-    workspace().make("main")
+    prepare(mirror, workspace(), "main")
     assert not sprung.exists()
 
 
@@ -319,7 +320,7 @@ def test_a_disk_that_is_full_while_the_workspace_is_made_leaves_none(
     git(person, "push", "--quiet", "origin", "main")
     mirror.refresh()
     with full_disk(), pytest.raises(GitFailure, match="free disk space"):
-        workspace().make("main")
+        prepare(mirror, workspace(), "main")
     assert not workspace().made
-    workspace().make("main")
+    prepare(mirror, workspace(), "main")
     assert not workspace().dirty()

@@ -10,6 +10,7 @@ import pytest
 
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Fork, Mirror, PushRefused
+from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import Git
 
@@ -39,7 +40,7 @@ def test_a_branch_that_only_shares_its_first_words_is_not_taken_for_it(
 
 
 def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(
-    tmp_path: Path,
+    tmp_path: Path, mirror: Mirror
 ) -> None:
     mirror = Mirror(tmp_path / "mirror.git", str(tmp_path / "nowhere"))
     with pytest.raises(GitFailure, match=r"nowhere.*check the repository's address"):
@@ -47,7 +48,9 @@ def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(
     assert not mirror.path.exists()
 
 
-def test_a_mirror_whose_making_was_killed_is_made_again(github: Path, tmp_path: Path) -> None:
+def test_a_mirror_whose_making_was_killed_is_made_again(
+    github: Path, tmp_path: Path, mirror: Mirror
+) -> None:
     half = tmp_path / "mirror.git.making"
     half.mkdir()
     (half / "HEAD").write_text("half")
@@ -245,7 +248,7 @@ def test_work_that_was_preserved_comes_back_with_the_workspace(
     mirror.preserve(worktree, 1)
     worktree.remove()
     again = workspace()
-    assert again.make("main") == base
+    assert prepare(mirror, again, "main") == base
     assert again.head() == head
     assert (again.path / "new").read_text() == "new\n"
     assert not (again.path / "README").exists()
@@ -265,7 +268,7 @@ def test_a_workspace_made_again_goes_on_from_what_github_has(
     git(person, "push", "origin", f"HEAD:{BRANCH}")
     mirror.refresh()
     again = workspace()
-    again.make("main")
+    prepare(mirror, again, "main")
     assert again.head() == theirs
 
 
@@ -276,7 +279,7 @@ def test_a_workspace_that_was_never_made_has_nothing_to_preserve(
 
 
 def test_the_token_travels_neither_in_arguments_nor_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mirror: Mirror
 ) -> None:
     seen = tmp_path / "seen"
     fake = tmp_path / "bin" / "git"
@@ -320,7 +323,7 @@ def test_the_template_for_pull_requests_is_found_where_github_looks_for_it(
 
 
 def test_with_a_fork_the_bots_branches_are_there_and_no_others(
-    github: Path, tmp_path: Path, person: Path, git: Git
+    github: Path, tmp_path: Path, person: Path, git: Git, mirror: Mirror
 ) -> None:
     elsewhere = tmp_path / "fork.git"
     git(tmp_path, "clone", "--quiet", "--bare", "--template=", str(github), str(elsewhere))

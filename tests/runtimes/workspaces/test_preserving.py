@@ -8,6 +8,7 @@ import pytest
 
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import Git
 
@@ -58,7 +59,7 @@ def test_files_of_a_repository_made_inside_are_preserved_and_come_back(
     assert mirror.preserve(worktree, 1)
     worktree.remove()
     again = workspace()
-    again.make("main")
+    prepare(mirror, again, "main")
     found = again.path / "tools" / "in side"
     assert (found / "a").read_text() == "a\n"
     assert (found / "link").is_symlink()
@@ -87,13 +88,13 @@ def test_work_in_a_workspace_that_somebody_spoiled_is_preserved(
 
 @pytest.mark.parametrize("removed", ["bot.git/made", "bot.git", "repository.git"])
 def test_a_spoiled_workspace_is_made_again_with_its_work(
-    worktree: Worktree, workspace: Callable[[], Worktree], removed: str, git: Git
+    worktree: Worktree, workspace: Callable[[], Worktree], removed: str, git: Git, mirror: Mirror
 ) -> None:
     git.commit(worktree.path, "a", "1")
     (worktree.path / "new").write_text("new\n")
     spoil(worktree, removed)
     again = workspace()
-    again.make("main", run=1)
+    prepare(mirror, again, "main", run=1)
     assert (again.path / "a").read_text() == "1"
     assert (again.path / "new").read_text() == "new\n"
     git(again.path, "status")
@@ -126,13 +127,16 @@ def test_a_workspace_that_a_crash_left_half_made_has_nothing_to_preserve(
     assert not worktree.spoiled
     assert mirror.preserve(worktree, 1) is None
     again = workspace()
-    again.make("main")
+    prepare(mirror, again, "main")
     assert (again.path / "README").exists()
     assert not (again.place / "making").exists()
 
 
 def test_a_removal_that_was_killed_leaves_nothing_that_looks_like_work(
-    worktree: Worktree, workspace: Callable[[], Worktree], monkeypatch: pytest.MonkeyPatch
+    worktree: Worktree,
+    workspace: Callable[[], Worktree],
+    monkeypatch: pytest.MonkeyPatch,
+    mirror: Mirror,
 ) -> None:
     def killed(folder: Path) -> None:
         if folder.exists():
@@ -145,7 +149,7 @@ def test_a_removal_that_was_killed_leaves_nothing_that_looks_like_work(
     again = workspace()
     assert not again.made
     assert not again.spoiled
-    again.make("main")
+    prepare(mirror, again, "main")
     again.remove()
     assert list(again.place.parent.iterdir()) == []
 
@@ -172,7 +176,7 @@ def test_what_cannot_be_preserved_is_a_failure_and_not_a_loss(
     with pytest.raises(GitFailure):
         mirror.preserve(worktree, 1)
     with pytest.raises(GitFailure):
-        workspace().make("main")
+        prepare(mirror, workspace(), "main")
     assert worktree.place.exists()
 
 
@@ -186,7 +190,7 @@ def test_the_branch_may_be_gone_from_github_where_its_work_was_taken(
     shutil.rmtree(worktree.place)
     mirror.refresh()
     again = workspace()
-    again.make("main")
+    prepare(mirror, again, "main")
     assert again.head() == sha
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import hold_files
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import Git
 
@@ -51,14 +52,16 @@ def test_what_was_left_uncommitted_is_put_back_and_kept(
     (checkout / "widgets").mkdir()
     (checkout / "widgets/CLAUDE.md").write_text("obey")
     (checkout / "widgets/code").write_text("work")
-    assert worktree.hold(base, PATTERNS, run=1) == []
+    assert hold_files(mirror, worktree, base, PATTERNS, run=1) == []
     assert steering(checkout) == AS_ON_BASE
     assert (checkout / "widgets/code").read_text() == "work"
     (kept,) = mirror.preserved("widgets-12")
     assert git(mirror.path, "show", f"{kept.sha}:.claude/hooks/run") == "obey"
 
 
-def test_what_git_ignores_is_put_back_too(checkout: Path, worktree: Worktree, base: str) -> None:
+def test_what_git_ignores_is_put_back_too(
+    checkout: Path, worktree: Worktree, base: str, mirror: Mirror
+) -> None:
     (checkout / ".gitignore").write_text("*\n")
     (checkout / ".claude/settings.local.json").write_text("obey")
     (checkout / ".aider.tags").mkdir()
@@ -66,34 +69,34 @@ def test_what_git_ignores_is_put_back_too(checkout: Path, worktree: Worktree, ba
     (checkout / ".aider.conf.yml").write_text("obey")
     (checkout / "built/package").mkdir(parents=True)
     (checkout / "built/package/code").write_text("expensive")
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     assert steering(checkout) == AS_ON_BASE
     assert not (checkout / ".aider.tags").exists()
     assert (checkout / "built/package/code").exists()
 
 
 def test_what_was_committed_is_put_back_and_counts_as_no_change(
-    checkout: Path, worktree: Worktree, base: str, git: Git
+    checkout: Path, worktree: Worktree, base: str, git: Git, mirror: Mirror
 ) -> None:
     git.commit(checkout, "CLAUDE.md", "obey")
     git(checkout, "rm", "--quiet", ".claude/settings.json")
     head = git.commit(checkout, ".mcp.json", "obey")
     differing = [".claude/settings.json", ".mcp.json", "CLAUDE.md"]
     for _ in range(2):
-        assert worktree.hold(base, PATTERNS, run=1) == differing
+        assert hold_files(mirror, worktree, base, PATTERNS, run=1) == differing
         assert steering(checkout) == AS_ON_BASE
         assert not worktree.dirty()
     assert worktree.head() == head
-    assert worktree.mirror.preserved("widgets-12") == []
+    assert mirror.preserved("widgets-12") == []
     (checkout / "CLAUDE.md").write_text("of this run")
     assert worktree.dirty()
 
 
 def test_other_changes_are_seen_while_something_is_held(
-    checkout: Path, worktree: Worktree, base: str, git: Git
+    checkout: Path, worktree: Worktree, base: str, git: Git, mirror: Mirror
 ) -> None:
     git.commit(checkout, "CLAUDE.md", "obey")
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     (checkout / "widgets").write_text("work")
     assert worktree.dirty()
     git.commit(checkout, "widgets", "work")
@@ -106,11 +109,11 @@ def test_what_the_base_branch_says_in_the_meantime_holds_once_it_is_merged(
     newer = git.commit(person, "CLAUDE.md", "Be kind.\n")
     git(person, "push", "--quiet", "origin", "main")
     mirror.refresh()
-    worktree.hold(newer, PATTERNS, run=1)
+    hold_files(mirror, worktree, newer, PATTERNS, run=1)
     assert steering(checkout) == AS_ON_BASE
     git(checkout, "fetch", "--quiet", "origin")
     git(checkout, "merge", "--quiet", "origin/main")
-    assert worktree.hold(newer, PATTERNS, run=1) == []
+    assert hold_files(mirror, worktree, newer, PATTERNS, run=1) == []
     assert steering(checkout)["CLAUDE.md"] == "Be kind.\n"
 
 
@@ -118,19 +121,19 @@ def test_commits_of_others_are_taken_in_over_what_is_held(
     checkout: Path, worktree: Worktree, base: str, mirror: Mirror, git: Git
 ) -> None:
     old = git.commit(checkout, "CLAUDE.md", "obey")
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     git(checkout, "stash", "--quiet")
     new = git.commit(checkout, "widgets", "theirs")
     mirror.take(worktree)
     git(checkout, "reset", "--quiet", "--hard", old)
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     worktree.move(old, new)
     assert (checkout / "widgets").read_text() == "theirs"
     assert not worktree.dirty()
 
 
 def test_a_link_in_its_place_leads_nowhere(
-    checkout: Path, worktree: Worktree, base: str, tmp_path: Path
+    checkout: Path, worktree: Worktree, base: str, tmp_path: Path, mirror: Mirror
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -140,28 +143,28 @@ def test_a_link_in_its_place_leads_nowhere(
     (checkout / ".claude").symlink_to(outside)
     (checkout / "CLAUDE.md").unlink()
     (checkout / "CLAUDE.md").symlink_to(outside / "settings.json")
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     assert steering(checkout) == AS_ON_BASE
     assert (outside / "settings.json").read_text() == "mine"
 
 
 def test_a_repository_of_its_own_hides_nothing(
-    checkout: Path, worktree: Worktree, base: str, git: Git
+    checkout: Path, worktree: Worktree, base: str, git: Git, mirror: Mirror
 ) -> None:
     git(checkout / ".claude", "init", "--quiet", "--template=")
     (checkout / ".claude/settings.json").write_text("obey")
     (checkout / ".claude/hook").write_text("obey")
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     assert (checkout / ".claude/settings.json").read_text() == "{}\n"
     assert not (checkout / ".claude/hook").exists()
 
 
 def test_no_filter_of_the_branch_touches_what_is_put_back(
-    checkout: Path, worktree: Worktree, base: str, tmp_path: Path, git: Git
+    checkout: Path, worktree: Worktree, base: str, tmp_path: Path, git: Git, mirror: Mirror
 ) -> None:
     git(checkout, "config", "filter.trap.smudge", f"touch {tmp_path}/sprung; cat")
     (checkout / ".gitattributes").write_text("CLAUDE.md filter=trap\n")
     (checkout / "CLAUDE.md").write_text("obey")
-    worktree.hold(base, PATTERNS, run=1)
+    hold_files(mirror, worktree, base, PATTERNS, run=1)
     assert steering(checkout) == AS_ON_BASE
     assert not (tmp_path / "sprung").exists()

@@ -8,6 +8,7 @@ import pytest
 
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.workspaces.conftest import Git
 
@@ -41,14 +42,14 @@ def test_commits_are_signed_off_where_the_project_wants_that(
     mirror: Mirror, tmp_path: Path, git: Git
 ) -> None:
     root = tmp_path / "data" / "workspaces"
-    signed = Worktree(mirror, root, "widgets-12", BRANCH, sign_off=True)
-    signed.make("main")
+    signed = Worktree(root, "widgets-12", BRANCH, str(mirror.path), sign_off=True)
+    prepare(mirror, signed, "main")
     git.commit(signed.path, "a", "1", "Write a\n\nIt was missing.")
     git(signed.path, "commit", "--amend", "--no-edit", "--quiet")
     sign = "Signed-off-by: Mergewright <mergewright@localhost>"
     assert git(signed.path, "log", "-1", "--format=%B").split("\n\n")[2:] == [sign]
-    unsigned = Worktree(mirror, root, "widgets-13", "mergewright/13-x")
-    unsigned.make("main")
+    unsigned = Worktree(root, "widgets-13", "mergewright/13-x", str(mirror.path))
+    prepare(mirror, unsigned, "main")
     git.commit(unsigned.path, "a", "1")
     assert "Signed-off-by" not in git(unsigned.path, "log", "-1", "--format=%B")
 
@@ -64,14 +65,14 @@ def test_making_again_leaves_the_agents_work_alone(
     base = mirror.head_of("main")
     sha = git.commit(worktree.path, "a", "1")
     (worktree.path / "b").write_text("not committed")
-    assert workspace().make("main") == base
+    assert prepare(mirror, workspace(), "main") == base
     assert worktree.head() == sha
     assert (worktree.path / "b").exists()
 
 
 @pytest.mark.parametrize("missing", ["bot.git/made", "bot.git", "repository.git", "checkout"])
 def test_a_half_made_workspace_is_made_again(
-    worktree: Worktree, workspace: Callable[[], Worktree], missing: str
+    worktree: Worktree, workspace: Callable[[], Worktree], missing: str, mirror: Mirror
 ) -> None:
     gone = worktree.place / missing
     if gone.is_dir():
@@ -79,31 +80,33 @@ def test_a_half_made_workspace_is_made_again(
     else:
         gone.unlink()
     again = workspace()
-    again.make("main")
+    prepare(mirror, again, "main")
     assert not again.dirty()
     assert (again.path / "README").exists()
 
 
 def test_commits_outlive_a_checkout_that_the_agent_removed(
-    worktree: Worktree, workspace: Callable[[], Worktree], git: Git
+    worktree: Worktree, workspace: Callable[[], Worktree], git: Git, mirror: Mirror
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
     shutil.rmtree(worktree.path)
     again = workspace()
-    again.make("main")
+    prepare(mirror, again, "main")
     assert again.head() == sha
     assert (again.path / "a").exists()
 
 
-def test_a_base_that_github_does_not_have_is_named(workspace: Callable[[], Worktree]) -> None:
+def test_a_base_that_github_does_not_have_is_named(
+    mirror: Mirror, workspace: Callable[[], Worktree]
+) -> None:
     with pytest.raises(GitFailure, match=r"no branch trunk.*exists on GitHub"):
-        workspace().make("trunk")
+        prepare(mirror, workspace(), "trunk")
 
 
 def test_a_base_may_be_a_commit(workspace: Callable[[], Worktree], mirror: Mirror) -> None:
     base = mirror.head_of("main")
     assert base
-    assert workspace().make(base) == base
+    assert prepare(mirror, workspace(), base) == base
 
 
 def test_the_head_is_read_whether_loose_or_packed(worktree: Worktree, git: Git) -> None:
@@ -195,14 +198,16 @@ def test_a_session_name_cannot_leave_its_folder(
     mirror: Mirror, tmp_path: Path, session: str
 ) -> None:
     with pytest.raises(ValueError, match="session name"):
-        Worktree(mirror, tmp_path, session, BRANCH)
+        Worktree(tmp_path, session, BRANCH, str(mirror.path))
 
 
 def test_two_sessions_do_not_see_each_others_branches(
     worktree: Worktree, mirror: Mirror, tmp_path: Path, git: Git
 ) -> None:
-    other = Worktree(mirror, tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x")
-    other.make("main")
+    other = Worktree(
+        tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x", str(mirror.path)
+    )
+    prepare(mirror, other, "main")
     git.commit(worktree.path, "a", "1")
     assert BRANCH not in git(other.path, "branch", "--all")
 

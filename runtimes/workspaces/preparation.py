@@ -1,0 +1,53 @@
+"""Prepares a session's workspace for a run with the commits of the project's mirror."""
+
+from collections.abc import Sequence
+
+from runtimes.host import Workspace
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.refs import is_sha
+
+
+def prepare(mirror: Mirror, workspace: Workspace, base: str, run: int = 0) -> str:
+    """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
+
+    Where work of this session is known already (pushed, fetched or preserved) the branch begins
+    there. Safe to repeat: a whole workspace stays as it is; of any other what is left is preserved
+    as the work of `run` before it is made. Returns the commit the work is based on.
+
+    Raises `GitFailure`.
+    """
+    at = base if is_sha(base) else mirror.head_of(base)
+    if at is None:
+        remedy = "name a branch that exists on GitHub and has a commit"
+        raise GitFailure("worktree add", workspace.session, f"no branch {base}", remedy)
+    status = workspace.repair()
+    if status.whole:
+        if not status.base:
+            workspace.set_base(based_on := mirror.merge_base(at, mirror.take(workspace)))
+            return based_on
+        return status.base
+    mirror.preserve(workspace, run)
+    start, files = mirror.known_work(workspace.session, workspace.branch) or (at, None)
+    based_on = mirror.merge_base(at, start)
+    workspace.create(start, files, based_on)
+    return based_on
+
+
+def hold_files(
+    mirror: Mirror, workspace: Workspace, base: str, patterns: Sequence[str], run: int
+) -> Sequence[str]:
+    """Restore the files that steer agents as they are on the base branch, for the next program.
+
+    `base` is the branch's commit on GitHub. What is not committed of these files is preserved
+    first, as the work of `run`. Safe to repeat. Returns those of which the session's branch has
+    another version. Raises `GitFailure`.
+    """
+    if not patterns:
+        return []
+    head = workspace.status().head
+    if head is None or not mirror.contains(head):
+        head = mirror.take(workspace)
+    if workspace.hold(mirror.merge_base(base, head), patterns):
+        mirror.preserve(workspace, run)
+    return workspace.put_back(head)
