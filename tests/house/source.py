@@ -32,17 +32,6 @@ class Module:
         """Every module it imports, wherever in the file, dotted."""
         return _imported(ast.walk(self.tree))
 
-    @cached_property
-    def runtime_imports(self) -> set[str]:
-        """Those without the ones that only the type checker follows."""
-        typing_only = {
-            id(inner)
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for inner in ast.walk(node)
-        }
-        return _imported(node for node in ast.walk(self.tree) if id(node) not in typing_only)
-
 
 @cache
 def modules(*rooms: str) -> tuple[Module, ...]:

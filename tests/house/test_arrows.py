@@ -118,7 +118,7 @@ def test_there_are_no_import_cycles() -> None:
 
 
 def _own(module: Module) -> set[str]:
-    return {name for name in module.runtime_imports if name.partition(".")[0] in ROOMS}
+    return {name for name in module.imports if name.partition(".")[0] in ROOMS}
 
 
 def _reached(start: str, known: dict[str, set[str]]) -> set[str]:

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bot.demo.github.hosting import RepositoryBase
+from bot.demo.github.issues import TrackedRepository
 from bot.demo.github.world import App, Thing, User, World, locked
-
-if TYPE_CHECKING:
-    from bot.demo.github.repository import Repository
 
 #: The worst of a suite's conclusions is its own, in this order.
 WORST_FIRST = (
@@ -26,7 +25,7 @@ WORST_FIRST = (
 class CheckSuite(Thing):
     """All runs of one App, and for GitHub Actions of one workflow, on one commit."""
 
-    repo: "Repository"
+    repo: RepositoryBase
     app: App
     head_sha: str
     head_branch: str | None
@@ -117,7 +116,7 @@ class CheckRun(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class CommitStatus(Thing):
-    repo: "Repository"
+    repo: RepositoryBase
     sha: str
     context: str
     state: str
@@ -129,7 +128,7 @@ class CommitStatus(Thing):
 class Checks:
     """The checks of one repository, by commit."""
 
-    def __init__(self, repo: "Repository") -> None:
+    def __init__(self, repo: RepositoryBase) -> None:
         self.repo = repo
         self.suites: list[CheckSuite] = []
         self.statuses: list[CommitStatus] = []
@@ -236,3 +235,11 @@ class Checks:
             ended = "success" if passed else "failure"
             found[run.name] = ended if run.status == "completed" else "pending"
         return {name: "failure" if s == "error" else s for name, s in found.items()}
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class CheckedRepository(TrackedRepository):
+    """A repository whose commits are checked."""
+
+    def __post_init__(self) -> None:
+        self.checks = Checks(self)

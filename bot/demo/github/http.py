@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
-from bot.demo.github.repository import Repository
-from bot.demo.github.world import App, Token, World
+from bot.demo.github.repository import Forge, Repository
+from bot.demo.github.world import App, Token
 
 Json = dict[str, Any]
 _DOCS = "https://docs.github.com/rest"
@@ -72,7 +72,7 @@ class Answer:
 class Request:
     """One request, with the account behind it once that is known."""
 
-    world: World
+    world: Forge
     method: str
     path: str
     query_string: str = ""

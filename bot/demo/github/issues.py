@@ -1,20 +1,17 @@
 """Issues with what hangs on them: labels, comments, reactions, the timeline."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bot.demo.github.hosting import Hosting, Label, RepositoryBase
 from bot.demo.github.world import Thing, User, World, locked
 
-if TYPE_CHECKING:
-    from bot.demo.github.repository import Repository
-
-
-@dataclass(eq=False, kw_only=True, repr=False)
-class Label(Thing):
-    name: str
-    color: str = "ededed"
-    description: str | None = None
+_CLOSES = re.compile(
+    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:(?P<repo>[\w.-]+/[\w.-]+))?#(?P<number>\d+)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -76,7 +73,7 @@ class Comment(Thing):
 class Issue(Thing):
     """An issue; a pull request is one too."""
 
-    repo: "Repository"
+    repo: RepositoryBase
     number: int
     title: str
     body: str
@@ -98,7 +95,7 @@ class Issue(Thing):
     part = "issue"
 
     @property
-    def world(self) -> World:
+    def world(self) -> Hosting:
         return self.repo.world
 
     @property
@@ -224,6 +221,23 @@ class Issue(Thing):
 
     def publish_comment(self, action: str, by: str, comment: Comment, **parts: Any) -> None:
         self.repo.publish("issue_comment", action, by, issue=self, comment=comment, **parts)
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class TrackedRepository(RepositoryBase):
+    """A repository with issues."""
+
+    issues_and_pulls: dict[int, Issue] = field(default_factory=dict)
+
+    def closing(self, text: str) -> list[Issue]:
+        """The issues that a text closes by GitHub's keywords."""
+        found: dict[int, Issue] = {}
+        for match in _CLOSES.finditer(text):
+            issue = self.issues_and_pulls.get(int(match["number"]))
+            here = (match["repo"] or self.full_name).lower() == self.full_name.lower()
+            if issue and here and not issue.is_pull:
+                found[issue.number] = issue
+        return list(found.values())
 
 
 def react(world: World, reactions: list[Reaction], content: str, by: str) -> Reaction:

@@ -1,12 +1,9 @@
 """Whether a pull request may be merged, why not, and the commits that a merge makes."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bot.demo.github.git import Conflict
-
-if TYPE_CHECKING:
-    from bot.demo.github.pulls import Pull
+from bot.demo.github.reviews import Proposal
 
 
 class Refused(Exception):
@@ -27,7 +24,7 @@ class AcceptedMerge:
     failed: str = ""  #: Why it made none.
 
 
-def mergeable(pull: "Pull") -> bool:
+def mergeable(pull: Proposal) -> bool:
     try:
         pull.repo.git.merge_tree(pull.base_tip, pull.head)
     except Conflict:
@@ -35,11 +32,11 @@ def mergeable(pull: "Pull") -> bool:
     return True
 
 
-def behind(pull: "Pull") -> bool:
+def behind(pull: Proposal) -> bool:
     return not pull.repo.git.contains(pull.head, pull.base_tip)
 
 
-def unmet(pull: "Pull") -> list[str]:
+def unmet(pull: Proposal) -> list[str]:
     """What the base branch's protection still waits for, as GitHub's merge says it."""
     rules = pull.protection
     if rules is None:
@@ -65,7 +62,7 @@ def unmet(pull: "Pull") -> list[str]:
     return found
 
 
-def state(pull: "Pull") -> str:
+def state(pull: Proposal) -> str:
     """GitHub's merge state, the worst that applies."""
     if pull.state != "open":
         return "UNKNOWN"
@@ -81,7 +78,7 @@ def state(pull: "Pull") -> str:
     return "CLEAN" if all(outcome == "success" for outcome in outcomes) else "UNSTABLE"
 
 
-def check(pull: "Pull", method: str) -> None:
+def check(pull: Proposal, method: str) -> None:
     """Raise `Refused` with GitHub's sentence where a merge is not allowed now."""
     if method not in pull.repo.merge_methods:
         name = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
@@ -98,7 +95,9 @@ def check(pull: "Pull", method: str) -> None:
         raise Refused("Head branch is out of date. Review and try the merge again.")
 
 
-def merge_commit(pull: "Pull", by: str, method: str, title: str | None, message: str | None) -> str:
+def merge_commit(
+    pull: Proposal, by: str, method: str, title: str | None, message: str | None
+) -> str:
     """The commit the base branch moves to. Raises `git.Conflict`."""
     git, base = pull.repo.git, pull.base_tip
     person, committer = pull.world.account(by).signature, pull.world.web_flow.signature
@@ -114,7 +113,7 @@ def merge_commit(pull: "Pull", by: str, method: str, title: str | None, message:
     return git.commit_tree(tree, (base, pull.head), text, person, committer)
 
 
-def queue_commit(pull: "Pull", by: str) -> str:
+def queue_commit(pull: Proposal, by: str) -> str:
     """The commit by which the merge queue tries it on its base. Raises `Refused`."""
     rules = pull.protection
     if rules is None or not rules.queue:
@@ -129,7 +128,7 @@ def queue_commit(pull: "Pull", by: str) -> str:
         raise Refused("Pull request has conflicts with its base") from conflict
 
 
-def update_commit(pull: "Pull", by: str) -> str:
+def update_commit(pull: Proposal, by: str) -> str:
     """The commit that brings the base into the head. Raises `Refused`."""
     git, base = pull.repo.git, pull.base_tip
     if not behind(pull):

@@ -1,41 +1,23 @@
-"""Pull requests: their head and base, reviews, checks, and what a merge does."""
+"""Pull requests: their state, their checks, and what a merge does."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from bot.demo.github import merging
 from bot.demo.github.checks import CheckRun, CommitStatus
 from bot.demo.github.git import Conflict
-from bot.demo.github.issues import Comment, Issue
-from bot.demo.github.reviews import OPINIONS, PendingReview, Review, ReviewComment, Thread
+from bot.demo.github.issues import Issue
+from bot.demo.github.reviews import Proposal
 from bot.demo.github.world import User, locked
-
-if TYPE_CHECKING:
-    from bot.demo.github.repository import Protection, Repository
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class Pull(Issue):
-    source: "Repository"  #: Where the head branch is: the repository itself, or a fork.
-    head_branch: str
-    head: str
-    base_branch: str
-    base: str  #: The base's commit when the head last moved: as at GitHub it does not follow it.
-    draft: bool = False
+class Pull(Proposal):
     merged_at: datetime | None = None
     merged_by: User | None = None
     merge_commit: str | None = None
-    reviews: list[Review] = field(default_factory=list)
-    pending: dict[str, PendingReview] = field(default_factory=dict)  #: By its author's login.
-    threads: list[Thread] = field(default_factory=list)
-    requested: list[User] = field(default_factory=list)  #: Whose review is asked for.
     queued: str = ""  #: The commit by which the merge queue tries it; empty: it does not.
     accepted: merging.AcceptedMerge | None = None  #: The last merge in the background.
-
-    event_name = "pull_request"
-    part = "pull_request"
 
     # -- what can be read off it
 
@@ -46,15 +28,6 @@ class Pull(Issue):
     @property
     def from_fork(self) -> bool:
         return self.source is not self.repo
-
-    @property
-    def base_tip(self) -> str:
-        """The base branch's commit now."""
-        return self.repo.heads.get(self.base_branch, self.base)
-
-    @property
-    def protection(self) -> "Protection | None":
-        return self.repo.protections.get(self.base_branch)
 
     @property
     def ref(self) -> str:
@@ -71,23 +44,6 @@ class Pull(Issue):
     def merge_state(self) -> str:
         """GitHub's word: CLEAN, DIRTY, BLOCKED, BEHIND, UNSTABLE, DRAFT or UNKNOWN."""
         return merging.state(self)
-
-    @property
-    def opinions(self) -> list[Review]:
-        """Everybody's latest review that takes a side."""
-        sides = {r.user: r for r in self.reviews if r.state in OPINIONS}
-        return list(sides.values())
-
-    @property
-    def review_decision(self) -> str | None:
-        """None where the base branch requires no review."""
-        wanted = self.protection.required_reviews if self.protection else 0
-        if not wanted:
-            return None
-        sides = [r.state for r in self.opinions if self.repo.allows(r.user.login, "write")]
-        if "CHANGES_REQUESTED" in sides:
-            return "CHANGES_REQUESTED"
-        return "APPROVED" if sides.count("APPROVED") >= wanted else "REVIEW_REQUIRED"
 
     @property
     def closes(self) -> list[Issue]:
@@ -134,98 +90,6 @@ class Pull(Issue):
     ) -> CommitStatus:
         """Report a commit status on the head: `success`, `failure`, `error` or `pending`."""
         return self.repo.checks.status(self.head, context, state, by, target_url=target_url)
-
-    @locked
-    def review(
-        self,
-        by: str,
-        state: str,
-        body: str = "",
-        threads: Sequence[tuple[str, int, str]] = (),
-        commit: str | None = None,
-    ) -> Review:
-        """Submit a review, with a new thread for each (path, line, text)."""
-        review = self.new_review(by, state, body, commit)
-        for path, line, text in threads:
-            self.new_thread(review, path, line, text)
-        return review
-
-    def new_review(self, by: str, state: str, body: str, commit: str | None = None) -> Review:
-        user = self.world.account(by)
-        review = Review(
-            pull=self,
-            user=user,
-            state=state,
-            body=body,
-            commit_id=commit or self.head,
-            **self.world.identity("PRR"),
-        )
-        self.reviews.append(self.world.add(review))
-        self.timeline.append(review)
-        if user in self.requested:
-            self.requested.remove(user)
-        self.touch()
-        review.publish("submitted", by)
-        return review
-
-    def new_thread(self, review: Review, path: str, line: int, text: str) -> ReviewComment:
-        thread = Thread(
-            pull=self,
-            path=path,
-            line=line,
-            original_line=line,
-            original_commit=review.commit_id,
-            diff_hunk=self.repo.git.hunk(self.base_tip, review.commit_id, path, line),
-            **self.world.identity("PRRT"),
-        )
-        self.threads.append(self.world.add(thread))
-        return self.say_in_thread(thread, review, text)
-
-    def say_in_thread(self, thread: Thread, review: Review, text: str) -> ReviewComment:
-        comment = ReviewComment(
-            issue=self,
-            user=review.user,
-            body=text,
-            thread=thread,
-            review=review,
-            **self.world.identity("PRRC"),
-        )
-        thread.comments.append(self.world.add(comment))
-        review.comments.append(comment)
-        self.touch()
-        self.publish_review_comment("created", review.user.login, comment)
-        return comment
-
-    @locked
-    def begin_review(self, by: str) -> PendingReview:
-        """A review that nobody sees before it is submitted. Raises `ValueError` on a second one."""
-        if by in self.pending:
-            raise ValueError("User can only have one pending review per pull request")
-        begun = PendingReview(
-            pull=self,
-            user=self.world.account(by),
-            state="PENDING",
-            body="",
-            commit_id=self.head,
-            **self.world.identity("PRR"),
-        )
-        self.pending[by] = self.world.add(begun)
-        return begun
-
-    @locked
-    def request_review(self, login: str, by: str) -> None:
-        user = self.world.account(login)
-        if user not in self.requested:
-            self.requested.append(user)
-            self.happened("review_requested", by)
-            self.publish("review_requested", by, requested_reviewer=user)
-
-    @locked
-    def unrequest_review(self, login: str, by: str) -> None:
-        user = self.world.account(login)
-        if user in self.requested:
-            self.requested.remove(user)
-            self.publish("review_request_removed", by, requested_reviewer=user)
 
     @locked
     def mark_ready(self, by: str) -> None:
@@ -381,8 +245,3 @@ class Pull(Issue):
         self.publish("closed", by)
         for issue in self.closes:
             issue.close(by)
-
-    def publish_review_comment(self, action: str, by: str, comment: Comment) -> None:
-        self.repo.publish(
-            "pull_request_review_comment", action, by, comment=comment, pull_request=self
-        )

@@ -1,14 +1,13 @@
-"""Reviews, their threads and the comments in them."""
+"""Proposed changes: their reviews, the threads in them and the decision."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from bot.demo.github.issues import Comment
+from bot.demo.github.checks import CheckedRepository
+from bot.demo.github.hosting import Protection
+from bot.demo.github.issues import Comment, Issue
 from bot.demo.github.world import Thing, User, World, locked
-
-if TYPE_CHECKING:
-    from bot.demo.github.pulls import Pull
 
 #: The reviews that take a side, which the decision is made of.
 OPINIONS = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
@@ -16,7 +15,7 @@ OPINIONS = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Review(Thing):
-    pull: "Pull"
+    pull: "Proposal"
     user: User
     state: str
     body: str
@@ -98,7 +97,7 @@ class ReviewComment(Comment):
 class Thread(Thing):
     """A conversation about one line; `line` is None once the file has changed under it."""
 
-    pull: "Pull"
+    pull: "Proposal"
     path: str
     line: int | None
     original_line: int
@@ -137,4 +136,147 @@ class Thread(Thing):
     def publish(self, action: str, by: str) -> None:
         self.pull.repo.publish(
             "pull_request_review_thread", action, by, thread=self, pull_request=self.pull
+        )
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Proposal(Issue):
+    """A change proposed for a branch: its commits, its reviews and their threads."""
+
+    repo: CheckedRepository
+    source: CheckedRepository  #: Where the head branch is: the repository itself, or a fork.
+    head_branch: str
+    head: str
+    base_branch: str
+    base: str  #: The base's commit when the head last moved: as at GitHub it does not follow it.
+    draft: bool = False
+    reviews: list[Review] = field(default_factory=list)
+    pending: dict[str, PendingReview] = field(default_factory=dict)  #: By its author's login.
+    threads: list[Thread] = field(default_factory=list)
+    requested: list[User] = field(default_factory=list)  #: Whose review is asked for.
+
+    event_name = "pull_request"
+    part = "pull_request"
+
+    @property
+    def base_tip(self) -> str:
+        """The base branch's commit now."""
+        return self.repo.heads.get(self.base_branch, self.base)
+
+    @property
+    def protection(self) -> Protection | None:
+        return self.repo.protections.get(self.base_branch)
+
+    @property
+    def opinions(self) -> list[Review]:
+        """Everybody's latest review that takes a side."""
+        sides = {r.user: r for r in self.reviews if r.state in OPINIONS}
+        return list(sides.values())
+
+    @property
+    def review_decision(self) -> str | None:
+        """None where the base branch requires no review."""
+        wanted = self.protection.required_reviews if self.protection else 0
+        if not wanted:
+            return None
+        sides = [r.state for r in self.opinions if self.repo.allows(r.user.login, "write")]
+        if "CHANGES_REQUESTED" in sides:
+            return "CHANGES_REQUESTED"
+        return "APPROVED" if sides.count("APPROVED") >= wanted else "REVIEW_REQUIRED"
+
+    @locked
+    def review(
+        self,
+        by: str,
+        state: str,
+        body: str = "",
+        threads: Sequence[tuple[str, int, str]] = (),
+        commit: str | None = None,
+    ) -> Review:
+        """Submit a review, with a new thread for each (path, line, text)."""
+        review = self.new_review(by, state, body, commit)
+        for path, line, text in threads:
+            self.new_thread(review, path, line, text)
+        return review
+
+    def new_review(self, by: str, state: str, body: str, commit: str | None = None) -> Review:
+        user = self.world.account(by)
+        review = Review(
+            pull=self,
+            user=user,
+            state=state,
+            body=body,
+            commit_id=commit or self.head,
+            **self.world.identity("PRR"),
+        )
+        self.reviews.append(self.world.add(review))
+        self.timeline.append(review)
+        if user in self.requested:
+            self.requested.remove(user)
+        self.touch()
+        review.publish("submitted", by)
+        return review
+
+    def new_thread(self, review: Review, path: str, line: int, text: str) -> ReviewComment:
+        thread = Thread(
+            pull=self,
+            path=path,
+            line=line,
+            original_line=line,
+            original_commit=review.commit_id,
+            diff_hunk=self.repo.git.hunk(self.base_tip, review.commit_id, path, line),
+            **self.world.identity("PRRT"),
+        )
+        self.threads.append(self.world.add(thread))
+        return self.say_in_thread(thread, review, text)
+
+    def say_in_thread(self, thread: Thread, review: Review, text: str) -> ReviewComment:
+        comment = ReviewComment(
+            issue=self,
+            user=review.user,
+            body=text,
+            thread=thread,
+            review=review,
+            **self.world.identity("PRRC"),
+        )
+        thread.comments.append(self.world.add(comment))
+        review.comments.append(comment)
+        self.touch()
+        self.publish_review_comment("created", review.user.login, comment)
+        return comment
+
+    @locked
+    def begin_review(self, by: str) -> PendingReview:
+        """A review that nobody sees before it is submitted. Raises `ValueError` on a second one."""
+        if by in self.pending:
+            raise ValueError("User can only have one pending review per pull request")
+        begun = PendingReview(
+            pull=self,
+            user=self.world.account(by),
+            state="PENDING",
+            body="",
+            commit_id=self.head,
+            **self.world.identity("PRR"),
+        )
+        self.pending[by] = self.world.add(begun)
+        return begun
+
+    @locked
+    def request_review(self, login: str, by: str) -> None:
+        user = self.world.account(login)
+        if user not in self.requested:
+            self.requested.append(user)
+            self.happened("review_requested", by)
+            self.publish("review_requested", by, requested_reviewer=user)
+
+    @locked
+    def unrequest_review(self, login: str, by: str) -> None:
+        user = self.world.account(login)
+        if user in self.requested:
+            self.requested.remove(user)
+            self.publish("review_request_removed", by, requested_reviewer=user)
+
+    def publish_review_comment(self, action: str, by: str, comment: Comment) -> None:
+        self.repo.publish(
+            "pull_request_review_comment", action, by, comment=comment, pull_request=self
         )

@@ -17,13 +17,14 @@ import uvicorn
 from bot.demo.github import git_http
 from bot.demo.github.git import Git
 from bot.demo.github.graphql.endpoint import GraphQL
+from bot.demo.github.hosting import Move
 from bot.demo.github.http import Answer, Request
 from bot.demo.github.pulls import Pull
-from bot.demo.github.repository import Move, Repository
+from bot.demo.github.repository import Forge, Repository
 from bot.demo.github.rest.endpoint import Rest
 from bot.demo.github.traffic import Seen, Traffic
 from bot.demo.github.webhooks import Delivery, Webhooks
-from bot.demo.github.world import App, Token, User, World
+from bot.demo.github.world import App, Thing, Token, User
 
 _log = logging.getLogger(__name__)
 _REST, _GRAPHQL = "/api/v3", "/api/graphql"
@@ -38,7 +39,7 @@ class GitHubServer:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.world = World()
+        self.world = Forge()
         self.traffic = Traffic()
         self._callbacks: list[Callable[[Pull], None]] = []
         self._heads: Queue[Pull | None] = Queue()
@@ -48,7 +49,7 @@ class GitHubServer:
         self.world.url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         self._webhooks = self._new_webhooks()
         self.world.publish = self._webhooks.publish
-        self.world.head_moved = self._heads.put
+        self.world.head_moved = self._head_moved
         self._rest = Rest(self.world, self.traffic, self._webhooks)
         self._graphql = GraphQL(self.world, self.traffic)
         config = uvicorn.Config(
@@ -190,6 +191,10 @@ class GitHubServer:
     def on_head(self, callback: Callable[[Pull], None]) -> None:
         """Call this, in a thread apart, whenever a pull request is opened or its head moves."""
         self._callbacks.append(callback)
+
+    def _head_moved(self, pull: Thing) -> None:
+        if isinstance(pull, Pull):
+            self._heads.put(pull)
 
     def _call_back(self) -> None:
         while pull := self._heads.get():

@@ -13,10 +13,11 @@ from typing import Any
 
 import httpx
 
-from bot.demo.github.repository import Repository
+from bot.demo.github.hosting import Event
+from bot.demo.github.repository import Forge, Repository
 from bot.demo.github.shapes import base, commits, issues, pulls
 from bot.demo.github.shapes.base import Json
-from bot.demo.github.world import App, Event, World
+from bot.demo.github.world import App
 
 #: How each part of an event is written in its body.
 _PARTS: dict[str, Callable[[Any], Json]] = {
@@ -92,7 +93,7 @@ class Delivery:
 class Webhooks:
     """The hooks of all repositories and the thread that sends to them."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Forge) -> None:
         self.world = world
         self.hooks: list[Hook] = []
         self.deliveries: list[Delivery] = []
@@ -128,12 +129,14 @@ class Webhooks:
 
     def publish(self, event: Event) -> None:
         """Write an event's body as things stand now, and queue it for every hook."""
-        hooks = [hook for hook in self.hooks if hook.hears(event.repo)]
+        repo = event.repo
+        assert isinstance(repo, Repository)
+        hooks = [hook for hook in self.hooks if hook.hears(repo)]
         if not hooks:
             return
-        body = _body(event)
+        body = _body(event, repo)
         for hook in hooks:
-            self._deliver(hook, event.repo, event.name, event.action, body)
+            self._deliver(hook, repo, event.name, event.action, body)
 
     def tell(self, app: App, action: str) -> None:
         """Tell an App, a suspended one too, what happens to its installation."""
@@ -219,8 +222,7 @@ class Webhooks:
         delivery.duration = round(monotonic() - begun, 2)
 
 
-def _body(event: Event) -> Json:
-    repo = event.repo
+def _body(event: Event, repo: Repository) -> Json:
     body: Json = {} if event.action is None else {"action": event.action}
     for name, part in event.parts.items():
         if name in _WHOLE:

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from bot.demo.github.git import Signature
-
-if TYPE_CHECKING:
-    from bot.demo.github.pulls import Pull
-    from bot.demo.github.repository import Repository
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -105,17 +101,6 @@ class Token:
         return given is None or "repo" in given or "public_repo" in given
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """Something happened that GitHub tells webhooks about; `parts` are the body's members."""
-
-    repo: "Repository"
-    name: str
-    action: str | None
-    by: User
-    parts: dict[str, Any] = field(default_factory=dict)
-
-
 class _InWorld(Protocol):
     @property
     def world(self) -> "World": ...
@@ -140,7 +125,7 @@ def locked(
 
 
 class World:
-    """The state shared by all repositories of one server."""
+    """Accounts, Apps, tokens and numbers: what all repositories of one server share."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -148,12 +133,8 @@ class World:
         self.users: dict[str, User] = {}
         self.apps: dict[str, App] = {}
         self.tokens: dict[str, Token] = {}
-        self.repositories: dict[str, Repository] = {}
-        self.moved: dict[str, Repository] = {}  #: By the names they had before.
         self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
         self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
-        self.publish: Callable[[Event], None] = lambda event: None
-        self.head_moved: Callable[[Pull], None] = lambda pull: None
         self._ids = count(1_000_001)
         self.web_flow = self.account("web-flow")
 

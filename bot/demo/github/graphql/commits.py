@@ -4,28 +4,28 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bot.demo.github.checks import CheckRun, CheckSuite, CommitStatus
+from bot.demo.github.checks import CheckedRepository, CheckRun, CheckSuite, CommitStatus
 from bot.demo.github.graphql.connections import Json, connection
 from bot.demo.github.graphql.conversations import lazy, pages, thing
+from bot.demo.github.hosting import Protection, RepositoryBase
 from bot.demo.github.http import Request
 from bot.demo.github.pulls import Pull
-from bot.demo.github.repository import Protection, Repository
 from bot.demo.github.shapes.base import time
 
 
 @dataclass(frozen=True)
 class Branch:
-    repo: Repository
+    repo: CheckedRepository
     name: str
 
 
 @dataclass(frozen=True)
 class Commit:
-    repo: Repository
+    repo: CheckedRepository
     sha: str
 
 
-def branch_of(repo: Repository, name: str) -> Branch | None:
+def branch_of(repo: CheckedRepository, name: str) -> Branch | None:
     return Branch(repo, name) if name in repo.heads else None
 
 
@@ -101,7 +101,7 @@ def commit(known: Commit, asking: Request) -> Json:
     }
 
 
-def rollup(repo: Repository, sha: str) -> Json | None:
+def rollup(repo: CheckedRepository, sha: str) -> Json | None:
     """All checks and statuses of a commit as one; None where there are none."""
     return (
         {
@@ -114,7 +114,7 @@ def rollup(repo: Repository, sha: str) -> Json | None:
     )
 
 
-def _contexts(repo: Repository, sha: str, given: Json) -> Json:
+def _contexts(repo: CheckedRepository, sha: str, given: Json) -> Json:
     """A page of the checks and statuses of a commit, and how many of them are in which state."""
     runs, statuses = repo.checks.runs_of(sha), repo.checks.statuses_of(sha)
     return {
@@ -131,7 +131,7 @@ def _counts(states: Iterable[str]) -> list[Json]:
     return [{"state": state, "count": count} for state, count in sorted(counted.items())]
 
 
-def _status(repo: Repository, sha: str) -> Json | None:
+def _status(repo: CheckedRepository, sha: str) -> Json | None:
     """The commit statuses alone."""
     found = repo.checks.statuses_of(sha)
     states = {"failure" if status.state == "error" else status.state for status in found}
@@ -187,9 +187,14 @@ def status_context(known: CommitStatus, asking: Request) -> Json:
     }
 
 
-def _required(repo: Repository, name: str, given: Json) -> bool:
+def _required(repo: RepositoryBase, name: str, given: Json) -> bool:
     """Whether the base of the pull request that the arguments name demands the check."""
-    by_number = repo.issues_and_pulls.get(given.get("pullRequestNumber") or 0)
-    asked = repo.world.nodes.get(given.get("pullRequestId") or "", by_number)
+    number, node_id = given.get("pullRequestNumber"), given.get("pullRequestId")
+    named = [
+        pull
+        for pull in repo.world.nodes.values()
+        if isinstance(pull, Pull) and pull.repo is repo and pull.number == number
+    ]
+    asked = repo.world.nodes.get(node_id) if node_id else next(iter(named), None)
     rules = asked.protection if isinstance(asked, Pull) else None
     return bool(rules and name in rules.required_checks)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bot.demo.github.graphql.connections import Json, connection
+from bot.demo.github.hosting import Label
 from bot.demo.github.http import Request
-from bot.demo.github.issues import Comment, Issue, Label, Reaction, TimelineEvent
+from bot.demo.github.issues import Comment, Issue, Reaction, TimelineEvent
 from bot.demo.github.pulls import Pull
 from bot.demo.github.shapes.base import time
 from bot.demo.github.world import Thing, User

@@ -24,11 +24,10 @@ from bot.demo.github.graphql.cost import Cost
 from bot.demo.github.graphql.mutations import MUTATIONS
 from bot.demo.github.graphql.views import VIEWS, resolve
 from bot.demo.github.http import Answer, Problem, Request
-from bot.demo.github.repository import Repository
+from bot.demo.github.repository import Forge, Repository
 from bot.demo.github.rest.endpoint import authenticate
 from bot.demo.github.shapes.base import time_of
 from bot.demo.github.traffic import Traffic
-from bot.demo.github.world import World
 
 _DOCS = "https://docs.github.com/graphql"
 _NO_ONE = "This endpoint requires you to be authenticated."
@@ -36,7 +35,7 @@ _LIMITED = {"type": "RATE_LIMITED", "message": "API rate limit already exceeded 
 
 
 class GraphQL:
-    def __init__(self, world: World, traffic: Traffic) -> None:
+    def __init__(self, world: Forge, traffic: Traffic) -> None:
         self.world = world
         self.traffic = traffic
         self._schema = _schema()

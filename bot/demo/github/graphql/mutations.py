@@ -6,10 +6,10 @@ from graphql import GraphQLResolveInfo
 
 from bot.demo.github.graphql.connections import Json, Told
 from bot.demo.github.graphql.conversations import REACTIONS
+from bot.demo.github.hosting import RepositoryBase
 from bot.demo.github.issues import Comment, Issue
 from bot.demo.github.merging import Refused
 from bot.demo.github.pulls import Pull
-from bot.demo.github.repository import Repository
 from bot.demo.github.reviews import PendingReview, Thread
 
 _Kind = TypeVar("_Kind", bound=Issue | Comment | Thread)
@@ -147,13 +147,13 @@ def _find(info: GraphQLResolveInfo, node_id: str, kind: type[_Kind]) -> _Kind:
     return found
 
 
-def _repo(found: Any) -> Repository:
+def _repo(found: Any) -> RepositoryBase:
     on = found.pull if isinstance(found, Thread) else found
-    repo: Repository = on.issue.repo if isinstance(on, Comment) else on.repo
+    repo: RepositoryBase = on.issue.repo if isinstance(on, Comment) else on.repo
     return repo
 
 
-def _demand(info: GraphQLResolveInfo, repo: Repository, level: str) -> None:
+def _demand(info: GraphQLResolveInfo, repo: RepositoryBase, level: str) -> None:
     login = info.context.login
     if not repo.allows(login, level):
         name = info.field_name[0].upper() + info.field_name[1:]

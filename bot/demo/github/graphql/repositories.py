@@ -7,8 +7,9 @@ from bot.demo.github.graphql.commits import branch_of
 from bot.demo.github.graphql.connections import Json, Told, connection
 from bot.demo.github.graphql.conversations import state, thing
 from bot.demo.github.graphql.objects import git_object
+from bot.demo.github.hosting import Label
 from bot.demo.github.http import Request
-from bot.demo.github.issues import Issue, Label
+from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.shapes.base import time

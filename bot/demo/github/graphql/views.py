@@ -5,7 +5,7 @@ from typing import Any
 
 from graphql import GraphQLResolveInfo
 
-from bot.demo.github import checks, issues, reviews
+from bot.demo.github import checks, hosting, issues, reviews
 from bot.demo.github.grants import REFUSED, may_have
 from bot.demo.github.graphql import commits, conversations, pulls, repositories
 from bot.demo.github.graphql.connections import Json, Told
@@ -16,7 +16,8 @@ from bot.demo.github.world import User
 
 
 def _event(known: issues.TimelineEvent, asking: Request) -> Json:
-    tried = commits.Commit(known.issue.repo, known.commit_id) if known.commit_id else None
+    repo, sha = known.issue.repo, known.commit_id
+    tried = commits.Commit(repo, sha) if isinstance(repo, Repository) and sha else None
     return {**conversations.event(known, asking), "beforeCommit": tried}
 
 
@@ -26,7 +27,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
     commits.Branch: commits.branch,
     commits.Commit: commits.commit,
     issues.Issue: conversations.issue,
-    issues.Label: conversations.label,
+    hosting.Label: conversations.label,
     issues.Comment: conversations.comment,
     issues.Reaction: conversations.reaction,
     issues.TimelineEvent: _event,

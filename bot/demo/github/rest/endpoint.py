@@ -7,6 +7,7 @@ import jwt
 
 from bot.demo.github.grants import demand_route
 from bot.demo.github.http import Answer, Problem, Request, Route, Router
+from bot.demo.github.repository import Forge
 from bot.demo.github.rest import (
     apps,
     checks,
@@ -19,7 +20,7 @@ from bot.demo.github.rest import (
 )
 from bot.demo.github.traffic import Traffic
 from bot.demo.github.webhooks import Webhooks
-from bot.demo.github.world import App, World
+from bot.demo.github.world import App
 
 VERSIONS = ("2022-11-28", "2026-03-10")
 _BAD_CREDENTIALS = "Bad credentials"
@@ -27,7 +28,7 @@ _LOG = re.compile(r"/_logs/(\d+)")
 
 
 class Rest:
-    def __init__(self, world: World, traffic: Traffic, webhooks: Webhooks) -> None:
+    def __init__(self, world: Forge, traffic: Traffic, webhooks: Webhooks) -> None:
         self.world = world
         self.traffic = traffic
         self._webhooks = webhooks
@@ -117,7 +118,7 @@ def authenticate(request: Request) -> None:
         raise Problem(403, "This installation has been suspended")
 
 
-def _app_of(token: str, world: World) -> App:
+def _app_of(token: str, world: Forge) -> App:
     """The App that signed a JWT; it may be valid for ten minutes at most."""
     for app in world.apps.values():
         if not app.installed:

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.demo.github.http import Answer, Request, Route, not_found
+from bot.demo.github.repository import Forge
 from bot.demo.github.shapes import base
 from bot.demo.github.webhooks import Webhooks
-from bot.demo.github.world import World
 
 _NEW = re.compile(r"(?:/organizations/(?P<organization>[^/]+))?/settings/apps/new")
 _INSTALL = re.compile(r"/apps/(?P<slug>[^/]+)/installations/new")
@@ -30,7 +30,7 @@ def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
     return None
 
 
-def register(world: World, manifest: base.Json, owner: str) -> str:
+def register(world: Forge, manifest: base.Json, owner: str) -> str:
     """Make the App that a manifest describes; answers the code its keys are handed out for."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.demo.github.issues import Label, Reaction
+from bot.demo.github.hosting import Label, RepositoryBase
+from bot.demo.github.issues import Reaction, TrackedRepository
 from bot.demo.github.repository import Repository
 from bot.demo.github.world import App, User, World
 
@@ -66,7 +67,7 @@ def api(world: World) -> str:
     return f"{world.url}api/v3"
 
 
-def api_of(repo: Repository) -> str:
+def api_of(repo: RepositoryBase) -> str:
     return f"{api(repo.world)}/repos/{repo.full_name}"
 
 
@@ -165,7 +166,7 @@ def installation(known: App, account: User, world: World) -> Json:
     }
 
 
-def minimal_repository(repo: Repository) -> Json:
+def minimal_repository(repo: RepositoryBase) -> Json:
     """A repository as it stands inside other answers."""
     here = api_of(repo)
     links = {f"{name}_url": f"{here}/{path}" for name, path in _REPOSITORY_LINKS.items()}
@@ -184,7 +185,7 @@ def minimal_repository(repo: Repository) -> Json:
     }
 
 
-def repository(repo: Repository) -> Json:
+def repository(repo: TrackedRepository) -> Json:
     """A repository as webhooks and `GET /repos/{owner}/{repo}` have it."""
     open_count = sum(issue.state == "open" for issue in repo.issues_and_pulls.values())
     methods = repo.merge_methods
@@ -236,7 +237,7 @@ def full_repository(repo: Repository, login: str) -> Json:
     }
 
 
-def label(known: Label, repo: Repository) -> Json:
+def label(known: Label, repo: RepositoryBase) -> Json:
     return {
         "id": known.id,
         "node_id": known.node_id,
@@ -270,7 +271,7 @@ def reactions(given: list[Reaction], url: str) -> Json:
     }
 
 
-def association(account: User, repo: Repository) -> str:
+def association(account: User, repo: RepositoryBase) -> str:
     """How an account stands to a repository, as comments and reviews say it."""
     if account is repo.owner:
         return "OWNER"

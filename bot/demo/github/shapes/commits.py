@@ -4,7 +4,9 @@ from datetime import datetime
 
 from bot.demo.github.checks import CheckRun, CheckSuite, CommitStatus
 from bot.demo.github.git import CommitInfo, Signature
-from bot.demo.github.repository import Move, Repository
+from bot.demo.github.hosting import Move, RepositoryBase
+from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
 from bot.demo.github.shapes import base
 from bot.demo.github.shapes.base import Json, time
 from bot.demo.github.world import User, World
@@ -313,12 +315,13 @@ def _pulls_of(suite: CheckSuite) -> list[Json]:
             "head": _pull_end(pull.source, pull.head_branch, pull.head),
             "base": _pull_end(pull.repo, pull.base_branch, pull.base),
         }
-        for pull in suite.repo.pulls
+        for pull in suite.repo.world.nodes.values()
+        if isinstance(pull, Pull) and pull.repo is suite.repo
         if pull.state == "open" and pull.head == suite.head_sha and not pull.from_fork
     ]
 
 
-def _pull_end(repo: Repository, name: str, sha: str) -> Json:
+def _pull_end(repo: RepositoryBase, name: str, sha: str) -> Json:
     here = {"id": repo.id, "url": base.api_of(repo), "name": repo.name}
     return {"ref": name, "sha": sha, "repo": here}
 

@@ -2,9 +2,9 @@
 
 from typing import cast
 
+from bot.demo.github.checks import CheckedRepository
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
-from bot.demo.github.repository import Repository
 from bot.demo.github.reviews import Review, ReviewComment, Thread
 from bot.demo.github.shapes import base
 from bot.demo.github.shapes.base import Json, time
@@ -177,7 +177,7 @@ def _address(known: Issue) -> str:
     return f"{base.api_of(known.repo)}/pulls/{known.number}"
 
 
-def _end(repo: Repository, branch: str, sha: str) -> Json:
+def _end(repo: CheckedRepository, branch: str, sha: str) -> Json:
     return {
         "label": f"{repo.owner.login}:{branch}",
         "ref": branch,

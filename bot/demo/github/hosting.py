@@ -1,0 +1,189 @@
+"""What the parts of a repository may use of it: its names, branches, rules, labels and events."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.demo.github.git import Git
+from bot.demo.github.world import Thing, User, World, locked
+
+#: What people may do, least first; each includes those before it.
+LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Label(Thing):
+    name: str
+    color: str = "ededed"
+    description: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """One branch that moved: `before` or `after` is None where it was made or deleted."""
+
+    repository: str
+    branch: str
+    before: str | None
+    after: str | None
+    user: str
+
+
+@dataclass(kw_only=True)
+class Protection:
+    """What a branch demands before anything is merged into it."""
+
+    required_checks: list[str] = field(default_factory=list)
+    required_reviews: int = 0
+    strict: bool = False  #: The head must hold all of the base.
+    queue: bool = False  #: Everything goes through the merge queue.
+    signatures: bool = False  #: Its commits have to be signed.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something happened that GitHub tells webhooks about; `parts` are the body's members."""
+
+    repo: "RepositoryBase"
+    name: str
+    action: str | None
+    by: User
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+class Hosting(World):
+    """A world in which changes are published."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.publish: Callable[[Event], None] = lambda event: None
+        self.head_moved: Callable[[Thing], None] = lambda pull: None
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class RepositoryBase(Thing, ABC):
+    """A repository as its issues, checks and pull requests know it."""
+
+    world: Hosting
+    owner: User
+    name: str
+    git: Git
+    default_branch: str
+    private: bool = False
+    merge_methods: set[str] = field(default_factory=lambda: {"merge", "squash", "rebase"})
+    archived: bool = False
+    async_merges: bool = False  #: Whether merges in the background are offered.
+    moves: list[Move] = field(default_factory=list)
+    heads: dict[str, str] = field(default_factory=dict)  #: Every branch's commit, as last seen.
+    parent: "RepositoryBase | None" = None  #: What it is a fork of.
+    permissions: dict[str, str] = field(default_factory=dict)
+    protections: dict[str, Protection] = field(default_factory=dict)
+    known_labels: dict[str, Label] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner.login}/{self.name}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.world.url}{self.full_name}"
+
+    @property
+    def clone_url(self) -> str:
+        return f"{self.url}.git"
+
+    @abstractmethod
+    def refs_moved(self, by: str) -> None:
+        """Compare the branches with what was known; everything that follows, happens here."""
+
+    # -- people
+
+    def permission(self, login: str, level: str) -> None:
+        """Say what somebody may do: one of `LEVELS`."""
+        LEVELS.index(level)
+        self.permissions[self.world.account(login).login] = level
+
+    def level(self, login: str) -> str:
+        """What somebody may do; everybody may read what is not private."""
+        app = next((a for a in self.world.apps.values() if a.bot.login == login), None)
+        everybody = "none" if self.private else "read"
+        return self.permissions.get(login, "write" if app and app.installed else everybody)
+
+    def allows(self, login: str, level: str) -> bool:
+        return LEVELS.index(self.level(login)) >= LEVELS.index(level)
+
+    @locked
+    def protect(
+        self,
+        branch: str,
+        required_checks: Sequence[str] = (),
+        required_reviews: int = 0,
+        strict: bool = False,
+        queue: bool = False,
+        signatures: bool = False,
+    ) -> None:
+        """Protect a branch: nobody pushes to it, and merges wait for these."""
+        self.protections[branch] = Protection(
+            required_checks=list(required_checks),
+            required_reviews=required_reviews,
+            strict=strict,
+            queue=queue,
+            signatures=signatures,
+        )
+        self.git.refuse_pushes(list(self.protections))
+
+    # -- branches
+
+    @locked
+    def push(
+        self,
+        branch: str,
+        files: Mapping[str, str | None],
+        *,
+        by: str,
+        message: str = "Change files",
+        start: str | None = None,
+    ) -> str:
+        """Commit files on a branch as a person's push; None as content removes a file.
+
+        A branch that is new begins at `start` (a branch), or at the default branch.
+        """
+        signature = self.world.account(by).signature
+        parent = self.heads.get(branch) or self.heads.get(start or self.default_branch)
+        sha = self.git.commit_files(branch, files, message, signature, parent)
+        self.refs_moved(by)
+        return sha
+
+    @locked
+    def reset(self, branch: str, sha: str, by: str) -> None:
+        """Move a branch to a commit, as a person's forced push does."""
+        self.git.set_ref(f"refs/heads/{branch}", sha)
+        self.refs_moved(by)
+
+    @locked
+    def delete_branch(self, branch: str, by: str) -> None:
+        self.git.delete_ref(f"refs/heads/{branch}")
+        self.refs_moved(by)
+
+    # -- labels and events
+
+    @locked
+    def archive(self, by: str, *, archived: bool = True) -> None:
+        """Have it read-only, or writable again."""
+        self.archived = archived
+        self.publish("repository", "archived" if archived else "unarchived", by)
+
+    @locked
+    def label(self, name: str, by: str) -> Label:
+        """The label of this name, made where there is none."""
+        known = self.known_labels.get(name.lower())
+        if known is None:
+            known = Label(name=name, **self.world.identity("LA"))
+            self.known_labels[name.lower()] = self.world.add(known)
+            self.publish("label", "created", by, label=known)
+        return known
+
+    def publish(self, event: str, action: str | None, by: str, **parts: Any) -> None:
+        user = self.world.account(by)
+        self.world.publish(Event(repo=self, name=event, action=action, by=user, parts=parts))
