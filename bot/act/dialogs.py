@@ -17,7 +17,7 @@ from bot.act.results import (
 from bot.observe.agents import AgentObserver
 from bot.store import Session
 from bot.system.clock import Clock
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from lifecycle.model.actions import Tell
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import ANSWER, REFUSED
@@ -39,12 +39,12 @@ class Answers:
 
     def __init__(
         self,
-        sites: Sites,
+        locations: Locations,
         session: Callable[[str], Session | None],
         watch: AgentObserver,
         clock: Clock,
     ) -> None:
-        self._sites = sites
+        self._locations = locations
         self._session = session
         self._watch = watch
         self._clock = clock
@@ -106,10 +106,10 @@ class Answers:
         return RetryLater(why) if tried + 1 < _TRIES else Rejected(f"{why}, {_TRIES} times over")
 
     def _take(self, session: Session, tell: Tell, way: AnswerStep, key: str) -> RetryLater | None:
-        handle = self._sites.handle(session.id, tell.run)
-        pause = self._sites.programs[session.agent_type].submit_seconds
+        handle = self._locations.handle(session.id, tell.run)
+        pause = self._locations.programs[session.agent_type].submit_seconds
         try:
-            take(self._sites.runtime, handle, way, key, pause)
+            take(self._locations.runtime, handle, way, key, pause)
         except (Gone, OSError) as gone:
             self._watch.look(session.id)
             return RetryLater(str(gone))
@@ -134,13 +134,13 @@ class Answers:
 
     def _dialog(self, session: Session, run: int) -> Dialog | RetryLater | None:
         """What it asks now; `RetryLater` where nobody can tell."""
-        handle: Handle = self._sites.handle(session.id, run)
-        screen = self._sites.runtime.screens([handle]).get(handle)
+        handle: Handle = self._locations.handle(session.id, run)
+        screen = self._locations.runtime.screens([handle]).get(handle)
         if screen is None:
             return RetryLater("its terminal cannot be read")
-        program = self._sites.programs[session.agent_type]
-        workspace = self._sites.workspace(session.project, session.id, session.branch)
-        files = self._sites.files(session.id, run, session.branch, workspace.path)
+        program = self._locations.programs[session.agent_type]
+        workspace = self._locations.workspace(session.project, session.id, session.branch)
+        files = self._locations.files(session.id, run, session.branch, workspace.path)
         try:
             return program.dialog(files, screen)
         except OSError as failure:
@@ -157,7 +157,7 @@ class Answers:
         Who forges it has an answer pass for given that was not, to what it asked itself: it gains
         no more by that than by not heeding the answer.
         """
-        return self._sites.paths.run(session.id, tell.run) / "answered"
+        return self._locations.paths.run(session.id, tell.run) / "answered"
 
 
 def take(runtime: Runtime, handle: Handle, way: AnswerStep, key: str, pause: float) -> None:

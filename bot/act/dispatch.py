@@ -17,7 +17,7 @@ from bot.github.merging import QUEUED
 from bot.github.write_access import WriteAccess
 from bot.store import DueAction, Observation, Session, Store
 from bot.system.clock import Clock
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.text import messages
 from lifecycle.model import actions
@@ -35,7 +35,7 @@ class ActionDispatcher:
         self,
         store: Store,
         github: GitHub,
-        sites: Sites,
+        locations: Locations,
         agents: Agents,
         public_url: str,
         redact: Redaction,
@@ -48,12 +48,12 @@ class ActionDispatcher:
         """
         self._store = store
         self._github = github
-        self._sites = sites
+        self._locations = locations
         self._agents = agents
         self._public_url = public_url
         self._app_slug = app_slug
-        self._publishing = Publishing(store, github, sites, redact)
-        self._landing = Landing(store, github, sites, people, clock)
+        self._publishing = Publishing(store, github, locations, redact)
+        self._landing = Landing(store, github, locations, people, clock)
         self._clock = clock
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
@@ -120,12 +120,12 @@ class ActionDispatcher:
 
     def _missing(self, session: Session, action: actions.Action) -> str:
         """The table this action needs and the configuration lacks; a stop needs none."""
-        if not isinstance(action, actions.Stop) and session.project not in self._sites.projects:
+        if not isinstance(action, actions.Stop) and session.project not in self._locations.projects:
             return f"[projects.{session.project}]"
         if isinstance(action, actions.Start) and action.agent:
             return "" if self._agents.knows(action.agent) else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.Tell)
-        if runs and session.agent_type not in self._sites.programs:
+        if runs and session.agent_type not in self._locations.programs:
             return f"[agent-types.{session.agent_type}]"
         return ""
 
@@ -197,7 +197,7 @@ class ActionDispatcher:
                 self._github.write.close_issue(session.repository, number)
                 return Completed()
             case actions.DeleteBranch(branch=branch, sha=sha):
-                home = self._sites.projects[session.project].home
+                home = self._locations.projects[session.project].home
                 self._github.write.delete_branch(home, branch, sha)
                 return Completed()
             case _ as never:
@@ -207,8 +207,8 @@ class ActionDispatcher:
         self, session: Session, head: str, into: str, check: FinalCheck
     ) -> ActionResult:
         """Merge commits that others pushed into the workspace; the agent resolves conflicts."""
-        mirror = self._sites.mirror(session.project)
-        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        mirror = self._locations.mirror(session.project)
+        workspace = self._locations.workspace(session.project, session.id, session.branch)
         if not workspace.made:
             return Completed(result="there is no workspace; the next one begins with it")
         mirror.refresh()

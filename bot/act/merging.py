@@ -10,7 +10,7 @@ from bot.github.errors import Conflicted
 from bot.github.write_access import WriteAccess, from_here
 from bot.store import RefreshRequest, Session, Store
 from bot.system.clock import Clock
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.text import messages
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.policy import MergeMethod
@@ -21,11 +21,11 @@ class Landing:
     """Merges and enqueues. Every method may be repeated after a crash."""
 
     def __init__(
-        self, store: Store, github: GitHub, sites: Sites, people: WriteAccess, clock: Clock
+        self, store: Store, github: GitHub, locations: Locations, people: WriteAccess, clock: Clock
     ) -> None:
         self._store = store
         self._github = github
-        self._sites = sites
+        self._locations = locations
         self._people = people
         self._clock = clock
 
@@ -40,7 +40,7 @@ class Landing:
         """Merge the judged commit, with a message made of its commits' subjects."""
         if unsure := self._recheck_access(session, merge):
             return unsure
-        mirror = self._sites.mirror(session.project)
+        mirror = self._locations.mirror(session.project)
         if not mirror.contains(merge.sha):
             mirror.refresh()  # A person pushed it, or GitHub updated the branch.
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.store import RefreshRequest, Session, Store
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.text import messages
 from bot.text.markdown import plain
@@ -24,18 +24,20 @@ _MOST_OF_SUMMARY = 65_536
 class Publishing:
     """Pushes and opens. Every method may be repeated after a crash."""
 
-    def __init__(self, store: Store, github: GitHub, sites: Sites, redact: Redaction) -> None:
+    def __init__(
+        self, store: Store, github: GitHub, locations: Locations, redact: Redaction
+    ) -> None:
         self._store = store
         self._github = github
-        self._sites = sites
+        self._locations = locations
         self._redact = redact
 
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
         """Fetch the commits as from a stranger, and push them where nobody pushed since."""
-        mirror, head = self._sites.mirror(session.project), publish.head
-        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        mirror, head = self._locations.mirror(session.project), publish.head
+        workspace = self._locations.workspace(session.project, session.id, session.branch)
         if mirror.take(workspace) != head:
             # Not taken back at once: until a look has seen it, it would be asked for again.
             return RetryLater("the agent has moved its branch on")
@@ -88,7 +90,10 @@ class Publishing:
     ) -> ActionResult:
         """Make a pull request of what was pushed, as the repository wants to have it."""
         repository = self._github.read.repository(session.repository)
-        project, mirror = self._sites.projects[session.project], self._sites.mirror(session.project)
+        project, mirror = (
+            self._locations.projects[session.project],
+            self._locations.mirror(session.project),
+        )
         base = project.base_branch or repository.default_branch
         commits = mirror.subjects(session.work.base, head)
         subjects, issue = [commit.subject for commit in commits], session.issue
@@ -120,7 +125,7 @@ class Publishing:
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """Title and text of the pull request, as the agent left them; empty where it did not."""
         place = Path(session.work.path)
-        file = self._sites.files(session.id, session.run, session.branch, place).summary
+        file = self._locations.files(session.id, session.run, session.branch, place).summary
         if file.parent.is_symlink():  # It may lead anywhere, out of a sandbox too.
             return "", ""
         title, _, rest = plain(read_text(file)[:_MOST_OF_SUMMARY]).strip().partition("\n")

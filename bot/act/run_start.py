@@ -14,7 +14,7 @@ from bot.github.client import GitHub
 from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
 from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.text import messages
 from bot.text.prompts import BEGINNINGS, Prompts
 from lifecycle.model import keys
@@ -47,7 +47,7 @@ class Starting:
         self,
         store: Store,
         github: GitHub,
-        sites: Sites,
+        locations: Locations,
         prompts: Prompts,
         archive: Archive,
         identities: Assignment,
@@ -58,7 +58,7 @@ class Starting:
         """`steering` are patterns of the files that are held as on the base branch."""
         self._store = store
         self._github = github
-        self._sites = sites
+        self._locations = locations
         self._prompts = prompts
         self._archive = archive
         self._identities = identities
@@ -76,7 +76,7 @@ class Starting:
         if isinstance(ground, Rejected):
             return ground
         workspace = ground.workspace
-        files = self._sites.files(session.id, start.run, session.branch, workspace.path)
+        files = self._locations.files(session.id, start.run, session.branch, workspace.path)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             command = self._prepared(session, start, ground, files)
@@ -84,14 +84,14 @@ class Starting:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
         launch = Launch(
             name=files.dir.name,
-            argv=_bootstrapped(self._sites.projects[session.project].bootstrap, command.argv),
+            argv=_bootstrapped(self._locations.projects[session.project].bootstrap, command.argv),
             cwd=workspace.path,
             env=command.env,
             dir=files.dir,
         )
         if stopped := check():  # Making a workspace may have taken minutes.
             return stopped
-        self._sites.runtime.start(launch)
+        self._locations.runtime.start(launch)
         seen = Observation(
             session=session.id,
             run=start.run,
@@ -115,18 +115,18 @@ class Starting:
     def _handed_over(self, session: Session, start: Start) -> Session:
         """The session with the agent that it is to go on with."""
         # Before anything of the new one is there: what the old one wrote is read as its own.
-        end_programs(self._sites, self._archive, session, start.run - 1)
+        end_programs(self._locations, self._archive, session, start.run - 1)
         return self._identities.hand_over(session, start.agent, start.run)
 
     def _made(self, session: Session, start: Start) -> _Ground | Rejected:
         """The workspace, made whole, with nothing of earlier runs at work in it."""
-        mirror = self._sites.mirror(session.project)
-        base_branch = self._sites.projects[session.project].base_branch
+        mirror = self._locations.mirror(session.project)
+        base_branch = self._locations.projects[session.project].base_branch
         base_branch = base_branch or self._default_branch(session)
         for earlier in range(1, start.run):
-            self._sites.runtime.stop(self._sites.handle(session.id, earlier))
+            self._locations.runtime.stop(self._locations.handle(session.id, earlier))
         mirror.refresh()
-        workspace = self._sites.workspace(session.project, session.id, session.branch)
+        workspace = self._locations.workspace(session.project, session.id, session.branch)
         lost = _lost_work(session, workspace, mirror) or self._foreign_branch(session, workspace)
         if lost:
             return lost
@@ -140,12 +140,12 @@ class Starting:
         self, session: Session, start: Start, ground: _Ground, files: RunFiles
     ) -> LaunchSpec:
         """How its program is started, with its first message and its home as they have to be."""
-        program = self._sites.programs[session.agent_type]
+        program = self._locations.programs[session.agent_type]
         values = {
             **values_of(session, ground.base_branch),
             "summary": str(files.summary) if program.writes_outside else "",
             "progress": str(files.progress) if program.writes_outside else "",
-            "template": self._sites.mirror(session.project).pull_template(ground.base),
+            "template": self._locations.mirror(session.project).pull_template(ground.base),
         }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         if ground.held:
@@ -176,7 +176,7 @@ class Starting:
 
     def _foreign_branch(self, session: Session, workspace: Worktree) -> Rejected | None:
         """The refusal to begin on a branch of this name that somebody else pushed."""
-        branch, mirror = session.branch, self._sites.mirror(session.project)
+        branch, mirror = session.branch, self._locations.mirror(session.project)
         if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
         if not any(key.startswith("push:") for key in self._store.facts.get(session.id).done):

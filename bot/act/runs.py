@@ -20,7 +20,7 @@ from bot.decide.assignment import Assignment
 from bot.observe.agents import AgentObserver
 from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.text.markdown import one_line, plain
 from bot.text.prompts import Prompts
 from lifecycle.model import keys
@@ -46,7 +46,7 @@ class Agents:
     def __init__(
         self,
         store: Store,
-        sites: Sites,
+        locations: Locations,
         prompts: Prompts,
         watch: AgentObserver,
         archive: Archive,
@@ -55,14 +55,14 @@ class Agents:
         clock: Clock,
     ) -> None:
         self._store = store
-        self._sites = sites
+        self._locations = locations
         self._prompts = prompts
         self._watch = watch
         self._archive = archive
         self._identities = identities
         self._starting = starting
         self._clock = clock
-        self._answers = Answers(sites, store.sessions.get, watch, clock)
+        self._answers = Answers(locations, store.sessions.get, watch, clock)
 
     def knows(self, word: str) -> bool:
         """Whether an agent, or a type of them, of this name is configured."""
@@ -84,11 +84,11 @@ class Agents:
             return given
         mark = keys.visible(session.id, tell.key)
         paste = min(tried, _PASTES - 1)
-        handle = self._sites.handle(session.id, tell.run)
+        handle = self._locations.handle(session.id, tell.run)
         if "base" in tell.prompt.values:
-            self._sites.mirror(session.project).refresh()
+            self._locations.mirror(session.project).refresh()
         self._watch.look(session.id)
-        program = self._sites.programs[session.agent_type]
+        program = self._locations.programs[session.agent_type]
         stopped = (
             check() or self._refuse_dialog(session, tell) or self._refuse_typed(handle, program)
         )
@@ -101,7 +101,7 @@ class Agents:
             submit_seconds=program.submit_seconds,
         )
         try:
-            self._sites.runtime.send(handle, send)
+            self._locations.runtime.send(handle, send)
         except Gone as gone:
             self._watch.look(session.id)
             return RetryLater(str(gone))
@@ -130,14 +130,14 @@ class Agents:
 
     def stop(self, session: Session, run: int) -> Completed:
         """End the program and all it started; the workspace stays."""
-        end_programs(self._sites, self._archive, session, run)
+        end_programs(self._locations, self._archive, session, run)
         return Completed(
             observed=Observation(session=session.id, run=run, agent=_gone(session.agent))
         )
 
     def release(self, session: Session, run: int) -> Completed:
         """End the program, keep what would be lost in the mirror, remove the workspace."""
-        kept = release(self._sites, self._archive, session, run)
+        kept = release(self._locations, self._archive, session, run)
         work = replace(session.work, path="")
         seen = Observation(session=session.id, run=run, agent=_gone(session.agent), work=work)
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
@@ -160,7 +160,7 @@ class Agents:
         return None
 
     def _screen(self, handle: Handle) -> str:
-        return self._sites.runtime.screens([handle]).get(handle, "")
+        return self._locations.runtime.screens([handle]).get(handle, "")
 
     def _last_lines(self, handle: Handle) -> str:
         lines = (" ".join(line.split()) for line in plain(self._screen(handle)).splitlines())

@@ -103,7 +103,7 @@ class App:
                 health=self.health,
                 settings=settings,
                 policies=parts.policies,
-                terminal=terminal(parts.store, parts.sites, parts.redact),
+                terminal=terminal(parts.store, parts.locations, parts.redact),
                 limits=WebhookLimits(
                     body_bytes=settings.limits.webhook_bytes,
                     unverified_bytes=settings.limits.unverified_bytes,

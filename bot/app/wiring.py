@@ -39,7 +39,7 @@ from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint
-from bot.system.locations import Sites, programs
+from bot.system.locations import Locations, programs
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
@@ -87,7 +87,7 @@ class Wiring:
         self.github = client(settings, secrets, clock)
         path = os.environ.get("PATH", os.defpath)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path))
-        self.sites = Sites(
+        self.locations = Locations(
             paths,
             settings.projects,
             settings.github.git_base,
@@ -106,7 +106,7 @@ class Wiring:
         prices = Prices(settings.prices)
         self.agent_observer = AgentObserver(
             self.store,
-            self.sites,
+            self.locations,
             policies.of,
             prices,
             clock,
@@ -121,7 +121,7 @@ class Wiring:
             self.github,
             people,
             refresh_budget,
-            PushAttribution(self.store, self.sites).who,
+            PushAttribution(self.store, self.locations).who,
             settings.projects,
             clock,
             crash_point,
@@ -157,11 +157,11 @@ class Wiring:
         self.reconciler = Reconciler(
             self.store, policies.of, clock, crash_point, wakes.decided, identities.words
         )
-        self.archive = Archive(self.sites, redact)
+        self.archive = Archive(self.locations, redact)
         models = ModelEndpoints(
             settings,
             secrets.model_keys,
-            self.sites.programs,
+            self.locations.programs,
             self.store,
             paths,
             lambda: self.model_proxy.url,
@@ -172,7 +172,7 @@ class Wiring:
         starting = Starting(
             self.store,
             self.github,
-            self.sites,
+            self.locations,
             prompts,
             self.archive,
             identities,
@@ -182,7 +182,7 @@ class Wiring:
         )
         agents = Agents(
             self.store,
-            self.sites,
+            self.locations,
             prompts,
             self.agent_observer,
             self.archive,
@@ -191,7 +191,7 @@ class Wiring:
             clock,
         )
         self.retention = Retention(
-            self.store, self.sites, self.archive, settings.retention, policies.of, clock
+            self.store, self.locations, self.archive, settings.retention, policies.of, clock
         )
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
@@ -200,7 +200,7 @@ class Wiring:
             ActionDispatcher(
                 self.store,
                 self.github,
-                self.sites,
+                self.locations,
                 agents,
                 settings.public_url,
                 redact,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bot.store import LiveSession, Session
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.databases import reading
 from runtimes.agents.shared.files import opened
@@ -42,11 +42,11 @@ _MASK = """UPDATE {table} SET {column} = CASE typeof({column})
 class Archive:
     """Keeps, packs and puts back. May be used from any thread."""
 
-    def __init__(self, sites: Sites, redact: Redaction) -> None:
-        self._sites = sites
+    def __init__(self, locations: Locations, redact: Redaction) -> None:
+        self._locations = locations
         self._redact = redact
-        self._sessions = sites.paths.sessions
-        self._root = sites.paths.archive
+        self._sessions = locations.paths.sessions
+        self._root = locations.paths.archive
         self._known: dict[str, dict[Path, tuple[int, ...]]] = {}  # By session.
         self._lock = threading.Lock()
 
@@ -60,12 +60,12 @@ class Archive:
 
     def keep(self, session: LiveSession | Session) -> None:
         """Copy what was appended to the records of its runs, and its notes, since the last time."""
-        program = self._sites.programs.get(session.agent_type)
+        program = self._locations.programs.get(session.agent_type)
         if program is None:
             return
         for run in range(1, session.run + 1):
             workspace = Path(session.work.path)
-            files = self._sites.files(session.id, run, session.branch, workspace)
+            files = self._locations.files(session.id, run, session.branch, workspace)
             notes = () if files.progress.parent.is_symlink() else (files.progress,)
             for path in (*program.records(files), *notes):
                 with self._lock, suppress(FileNotFoundError):
@@ -88,7 +88,7 @@ class Archive:
     def put_back(self, session: str) -> None:
         """Give the session's home back the files that are missing there."""
         with self._lock:
-            home = self._root / session / self._sites.paths.home(session).name
+            home = self._root / session / self._locations.paths.home(session).name
             for copy in list(_files(home)):
                 plain = _plain(copy)
                 target = self._sessions / plain.relative_to(self._root / session)

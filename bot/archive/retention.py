@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from bot.archive.archiver import Archive
 from bot.store import ResourceOwner, Store
 from bot.system.clock import Clock
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from config.settings import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
@@ -75,7 +75,7 @@ class Retention:
     def __init__(
         self,
         store: Store,
-        sites: Sites,
+        locations: Locations,
         archive: Archive,
         days: Days,
         policy_of: Callable[[str], Policy],
@@ -84,8 +84,8 @@ class Retention:
     ) -> None:
         """`release` gives a workspace back; None: the bot does, when it visits the session."""
         self._store = store
-        self._sites = sites
-        self._paths = sites.paths
+        self._locations = locations
+        self._paths = locations.paths
         self._archive = archive
         self._days = days
         self._policy_of = policy_of
@@ -119,7 +119,7 @@ class Retention:
     def _found(self, orphans: bool) -> Iterator[_Found]:
         # Listed before the sessions are read, so that what is new by then belongs to somebody.
         folders = list(self._folders())
-        programs = sorted(self._sites.runtime.look()) if orphans else []
+        programs = sorted(self._locations.runtime.look()) if orphans else []
         tenants = {tenant.id: tenant for tenant in self._store.retention.sessions()}
 
         yield self._deliveries()
@@ -197,8 +197,8 @@ class Retention:
         return checked
 
     def _preserved(self, tenants: Mapping[str, ResourceOwner]) -> Iterator[_Found]:
-        for project in self._sites.projects:
-            mirror = self._sites.mirror(project)
+        for project in self._locations.projects:
+            mirror = self._locations.mirror(project)
             try:
                 all_kept = mirror.preserved() if mirror.path.is_dir() else []
             except GitFailure as failure:
@@ -235,13 +235,13 @@ class Retention:
         """The configured project with a mirror that a session's name begins with, or nothing."""
         fitting = [
             name
-            for name in self._sites.projects
-            if session.startswith(f"{name}-") and self._sites.mirror(name).path.is_dir()
+            for name in self._locations.projects
+            if session.startswith(f"{name}-") and self._locations.mirror(name).path.is_dir()
         ]
         return max(fitting, key=len, default="")
 
     def _keep_and_remove(self, project: str, folder: Path) -> None:
-        mirror = self._sites.mirror(project)
+        mirror = self._locations.mirror(project)
         workspace = Worktree(folder.parent, folder.name, "orphaned", str(mirror.path))
         mirror.preserve(workspace, 0)
         workspace.remove()
@@ -250,7 +250,7 @@ class Retention:
         self, programs: Sequence[str], tenants: Mapping[str, ResourceOwner]
     ) -> Iterator[_Found]:
         """Programs that run for nobody, or for a session that is over."""
-        runtime = self._sites.runtime
+        runtime = self._locations.runtime
         for name in programs:
             tenant = tenants.get(_owner(Path(name)))
             if tenant is None or tenant.over:

@@ -14,7 +14,7 @@ from bot.cli import context
 from bot.decide.policies import Policies
 from bot.store import ResourceOwner, this_process
 from bot.system.clock import utc_now
-from bot.system.locations import Sites, programs
+from bot.system.locations import Locations, programs
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from config.settings import Settings
@@ -36,20 +36,22 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
         paths = Paths(settings.data)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime))
         base = settings.github.git_base
-        sites = Sites(paths, settings.projects, base, lambda _: "", runtime, programs(settings))
-        archive = Archive(sites, redact)
+        locations = Locations(
+            paths, settings.projects, base, lambda _: "", runtime, programs(settings)
+        )
+        archive = Archive(locations, redact)
 
         def give_back(tenant: ResourceOwner) -> None:
             session = store.sessions.get(tenant.id)
             if session is not None:
-                release(sites, archive, session, session.run)
+                release(locations, archive, session, session.run)
 
         owner = f"{this_process()}:cleanup"
         leads = writing and store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None
         policies = Policies(store, settings.projects, settings.policy)
         try:
             yield Retention(
-                *(store, sites, archive, settings.retention, policies.of, utc_now),
+                *(store, locations, archive, settings.retention, policies.of, utc_now),
                 release=give_back if leads else None,
             )
         finally:

@@ -13,7 +13,7 @@ from bot.observe.liveness import MISSING, UNKNOWN, many_lost, settled, throttled
 from bot.store import LiveSession, Observation, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
@@ -57,7 +57,7 @@ class AgentObserver:
     def __init__(
         self,
         store: Store,
-        sites: Sites,
+        locations: Locations,
         policy_of: Callable[[str], Policy],
         priced: Callable[[Usage], Usage],
         clock: Clock,
@@ -65,7 +65,7 @@ class AgentObserver:
         on_rest: Callable[[], None],
     ) -> None:
         self._store = store
-        self._sites = sites
+        self._locations = locations
         self._policy_of = policy_of
         self._priced = priced
         self._clock = clock
@@ -135,8 +135,8 @@ class AgentObserver:
             and live.agent.run == live.run
             and not live.agent.stopped
             and live.work.path
-            and live.project in self._sites.projects
-            and live.agent_type in self._sites.programs
+            and live.project in self._locations.projects
+            and live.agent_type in self._locations.programs
         ]
 
     def _look(self, sessions: Sequence[LiveSession], *, whole: bool) -> int:
@@ -145,7 +145,7 @@ class AgentObserver:
             return 0
         now = self._clock()
         try:
-            looked = self._sites.runtime.look()
+            looked = self._locations.runtime.look()
         except RuntimeFailure as failure:
             self._incident("runtime", f"The runtime does not answer: {failure}")
             if not whole:
@@ -223,11 +223,11 @@ class AgentObserver:
         )
 
     def _screens(self, sessions: Sequence[LiveSession]) -> Mapping[Handle, str]:
-        programs = self._sites.programs
+        programs = self._locations.programs
         curious = [live for live in sessions if programs[live.agent_type].wants_screen]
         try:
             handles = [self._watched[live.id].handle for live in curious]
-            return self._sites.runtime.screens(handles) if handles else {}
+            return self._locations.runtime.screens(handles) if handles else {}
         except RuntimeFailure as failure:
             log.warning("no terminal could be read: %s", failure)
             return {}
@@ -236,12 +236,12 @@ class AgentObserver:
         """What is known of the session's run from earlier looks."""
         watched = self._watched.get(live.id)
         if watched is None or watched.run != live.run:
-            workspace = self._sites.workspace(live.project, live.id, live.branch)
-            files = self._sites.files(live.id, live.run, live.branch, workspace.path)
+            workspace = self._locations.workspace(live.project, live.id, live.branch)
+            files = self._locations.files(live.id, live.run, live.branch, workspace.path)
             watched = self._watched[live.id] = _Watched(
                 run=live.run,
-                handle=self._sites.handle(live.id, live.run),
-                reader=self._sites.programs[live.agent_type].reader(files),
+                handle=self._locations.handle(live.id, live.run),
+                reader=self._locations.programs[live.agent_type].reader(files),
                 workspace=workspace,
                 read_at=now,
                 again_at=now,

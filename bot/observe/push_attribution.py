@@ -1,7 +1,7 @@
 """Who moved a session's branch: we by a push, GitHub by an update, or a person."""
 
 from bot.store import Session, Store
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Mover
 
@@ -9,9 +9,9 @@ from lifecycle.model.status import Mover
 class PushAttribution:
     """Tells an update of the branch from a person's commit by the commits themselves."""
 
-    def __init__(self, store: Store, sites: Sites) -> None:
+    def __init__(self, store: Store, locations: Locations) -> None:
         self._store = store
-        self._sites = sites
+        self._locations = locations
 
     def who(self, session: Session, pull: Pull, before: Pull | None) -> Mover:
         """Who brought the branch from where it was last seen to where it is now.
@@ -19,7 +19,7 @@ class PushAttribution:
         Raises `GitFailure` where the commits cannot be had: then nothing is known.
         """
         facts = self._store.facts.get(session.id)
-        push, mirror = f"push:{pull.head}", self._sites.mirror(session.project)
+        push, mirror = f"push:{pull.head}", self._locations.mirror(session.project)
         last = facts.done.get(f"push:{before.head}") if before else None
         pushed = facts.done.get(push)
         if pushed is not None and last is not None and pushed.at < last.at:

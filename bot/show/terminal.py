@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bot.show.transcripts import NoTranscript, Transcript, Transcripts
 from bot.store import Store
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.messages import Message
 from runtimes.supervised import tail
@@ -25,21 +25,21 @@ class Terminal(Struct, frozen=True, kw_only=True):
     last: Callable[[str, int, int], tuple[int, list[Message]]]
 
 
-def terminal(store: Store, sites: Sites, redact: Redaction) -> Terminal:
+def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
     """How the page shows a session's program."""
-    transcripts = Transcripts(store, sites.paths, sites.programs, redact)
+    transcripts = Transcripts(store, locations.paths, locations.programs, redact)
 
     def attach(id: str) -> str:
         session = store.sessions.get(id)
         if session is None or not session.run or session.ended is not None:
             return ""
-        return shlex.join(sites.runtime.attach(sites.handle(id, session.run)))
+        return shlex.join(locations.runtime.attach(locations.handle(id, session.run)))
 
     def output(id: str) -> str:
         session = store.sessions.get(id)
         if session is None or not session.run:
             return ""
-        return redact(tail(sites.paths.run(id, session.run) / "output.log"))
+        return redact(tail(locations.paths.run(id, session.run) / "output.log"))
 
     def of(id: str, run: int) -> AbstractContextManager[Transcript]:
         session = store.sessions.get(id)

@@ -1,7 +1,8 @@
-"""What belongs to a session on this machine: mirror, workspace, its runs' files and programs."""
+"""Where a session's parts are: its project's mirror, its host, its workspace and runs there."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import convert
 
@@ -10,12 +11,29 @@ from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.base import Handle, Runtime
+from runtimes.host import Host, RunRef, Workspace, WorkspaceRef
+from runtimes.local_host import LocalHost
 from runtimes.workspaces.mirror import Fork, Mirror
 from runtimes.workspaces.worktree import Worktree
 
 
-class Sites:
-    """Finds the place of everything by session and run."""
+class _Named(Protocol):
+    """What names a session's run and workspace."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def project(self) -> str: ...
+    @property
+    def branch(self) -> str: ...
+    @property
+    def agent_type(self) -> str: ...
+    @property
+    def run(self) -> int: ...
+
+
+class Locations:
+    """Finds mirrors by project, and workspaces and runs by session."""
 
     def __init__(
         self,
@@ -27,11 +45,14 @@ class Sites:
         programs: Mapping[str, AgentAdapter],
         called: Callable[[str], str] = str,
     ) -> None:
-        """`called`: what a configured repository is called today."""
+        """`header` authorises requests for a repository; `called` is its name after renames."""
         self.paths = paths
         self.projects = projects
         self.runtime = runtime
         self.programs = programs
+        self.host: Host = LocalHost(
+            runtime, programs, sessions=paths.sessions, workspaces=paths.workspaces
+        )
         self._git_base = git_base
         self._header = header
         self._called = called
@@ -63,13 +84,32 @@ class Sites:
         )
 
     def workspace(self, project: str, session: str, branch: str) -> Worktree:
-        """The session's workspace, made or not."""
+        """The session's workspace on this machine, made or not."""
         return Worktree(
             self.paths.workspaces,
             session,
             branch,
-            str(self.paths.mirror(project).absolute()),
+            str(self.mirror(project).path),
             sign_off=self.projects[project].sign_off,
+        )
+
+    def workspace_of(self, session: _Named) -> Workspace:
+        """The session's workspace at its host, made or not."""
+        ref = WorkspaceRef(
+            session=session.id,
+            branch=session.branch,
+            origin=str(self.mirror(session.project).path),
+            sign_off=self.projects[session.project].sign_off,
+        )
+        return self.host.workspace(ref)
+
+    def run_of(self, session: _Named, run: int = 0) -> RunRef:
+        """Names a run of a session; 0: the last one."""
+        return RunRef(
+            session=session.id,
+            run=run or session.run,
+            agent_type=session.agent_type,
+            branch=session.branch,
         )
 
     def files(self, session: str, run: int, branch: str, workspace: Path) -> RunFiles:
@@ -93,7 +133,7 @@ def agent_type(kind: AgentTypeSettings) -> AgentType:
 
 
 def programs(settings: Settings) -> dict[str, AgentAdapter]:
-    """The agent types of the configuration, ready to be started."""
+    """The adapters of the configured agent types."""
     return {
         name: AGENTS[kind.program](agent_type(kind)) for name, kind in settings.agent_types.items()
     }

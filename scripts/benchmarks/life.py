@@ -174,5 +174,5 @@ def _life() -> Iterator[Life]:
                 yield life
             finally:
                 life.app.stop()
-                for handle in life.app.parts.sites.runtime.look():
-                    life.app.parts.sites.runtime.stop(handle, grace_seconds=0.1)
+                for handle in life.app.parts.locations.runtime.look():
+                    life.app.parts.locations.runtime.stop(handle, grace_seconds=0.1)

@@ -16,7 +16,7 @@ from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
 from bot.store import DueAction, NewSession, Observation, Store
 from bot.system.crash_points import CrashPoint
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.paths import Paths
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import Caps
@@ -51,11 +51,11 @@ class Population:
         self.runtime = Memory()
         projects = {PROJECT: ProjectSettings(repository=REPOSITORY)}
         programs = {"shell": Shell(AgentType(program="shell", command=("true",)))}
-        self.sites = Sites(
+        self.locations = Locations(
             self.paths, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
         )
         self.watch = AgentObserver(
-            *(self.store, self.sites, lambda _: Policy(), Prices({})),
+            *(self.store, self.locations, lambda _: Policy(), Prices({})),
             *(self.clock, silent, lambda: None),
         )
         self.engine = Reconciler(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
@@ -117,19 +117,19 @@ class Population:
 
     def _started(self, number: int) -> Observation:
         """A program that ran and is done, with the files a workspace and a run leave behind."""
-        workspace = self.sites.workspace(PROJECT, _id(number), _branch(number))
+        workspace = self.locations.workspace(PROJECT, _id(number), _branch(number))
         head = workspace.repository / "refs" / "heads" / _branch(number)
         view = workspace.place / "bot.git"
         for folder in (head.parent, view, workspace.path):
             folder.mkdir(parents=True)
         (view / "made").write_text(_BASE)
         head.write_text(f"{_HEAD}\n")
-        files = self.sites.files(_id(number), 1, _branch(number), workspace.path)
+        files = self.locations.files(_id(number), 1, _branch(number), workspace.path)
         files.dir.mkdir(parents=True)
         files.output.write_text("mergewright: ready done\n")
         os.utime(files.output, times=(_LONG_AGO.timestamp(),) * 2)
         self._launch(number)
-        agent = self.sites.programs["shell"].reader(files).read(_ALIVE, None, self.now)
+        agent = self.locations.programs["shell"].reader(files).read(_ALIVE, None, self.now)
         return Observation(
             session=_id(number),
             run=1,

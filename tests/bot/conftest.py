@@ -13,7 +13,7 @@ from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
 from bot.store import NewSession, SessionDecision, Store
 from bot.system.crash_points import log_crash_point
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.paths import Paths
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Issue
@@ -119,9 +119,9 @@ def asked() -> list[str]:
 @pytest.fixture
 def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObserver:
     at: Any = edge
-    sites = Sites(Paths(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
+    locations = Locations(Paths(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
     return AgentObserver(
-        *(room.store, sites, lambda _: Policy(), Prices({})),
+        *(room.store, locations, lambda _: Policy(), Prices({})),
         *(room.clock, log_crash_point, lambda: asked.append("examine")),
     )
 
@@ -129,7 +129,7 @@ def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObser
 @pytest.fixture
 def checkout(watch: AgentObserver, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     made = Checkout()
-    monkeypatch.setattr(watch._sites, "workspace", lambda *_: made)
+    monkeypatch.setattr(watch._locations, "workspace", lambda *_: made)
     return made
 
 

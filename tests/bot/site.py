@@ -16,7 +16,7 @@ from bot.decide.assignment import Assignment
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.store import Session, SessionDecision
-from bot.system.locations import Sites
+from bot.system.locations import Locations
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
@@ -87,7 +87,7 @@ class Site:
         }
         typed = AgentTypeSettings(program="shell", endpoint="http://models/", key="SHELL_KEY")
         settings = Settings(agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects)
-        self.sites = Sites(
+        self.locations = Locations(
             self.paths,
             projects,
             f"{folder}/",
@@ -96,21 +96,21 @@ class Site:
             {"shell": self.program},
         )
         nobody: Any = None
-        self.archive = Archive(self.sites, Redaction())
+        self.archive = Archive(self.locations, Redaction())
         self.deaf = Deaf()
         watch: Any = self.deaf
         self.models = ModelEndpoints(
-            *(settings, {"SHELL_KEY": "the key"}, self.sites.programs, room.store),
+            *(settings, {"SHELL_KEY": "the key"}, self.locations.programs, room.store),
             *(self.paths, lambda: "http://door", Prices({})),
         )
         caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
         identities = Assignment(room.store, {"ada": ADA}, projects, caps)
         starting = Starting(
-            *(room.store, nobody, self.sites, prompts, self.archive),
+            *(room.store, nobody, self.locations, prompts, self.archive),
             *(identities, self.models, ("CLAUDE.md",), room.clock),
         )
         self.agents = Agents(
-            *(room.store, self.sites, prompts, watch, self.archive),
+            *(room.store, self.locations, prompts, watch, self.archive),
             *(identities, starting, room.clock),
         )
         self.id: str = room.session()
@@ -122,7 +122,7 @@ class Site:
 
     @property
     def workspace(self) -> Worktree:
-        return self.sites.workspace("widgets", self.id, self.session.branch)
+        return self.locations.workspace("widgets", self.id, self.session.branch)
 
     def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
         outcome = self.tries_to_start(run, prompt, resume)

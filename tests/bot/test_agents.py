@@ -26,7 +26,7 @@ REDACT = Redaction([SECRET])
 def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: Site) -> None:
     site.starts()
     head = site.commits("a")
-    site.sites.mirror("widgets").take(site.workspace)
+    site.locations.mirror("widgets").take(site.workspace)
     shutil.rmtree(site.workspace.place)
     site.starts(run=2)
     assert site.workspace.head() == head
@@ -39,7 +39,7 @@ def test_only_who_can_write_outside_its_workspace_is_told_of_the_file_there(
 ) -> None:
     site.program.writes_outside = outside
     site.starts()
-    files = site.sites.files(site.id, 1, site.session.branch, site.workspace.path)
+    files = site.locations.files(site.id, 1, site.session.branch, site.workspace.path)
     assert (str(files.summary) in files.prompt.read_text()) is outside
 
 
@@ -99,7 +99,7 @@ def refuses_to_publish(site: Site) -> Rejected:
 def tries_to_publish(site: Site) -> ActionResult:
     nobody: Any = None
     act = ActionDispatcher(
-        site.room.store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock
+        site.room.store, nobody, site.locations, site.agents, "", REDACT, nobody, site.room.clock
     )
     head = site.workspace.head() or ""
     site.room.orders(site.id, Publish(key=f"push:{head}", head=head), run=site.session.run)
@@ -182,7 +182,7 @@ def test_messages_of_the_base_and_of_what_was_pushed_keep_nothing_back(site: Sit
     git(site.github, "update-ref", "refs/heads/main", theirs)
     ours = git(site.github, "commit-tree", f"{first}^{{tree}}", "-p", first, "-m", "Closes #8")
     git(site.github, "update-ref", f"refs/heads/{site.session.branch}", ours)
-    site.sites.mirror("widgets").refresh()
+    site.locations.mirror("widgets").refresh()
     for name in ("main", site.session.branch):
         git(site.workspace.path, "fetch", "--quiet", "origin", name)
         git(site.workspace.path, "merge", "--quiet", "--no-edit", "FETCH_HEAD")
@@ -251,7 +251,7 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     assert site.session.agent_name == "ada"
     assert site.program.run_limits.system == "Be kind."
     assert site.program.run_limits.tools == ("read",)
-    assert set(site.runtime.look()) == {site.sites.handle(site.id, 2)}
+    assert set(site.runtime.look()) == {site.locations.handle(site.id, 2)}
     copy = site.paths.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"
 
@@ -271,14 +271,14 @@ def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
     assert full.at
     assert full.at > now
     assert site.session.agent_name != "ada"
-    assert set(site.runtime.look()) == {site.sites.handle(site.id, 1)}
+    assert set(site.runtime.look()) == {site.locations.handle(site.id, 1)}
 
 
 def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:
     nobody: Any = None
     store = site.room.store
     act = ActionDispatcher(
-        store, nobody, site.sites, site.agents, "", REDACT, nobody, site.room.clock
+        store, nobody, site.locations, site.agents, "", REDACT, nobody, site.room.clock
     )
     start = Start(key="start:agent:x:r1", run=1, prompt=Prompt(name="start"), agent="eve")
     site.room.orders(site.id, start)
@@ -315,7 +315,7 @@ def test_what_git_meets_is_told_from_a_start_that_fails(
     store, asked = site.room.store, Mock()
     asked.read.repository.side_effect = github
     act = ActionDispatcher(
-        store, asked, site.sites, site.agents, "", REDACT, nobody, site.room.clock
+        store, asked, site.locations, site.agents, "", REDACT, nobody, site.room.clock
     )
     monkeypatch.setattr(site.agents, "start", fails)
     site.room.orders(site.id, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
@@ -341,7 +341,7 @@ def test_a_branch_of_our_own_is_where_it_goes_on(site: Site) -> None:
     site.commits("a")
     first = publishes(site)
     shutil.rmtree(site.workspace.place)
-    shutil.rmtree(site.sites.mirror("widgets").path)
+    shutil.rmtree(site.locations.mirror("widgets").path)
     site.starts(run=2)
     assert site.workspace.head() == first
 
@@ -360,7 +360,7 @@ def test_a_branch_that_somebody_made_meanwhile_is_not_pushed_over(site: Site) ->
 def test_a_push_of_ours_that_a_crash_left_unmarked_is_gone_on_from(site: Site) -> None:
     site.starts()
     first = site.commits("a")
-    mirror = site.sites.mirror("widgets")
+    mirror = site.locations.mirror("widgets")
     mirror.take(site.workspace)
     mirror.push(first, site.session.branch, expected="")
     site.commits("b")

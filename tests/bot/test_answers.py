@@ -31,7 +31,7 @@ class Asks:
     def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         site.starts()
-        self.handle: Handle = site.sites.handle(site.id, 1)
+        self.handle: Handle = site.locations.handle(site.id, 1)
         self.meanwhile: Callable[[], None] = lambda: None
         monkeypatch.setattr(site.program, "dialog", self._dialog, raising=False)
         monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))

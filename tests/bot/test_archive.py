@@ -34,10 +34,10 @@ class Kept:
             file.write(text)
 
     def refresh_budget(self) -> None:
-        Archive(self.site.sites, REDACT).keep(self.site.session)
+        Archive(self.site.locations, REDACT).keep(self.site.session)
 
     def packs(self) -> None:
-        Archive(self.site.sites, REDACT).pack(self.site.id)
+        Archive(self.site.locations, REDACT).pack(self.site.id)
 
     def holds(self) -> dict[str, str]:
         """What is in the archive of the run, by name."""
@@ -83,7 +83,7 @@ def test_a_secret_at_the_edge_of_what_is_copied_at_once_is_found(kept: Kept) -> 
 
 
 def test_a_file_that_did_not_change_is_not_opened(kept: Kept) -> None:
-    archive = Archive(kept.site.sites, REDACT)
+    archive = Archive(kept.site.locations, REDACT)
     kept.prints("one\n")
     archive.keep(kept.site.session)
     kept.copy.unlink()
@@ -136,7 +136,7 @@ def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None
 
 
 def test_of_what_is_packed_nothing_is_remembered(kept: Kept) -> None:
-    archive = Archive(kept.site.sites, REDACT)
+    archive = Archive(kept.site.locations, REDACT)
     kept.prints("one\n")
     archive.keep(kept.site.session)
     assert archive._known
@@ -180,28 +180,28 @@ def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> Non
     log.parent.mkdir(parents=True)
     log.write_text("mine\n")
     kept.log.mkdir()
-    Archive(site.sites, REDACT).keep_all(site.room.store.sessions.live())
+    Archive(site.locations, REDACT).keep_all(site.room.store.sessions.live())
     assert (site.paths.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
 
 
 def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: Site) -> None:
     site.starts()
-    site.sites.programs = {"shell": Claude(AgentType(program="claude"))}
+    site.locations.programs = {"shell": Claude(AgentType(program="claude"))}
     home = site.paths.home(site.id)
     talks = home / ".claude" / "projects" / "-work"
     talks.mkdir(parents=True)
     for name in ("lost", "newer"):
         (talks / f"{name}.jsonl").write_text("said\n")
-    Archive(site.sites, REDACT).keep(site.session)
+    Archive(site.locations, REDACT).keep(site.session)
     (talks / "lost.jsonl").write_text("cut")
     notes = home / "for-people" / "progress.md"
     notes.write_text("- done\n")
-    Archive(site.sites, REDACT).keep(site.session)
-    Archive(site.sites, REDACT).pack(site.id)
+    Archive(site.locations, REDACT).keep(site.session)
+    Archive(site.locations, REDACT).pack(site.id)
     shutil.rmtree(home)
     talks.mkdir(parents=True)
     (talks / "newer.jsonl").write_text("said\nand more\n")
-    Archive(site.sites, REDACT).put_back(site.id)
+    Archive(site.locations, REDACT).put_back(site.id)
     assert {path.name: path.read_text() for path in talks.iterdir()} == {
         "lost.jsonl": "cut",
         "newer.jsonl": "said\nand more\n",
@@ -212,11 +212,11 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
 @pytest.mark.parametrize("where", ["file", "folder"])
 def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, where: str) -> None:
     site.starts()
-    site.sites.programs = {"shell": Claude(AgentType(program="claude"))}
+    site.locations.programs = {"shell": Claude(AgentType(program="claude"))}
     availability = site.paths.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
     availability.parent.mkdir(parents=True)
     availability.write_text("said\n")
-    Archive(site.sites, REDACT).keep(site.session)
+    Archive(site.locations, REDACT).keep(site.session)
     availability.unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -226,7 +226,7 @@ def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, whe
     else:
         availability.parent.rmdir()
         availability.parent.symlink_to(elsewhere)
-    Archive(site.sites, REDACT).put_back(site.id)
+    Archive(site.locations, REDACT).put_back(site.id)
     assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [
         ("precious", "of somebody else\n")
     ]
@@ -295,7 +295,7 @@ def test_a_pipe_beside_a_database_does_not_hold_the_archive_up(
 
 
 def test_what_a_database_has_not_merged_yet_is_news_of_it(kept: Kept, database: Database) -> None:
-    archive = Archive(kept.site.sites, REDACT)
+    archive = Archive(kept.site.locations, REDACT)
     database.says("one")
     archive.keep(kept.site.session)
     unmerged = kept.log.stat()
@@ -325,7 +325,7 @@ def test_a_secret_that_lies_in_pieces_in_a_database_is_archived_as_stars(
     database.connection.execute("PRAGMA secure_delete = OFF")
     database.connection.execute("DELETE FROM said WHERE text = ?", (secret,))
     database.connection.commit()
-    Archive(kept.site.sites, Redaction([secret])).keep(kept.site.session)
+    Archive(kept.site.locations, Redaction([secret])).keep(kept.site.session)
     assert database.archived() == [f"{'*' * len(secret)}é"]
     copy = kept.copy.read_bytes()
     assert not [piece for piece in (secret[:999], secret[5000:5999]) if piece.encode() in copy]
@@ -339,7 +339,7 @@ def test_a_database_that_was_lost_is_put_back(kept: Kept, database: Database) ->
     moved.parent.mkdir()
     kept.copy.rename(moved)
     kept.packs()
-    Archive(kept.site.sites, REDACT).put_back(kept.site.id)
+    Archive(kept.site.locations, REDACT).put_back(kept.site.id)
     with closing(sqlite3.connect(home / "its.db")) as back:
         assert back.execute("SELECT text FROM said").fetchall() == [("one",)]
 
@@ -349,6 +349,6 @@ def test_a_broken_database_is_no_trouble_of_the_others(
 ) -> None:
     kept.log.write_bytes(b"SQLite format 3\0" + b"nonsense" * 100)
     (live,) = kept.site.room.store.sessions.live()
-    Archive(kept.site.sites, REDACT).keep_all([live])
+    Archive(kept.site.locations, REDACT).keep_all([live])
     assert "its records were not archived" in caplog.text
     assert list(kept.copy.parent.iterdir()) == []

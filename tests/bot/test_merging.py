@@ -51,7 +51,7 @@ class Landing:
     ) -> ActionResult:
         room, self.said = self.site.room, list[Any]()
         head = self.site.commits("a")
-        self.site.sites.mirror("widgets").take(self.site.workspace)
+        self.site.locations.mirror("widgets").take(self.site.workspace)
         pull = Pull(
             number=34,
             head=head,
@@ -89,7 +89,7 @@ class Landing:
         people.may_write("acme/widgets", gone)
         self.gone = gone
         act = ActionDispatcher(
-            *(room.store, github, self.site.sites, self.site.agents),
+            *(room.store, github, self.site.locations, self.site.agents),
             *("", Redaction(), people, room.clock),
         )
         wanted: MergePull | Enqueue = MergePull(
@@ -164,7 +164,7 @@ def test_what_an_update_of_the_branch_brought_in_is_not_told_as_the_agents(
     tree = git(site.github, "mktree")
     theirs = git(site.github, "commit-tree", tree, "-p", "main", "-m", "Theirs, fixes #9")
     git(site.github, "update-ref", "refs/heads/main", theirs)
-    site.sites.mirror("widgets").refresh()
+    site.locations.mirror("widgets").refresh()
     git(site.workspace.path, "fetch", "--quiet", "origin")
     git(site.workspace.path, "merge", "--quiet", "--no-edit", "origin/main")
     method, message = landing.lands(REBASE)

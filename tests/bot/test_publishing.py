@@ -18,7 +18,7 @@ def file(site: Site) -> Path:
     """Where the agent of a session with one commit may say what it did."""
     site.starts()
     site.commits("a")
-    files = site.sites.files(site.id, 1, site.session.branch, site.workspace.path)
+    files = site.locations.files(site.id, 1, site.session.branch, site.workspace.path)
     return files.summary
 
 
@@ -40,8 +40,8 @@ def opened(site: Site) -> list[Any]:
         read=SimpleNamespace(repository=lambda name: SimpleNamespace(default_branch="main")),
         write=SimpleNamespace(open_pull=open_pull, label_pull=lambda *words: asked.append(words)),
     )
-    site.sites.mirror("widgets").take(site.workspace)
-    publishing = Publishing(site.room.store, github, site.sites, Redaction())
+    site.locations.mirror("widgets").take(site.workspace)
+    publishing = Publishing(site.room.store, github, site.locations, Redaction())
     head = site.workspace.head() or ""
     publishing.open_pull(site.session, head, draft=False, check=lambda: None)
     return asked
@@ -50,7 +50,7 @@ def opened(site: Site) -> list[Any]:
 def test_the_project_says_where_it_goes_what_it_is_called_and_which_labels_it_gets(
     site: Site, file: Path
 ) -> None:
-    projects: Any = site.sites.projects
+    projects: Any = site.locations.projects
     projects["widgets"] = replace(
         projects["widgets"],
         base_branch="develop",

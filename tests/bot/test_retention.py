@@ -31,8 +31,15 @@ class Keeper:
         self.clock.now = datetime.now(UTC)  # Git has its own clock.
         site.paths.data.mkdir()
         self.retention = Retention(
-            *(site.room.store, site.sites, site.archive, DAYS, lambda _: self.policy, self.clock),
-            lambda tenant: release(site.sites, site.archive, site.session, site.session.run),
+            *(
+                site.room.store,
+                site.locations,
+                site.archive,
+                DAYS,
+                lambda _: self.policy,
+                self.clock,
+            ),
+            lambda tenant: release(site.locations, site.archive, site.session, site.session.run),
         )
 
     def planned(self, thing: Thing) -> list[Item]:
@@ -105,9 +112,9 @@ def test_output_and_transcripts_go_seven_days_after_the_end(keeper: Keeper) -> N
 def test_nothing_goes_that_a_session_which_is_not_over_refers_to(keeper: Keeper) -> None:
     keeper.site.starts()
     keeper.log.write_text("it works\n")
-    keeper.site.sites.mirror("widgets").refresh()
+    keeper.site.locations.mirror("widgets").refresh()
     (keeper.site.workspace.path / "b").write_text("not committed")
-    keeper.site.sites.mirror("widgets").preserve(keeper.site.workspace, 1)
+    keeper.site.locations.mirror("widgets").preserve(keeper.site.workspace, 1)
     keeper.clock.passes(999 * DAY)
     assert keeper.cleans(orphans=True) == {}
     kept = {item.thing: item.why for item in keeper.retention.plan()}
@@ -147,7 +154,7 @@ def test_preserved_work_goes_after_its_own_days(keeper: Keeper) -> None:
     assert Thing.PRESERVED not in keeper.cleans()
     keeper.clock.passes(0.2 * DAY)
     assert keeper.cleans() == {Thing.PRESERVED: ["widgets-12 run 1"]}
-    assert keeper.site.sites.mirror("widgets").preserved() == []
+    assert keeper.site.locations.mirror("widgets").preserved() == []
 
 
 def test_what_was_told_of_a_session_goes_last_and_the_session_stays_known(keeper: Keeper) -> None:
@@ -176,7 +183,12 @@ def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Kee
     keeper.a_session_ends()
     store = keeper.site.room.store
     beside = Retention(
-        store, keeper.site.sites, keeper.site.archive, DAYS, lambda _: keeper.policy, keeper.clock
+        store,
+        keeper.site.locations,
+        keeper.site.archive,
+        DAYS,
+        lambda _: keeper.policy,
+        keeper.clock,
     )
     keeper.clock.passes(14 * DAY)
     assert store.sessions.due(keeper.clock()) == []
@@ -192,8 +204,8 @@ def leftovers(keeper: Keeper) -> None:
     """What a session that nobody knows left behind, and a removal that was killed."""
     paths = keeper.site.paths
     keeper.site.starts()
-    other = keeper.site.sites.workspace("widgets", "widgets-99", "mergewright/99-x")
-    prepare(keeper.site.sites.mirror("widgets"), other, "main")
+    other = keeper.site.locations.workspace("widgets", "widgets-99", "mergewright/99-x")
+    prepare(keeper.site.locations.mirror("widgets"), other, "main")
     (other.path / "new").write_text("nobody's")
     for folder in (
         *(paths.run("widgets-99", 1), paths.home("widgets-99")),
@@ -222,7 +234,7 @@ def test_what_belongs_to_no_session_is_listed_and_only_a_person_has_it_removed(
         *("widgets-99_home", "widgets-99_r1", "widgets-99", ".widgets-98.gone", "stray")
     }
     assert list(keeper.site.runtime.look()) == ["widgets-12_r1"]
-    (kept,) = keeper.site.sites.mirror("widgets").preserved("widgets-99")
+    (kept,) = keeper.site.locations.mirror("widgets").preserved("widgets-99")
     assert kept.run == 0
 
 

@@ -36,7 +36,7 @@ def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen
 ) -> None:
     site.starts()
     site.deaf.meanwhile = lambda: site.room.clock.passes(5)
-    handle = site.sites.handle(site.id, 1)
+    handle = site.locations.handle(site.id, 1)
     site.runtime.prints(handle, "one\n\n  two  words\n")
     tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
     monkeypatch.setattr(site.program, "typed", lambda screen: f"typed below {screen[:3]}")

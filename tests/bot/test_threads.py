@@ -32,7 +32,7 @@ def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: 
     nobody: Any = None
     room = site.room
     act = ActionDispatcher(
-        room.store, github, site.sites, site.agents, "", Redaction(), nobody, room.clock
+        room.store, github, site.locations, site.agents, "", Redaction(), nobody, room.clock
     )
     values = {"sha": "cafe"}
     reply = Reply(

@@ -60,9 +60,9 @@ def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
-    watch._sites.projects = {}
+    watch._locations.projects = {}
     assert watch.sweep() == 0
-    watch._sites.projects, watch._sites.programs = PROJECTS, {}
+    watch._locations.projects, watch._locations.programs = PROJECTS, {}
     assert watch.sweep() == 0
 
 

@@ -45,7 +45,8 @@ KEEPERS = {
     "uvicorn": {"bot.system.http_server", "bot.demo"},
     "apscheduler": {"bot.app.workers"},
     # OpenCode keeps its conversations in a database of its own, which is archived as one.
-    "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "runtimes.agents"},
+    "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "runtimes.agents"}
+    | {"runtimes.local_records"},
     "typer": {"bot.cli", "bot.demo"},
 }
 

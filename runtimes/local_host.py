@@ -1,0 +1,53 @@
+"""This machine as a host: a runtime, the agents' adapters, and folders below two roots.
+
+SESSIONS/SESSION_rN      the folder of a run: prompt, hooks, output, supervisor files
+SESSIONS/SESSION_home    HOME of the session's programs
+WORKSPACES/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from runtimes.agents.base import AgentAdapter, RunFiles
+from runtimes.base import Runtime
+from runtimes.host import RunRef, WorkspaceRef
+from runtimes.local_records import LocalRecords
+from runtimes.local_runs import LocalRuns
+from runtimes.workspaces.worktree import Worktree, checkout
+
+
+class LocalHost:
+    """See `runtimes.host.Host`."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        adapters: Mapping[str, AgentAdapter],
+        *,
+        sessions: Path,
+        workspaces: Path,
+    ) -> None:
+        """`adapters` by agent type."""
+        self._sessions = sessions
+        self._workspaces = workspaces
+        self.runs = LocalRuns(runtime, adapters, self.files, self._worktree)
+        self.records = LocalRecords(sessions, workspaces, adapters, self.files)
+
+    def workspace(self, ref: WorkspaceRef) -> Worktree:
+        """See `Host.workspace`."""
+        return Worktree(
+            self._workspaces, ref.session, ref.branch, ref.origin, sign_off=ref.sign_off
+        )
+
+    def files(self, run: RunRef) -> RunFiles:
+        """The paths of a run's files."""
+        return RunFiles(
+            session=run.session,
+            run=run.run,
+            dir=self._sessions / run.name,
+            workspace=checkout(self._workspaces, run.session),
+            branch=run.branch,
+        )
+
+    def _worktree(self, session: str, branch: str) -> Worktree:
+        return Worktree(self._workspaces, session, branch, "")

@@ -1,0 +1,187 @@
+"""The recorded files of this machine: conversations, databases, handover texts, folders."""
+
+import os
+import re
+import shutil
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from runtimes.agents.base import AgentAdapter, RunFiles
+from runtimes.agents.shared.databases import reading
+from runtimes.agents.shared.files import opened, read_text
+from runtimes.agents.shared.messages import Message, Messages
+from runtimes.host import Folder, FolderKind, Handover, RecordFile, RunRef
+from runtimes.workspaces.worktree import remove_tree
+
+_STEP_BYTES = 1024 * 1024
+_HANDOVER_CHARACTERS = 65_536
+_OF_RUN = re.compile(r"(?P<session>.+)_(?P<what>r\d+|home)")
+_REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
+#: So many conversations that are read page by page are kept open.
+_OPEN = 16
+
+
+class LocalRecords:
+    """See `runtimes.host.Records`. An archive that was laid out in a folder is read by it too."""
+
+    def __init__(
+        self,
+        sessions: Path,
+        workspaces: Path,
+        adapters: Mapping[str, AgentAdapter],
+        files_of: Callable[[RunRef], RunFiles],
+    ) -> None:
+        """`sessions` holds the folders of all runs and the homes of all sessions."""
+        self._sessions = sessions
+        self._workspaces = workspaces
+        self._adapters = adapters
+        self._files_of = files_of
+        #: Conversations by run and the place of their next message, and what was read ahead.
+        self._open: OrderedDict[tuple[str, int], tuple[Messages, list[Message]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def handover(self, run: RunRef) -> Handover:
+        """See `Records.handover`."""
+        files, adapter = self._files_of(run), self._adapters.get(run.agent_type)
+        # A link may lead anywhere, out of a sandbox too.
+        linked = files.summary.parent.is_symlink()
+        return Handover(
+            writable=adapter is not None and adapter.writes_outside,
+            summary_path=str(files.summary),
+            progress_path=str(files.progress),
+            summary="" if linked else read_text(files.summary)[:_HANDOVER_CHARACTERS],
+            progress="" if linked else read_text(files.progress)[-_HANDOVER_CHARACTERS:],
+        )
+
+    def files(self, run: RunRef) -> Sequence[RecordFile]:
+        """See `Records.files`."""
+        adapter, files = self._adapters.get(run.agent_type), self._files_of(run)
+        if adapter is None:
+            return ()
+        notes = () if files.progress.parent.is_symlink() else (files.progress,)
+        found = []
+        for path in (*adapter.records(files), *notes):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                version = _version(path)
+                with suppress(FileNotFoundError):  # What a database has not merged into itself.
+                    version += _version(path.with_name(f"{path.name}-wal"))
+                name = path.relative_to(self._sessions).as_posix()
+                found.append(RecordFile(name=name, version=version))
+        return found
+
+    def read(self, session: str, name: str, start: int, end: int) -> bytes:
+        """See `Records.read`."""
+        with opened(self._path(session, name)) as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def size(self, session: str, name: str) -> int:
+        """See `Records.size`."""
+        with opened(self._path(session, name)) as file:
+            return os.fstat(file.fileno()).st_size
+
+    def copy_database(self, session: str, name: str, into: Path) -> None:
+        """See `Records.copy_database`."""
+        path = self._path(session, name)
+        try:
+            with reading(path) as source, closing(sqlite3.connect(into)) as copy:
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: {error}") from error
+
+    def restore(self, session: str, name: str, source: Path) -> None:
+        """See `Records.restore`."""
+        target = self._path(session, name)
+        if target.exists():
+            return
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = target.with_name(f"{target.name}.new")
+        new.unlink(missing_ok=True)
+        with source.open("rb") as kept, new.open("xb") as out:  # Through no link.
+            shutil.copyfileobj(kept, out, _STEP_BYTES)
+        new.rename(target)
+
+    def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
+        """See `Records.messages`."""
+        with self._lock:
+            conversation, ahead = self._open.pop((run.name, start), (None, []))
+        if conversation is None:
+            conversation, ahead = self._adapters[run.agent_type].messages(self._files_of(run)), []
+            _take(conversation, ahead, start)
+        found = _take(conversation, ahead, most)
+        with self._lock:
+            self._open[run.name, start + len(found)] = conversation, ahead
+            while len(self._open) > _OPEN:
+                self._open.popitem(last=False)
+        return found
+
+    def adopt(self, run: RunRef, conversation: str) -> None:
+        """See `Records.adopt`."""
+        files = self._files_of(run)
+        files.home.mkdir(mode=0o700, parents=True)
+        self._adapters[run.agent_type].adopt(files, conversation)
+
+    def folders(self) -> Sequence[Folder]:
+        """See `Records.folders`."""
+        found = []
+        for name in _folders_in(self._sessions):
+            match = _OF_RUN.fullmatch(name)
+            home = match is not None and match["what"] == "home"
+            kind = FolderKind.HOME if home else FolderKind.RUN
+            found.append(Folder(kind=kind, name=name, session=match["session"] if match else name))
+        for name in _folders_in(self._workspaces):
+            gone = _REMOVED.fullmatch(name)
+            kind = FolderKind.REMOVED if gone else FolderKind.WORKSPACE
+            found.append(Folder(kind=kind, name=name, session=gone["session"] if gone else name))
+        return found
+
+    def folder_bytes(self, folder: Folder) -> int:
+        """See `Records.folder_bytes`; what cannot be read counts nothing."""
+        found = 0
+        for place, _, names in os.walk(self._folder(folder)):
+            for name in names:
+                with suppress(OSError):
+                    found += os.lstat(Path(place, name)).st_blocks * 512
+        return found
+
+    def remove(self, folder: Folder) -> None:
+        """See `Records.remove`."""
+        remove_tree(self._folder(folder))
+
+    def _folder(self, folder: Folder) -> Path:
+        in_sessions = folder.kind in (FolderKind.RUN, FolderKind.HOME)
+        return (self._sessions if in_sessions else self._workspaces) / folder.name
+
+    def _path(self, session: str, name: str) -> Path:
+        """A recorded file. Raises `OSError` where a folder on the way is a link."""
+        match, path = _OF_RUN.fullmatch(name.partition("/")[0]), self._sessions / name
+        if match is None or match["session"] != session or ".." in path.parts:
+            raise OSError(f"{name} is no file of {session}")
+        if Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / name).parent:
+            raise OSError(f"{path} leads out of the session's folder")
+        return path
+
+
+def _take(conversation: Messages, ahead: list[Message], count: int) -> list[Message]:
+    """The next messages, at most so many; `ahead` are those that were read and not taken."""
+    while len(ahead) < count and (new := conversation.new()):
+        ahead += new
+    taken = ahead[:count]
+    del ahead[:count]
+    return taken
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    status = path.stat(follow_symlinks=False)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _folders_in(folder: Path) -> Sequence[str]:
+    if not folder.is_dir():
+        return ()
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
