@@ -58,12 +58,14 @@ class ActionDispatcher:
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action."""
-        session = self._store.sessions.get(due.session)
-        if session is None:
-            return Rejected(f"there is no session {due.session}")
-        if missing := self._missing(session, due.action):
-            return Rejected(f"{missing} is not configured any more: put it back, then retry")
         try:
+            if not due.session:
+                return self._do_without_session(due)
+            session = self._store.sessions.get(due.session)
+            if session is None:
+                return Rejected(f"there is no session {due.session}")
+            if missing := self._missing(session, due.action):
+                return Rejected(f"{missing} is not configured any more: put it back, then retry")
             return self._do(session, due, check)
         except Conflicted as moved:
             return RetryLater(str(moved))
@@ -74,18 +76,18 @@ class ActionDispatcher:
         except PushRefused as refusal:
             return Rejected(messages.push_refused(refusal.reason), Reason.PUSH_REFUSED)
         except GitFailure as failure:
-            return self._git_failed(session, failure)
+            return self._git_failed(due.repository, failure)
         except (GitHubFailure, RuntimeFailure, OSError) as failure:
             return RetryLater(str(failure))
 
-    def _git_failed(self, session: Session, failure: GitFailure) -> RetryLater:
+    def _git_failed(self, repository: str, failure: GitFailure) -> RetryLater:
         """When to have git try again.
 
         GitHub answers git with the same 403 for an App that is suspended or not installed and for
         a repository that is gone; its API tells them apart.
         """
         try:
-            self._github.read.repository(session.repository)
+            self._github.read.repository(repository)
         except NotInstalled as waits:
             return RetryLater(str(waits), waits.at, outage=True)
         except GitHubFailure:
@@ -193,6 +195,8 @@ class ActionDispatcher:
             case actions.React(comment=comment, content=content):
                 self._github.write.react(session.repository, comment, content)
                 return Completed()
+            case actions.ReportConfiguration():
+                return Rejected("it concerns a repository and no session")
             case actions.CloseIssue(number=number):
                 self._github.write.close_issue(session.repository, number)
                 return Completed()
@@ -202,6 +206,24 @@ class ActionDispatcher:
                 return Completed()
             case _ as never:
                 assert_never(never)
+
+    def _do_without_session(self, due: DueAction) -> ActionResult:
+        """Answer people where no session exists, or report a repository's configuration."""
+        write, repository = self._github.write, due.repository
+        match due.action:
+            case actions.Comment(key=key, number=number, topic=topic, values=values):
+                body = messages.comment_body(topic, values)
+                written = write.comment(repository, number, body, key)
+                return Completed(result=f"comment {written}")
+            case actions.React(comment=comment, content=content):
+                write.react(repository, comment, content)
+                return Completed()
+            case actions.ReportConfiguration(head=head, path=path, problems=problems):
+                name = messages.CONFIGURATION_CHECK
+                self._github.reports.fault(repository, head, name, path, problems)
+                return Completed()
+            case _ as action:
+                return Rejected(f"{type(action).__name__} needs a session")
 
     def _merge_remote(
         self, session: Session, head: str, into: str, check: FinalCheck

@@ -21,12 +21,13 @@ from bot.act.results import (
     Stopped,
     Withdrawn,
 )
-from bot.decide.reconciler import Reconciler
 from bot.store import DueAction, Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.actions import Action
 from lifecycle.model.backoff import delay
+from lifecycle.model.facts import Facts
 from lifecycle.model.status import Reason
 
 log = logging.getLogger(__name__)
@@ -67,12 +68,16 @@ class Attempts(Struct, frozen=True, kw_only=True):
 
 
 class Outbox:
-    """Carries out due actions: one at a time for each session, several sessions in parallel."""
+    """Carries out due actions: one at a time for each session, several sessions in parallel.
+
+    Actions without a session do not wait for each other.
+    """
 
     def __init__(
         self,
         store: Store,
-        reconciler: Reconciler,
+        still_wanted: Callable[[Facts, Action], bool],
+        is_silenced: Callable[[str], bool],
         dispatcher: Dispatcher,
         workers: Executor,
         attempts: Attempts,
@@ -81,8 +86,13 @@ class Outbox:
         may_act: Callable[[], bool],
         on_done: Callable[[], None],
     ) -> None:
+        """`still_wanted`: whether an action of a session is right by what is known now;
+        `is_silenced`: whether a repository is frozen or only observed; `may_act`: whether this
+        bot holds the lease.
+        """
         self._store = store
-        self._reconciler = reconciler
+        self._still_wanted = still_wanted
+        self._is_silenced = is_silenced
         self._dispatcher = dispatcher
         self._workers = workers
         self._attempts = attempts
@@ -100,12 +110,10 @@ class Outbox:
         # Before the store is read: an action that ends meanwhile is read as due still.
         self._under_way = {s: work for s, work in self._under_way.items() if not work.done()}
         handed = [
-            due
-            for due in self._store.outbox.due(self._clock())
-            if due.session not in self._under_way
+            due for due in self._store.outbox.due(self._clock()) if due.queue not in self._under_way
         ]
         for due in handed:
-            self._under_way[due.session] = work = self._workers.submit(self._work, due)
+            self._under_way[due.queue] = work = self._workers.submit(self._work, due)
             work.add_done_callback(self._worked)
         return len(handed)
 
@@ -123,13 +131,13 @@ class Outbox:
         try:
             return self._record(due, self._carried_out(due))
         except Exception as error:
-            log.exception("%s: %s: its result could not be recorded", due.session, due.action.key)
+            log.exception("%s: %s: its result could not be recorded", due.subject, due.action.key)
             with suppress(StoreFailure):
                 self._retry(due, RetryLater(f"its result could not be recorded: {error}"))
             return False
 
     def _carried_out(self, due: DueAction) -> ActionResult:
-        about = f"{due.session} {due.action.key}"
+        about = f"{due.subject} {due.action.key}"
         try:
             if done := self._dispatcher.was_done(due):
                 return done
@@ -142,11 +150,15 @@ class Outbox:
 
     def _check(self, due: DueAction) -> Stopped | None:
         """Judge the action by what is known now."""
-        facts = self._store.facts.get(due.session)
-        if frozen_by(facts) is not None:
-            return Held()
-        if not self._reconciler.still_wanted(facts, due.action):
-            return Withdrawn("its cause is gone")
+        if not due.session:
+            if self._is_silenced(due.repository):
+                return Withdrawn("the repository is frozen or only observed")
+        else:
+            facts = self._store.facts.get(due.session)
+            if frozen_by(facts) is not None:
+                return Held()
+            if not self._still_wanted(facts, due.action):
+                return Withdrawn("its cause is gone")
         # Nothing may take effect whose result cannot be recorded.
         if not self._may_act() or not self._store.writable():
             return LeaseLost()
@@ -154,7 +166,7 @@ class Outbox:
 
     def _record(self, due: DueAction, result: ActionResult) -> bool:
         """Record what came of an action; False where nothing may be recorded."""
-        about = f"{due.session} {due.action.key}"
+        about = f"{due.subject} {due.action.key}"
         match result:
             case Completed():
                 self._crash_point(CrashPoint.DONE, about)
@@ -188,7 +200,7 @@ class Outbox:
         A wait until a known time, such as the reset of a rate limit, is not a failed attempt.
         """
         if later.at is not None:
-            log.info("%s: %s: deferred: %s", due.session, due.action.key, later.why)
+            log.info("%s: %s: deferred: %s", due.subject, due.action.key, later.why)
             self._store.outbox.defer(due.seq, later.at, later.why)
             return
         starts = due.action.key.startswith("start:")
@@ -200,11 +212,11 @@ class Outbox:
             self._fail(due, _reason(due), f"{later.why} (tried {attempt} times)")
             return
         pause = timedelta(seconds=delay(attempt, self._attempts.first_seconds))
-        log.warning("%s: %s: retried later: %s", due.session, due.action.key, later.why)
+        log.warning("%s: %s: retried later: %s", due.subject, due.action.key, later.why)
         self._store.outbox.mark_retry(due.seq, later.why, self._clock() + pause)
 
     def _fail(self, due: DueAction, reason: Reason, why: str) -> None:
-        log.error("%s: %s: failed: %s", due.session, due.action.key, why)
+        log.error("%s: %s: failed: %s", due.subject, due.action.key, why)
         self._store.outbox.mark_failed(due.seq, reason, why, self._clock())
 
 

@@ -7,6 +7,7 @@ from threading import Event
 from bot.app.wiring import Wakes, Wiring
 from bot.app.workers import Job, Ticker, Worker
 from bot.archive.retention import Busy
+from bot.decide.outsiders import notify_outsiders
 from bot.show.terminal import terminal
 from bot.system.clock import Clock, utc_now
 from bot.system.crash_points import AtCrashPoint, CrashPoint, log_crash_point
@@ -180,17 +181,19 @@ class App:
 
     def _read(self) -> None:
         """Everything read from GitHub, one after the other, so that no older answer comes last."""
-        # A command may follow on the heels of the label; and it is about the head that stood before
+        # A command may follow right after the label, and is about the head that was current before
         # the pull request is read again.
-        if self.parts.repository_config.look_where_pushed():
+        if self.parts.policies.adopt(self.parts.repository_config.read_pushed()):
             self._judge_all_anew()
         done = self.parts.access_observer.look_if_asked()
         done += self.parts.issue_observer.read_requested()
         done += self.parts.commands.settle()
-        done += self.parts.outsiders.tell()
         done += self.parts.pull_observer.read_requested()
+        done += notify_outsiders(self.parts.store, self.parts.policies.is_silenced, self._clock)
         if done:
-            self._reconciling.wake()
+            # The issue of an authorized start command is read next, and answers are posted.
+            for worker in (self._reconciling, self._doing, self._reading):
+                worker.wake()
 
     def _judge_all_anew(self) -> None:
         """The policy is another one."""
@@ -240,7 +243,7 @@ class App:
 
     def _resync(self) -> None:
         self.parts.access_observer.look()
-        if self.parts.repository_config.look():
+        if self.parts.policies.adopt(self.parts.repository_config.read()):
             self._judge_all_anew()
         self.parts.resync.look()
         if self._settings.polls:

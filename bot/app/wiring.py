@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from bot.act.dispatch import ActionDispatcher
 from bot.act.outbox import Attempts, Outbox
-from bot.act.outsiders import Outsiders
 from bot.act.run_start import Starting
 from bot.act.runs import Agents
 from bot.app.account import client
@@ -18,10 +17,11 @@ from bot.archive.archiver import Archive
 from bot.archive.retention import Retention
 from bot.decide.assignment import Assignment
 from bot.decide.caps import caps
+from bot.decide.opening import Opening
 from bot.decide.policies import Policies
 from bot.decide.reconciler import Reconciler
 from bot.github.write_access import WriteAccess
-from bot.intake.authorize import Commands
+from bot.intake.authorize import CommandAuthorizer
 from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
 from bot.intake.redelivery import Redelivery
@@ -114,8 +114,16 @@ class Wiring:
             wakes.resting,
         )
         people = WriteAccess(self.github, clock, policies.lists)
-        self.outsiders = Outsiders(self.store, self.github, clock, may_act, policies.may_speak)
         refresh_budget = RefreshBudget(self.store, self.github, clock)
+        assignment = Assignment(self.store, settings.identities, settings.projects, self.caps)
+        opening = Opening(
+            self.store,
+            settings.projects,
+            assignment,
+            policies.is_silenced,
+            clock,
+            crash_point,
+        )
         self.pull_observer = PullObserver(
             self.store,
             self.github,
@@ -123,11 +131,11 @@ class Wiring:
             refresh_budget,
             PushAttribution(self.store, self.locations).who,
             settings.projects,
+            opening.consider,
             clock,
             crash_point,
             settings.github.app_slug,
         )
-        identities = Assignment(self.store, settings.identities, settings.projects, self.caps)
         self.issue_observer = IssueObserver(
             self.store,
             self.github,
@@ -135,7 +143,8 @@ class Wiring:
             self.pull_observer,
             refresh_budget,
             settings.projects,
-            identities,
+            assignment.words,
+            opening.consider,
             clock,
             crash_point,
         )
@@ -144,18 +153,12 @@ class Wiring:
             self.store, self.github, settings.projects.values(), clock
         )
         self.redelivery = Redelivery(self.store, self.github, clock)
-        self.commands = Commands(
-            self.store,
-            self.github,
-            people,
-            self.issue_observer,
-            clock,
-            may_act,
-            policies.may_speak,
+        self.commands = CommandAuthorizer(self.store, people, clock, policies.is_silenced)
+        self.repository_config = RepositoryConfig(
+            self.store, self.github, policies.repositories.values(), clock
         )
-        self.repository_config = RepositoryConfig(self.store, self.github, policies, clock)
         self.reconciler = Reconciler(
-            self.store, policies.of, clock, crash_point, wakes.decided, identities.words
+            self.store, policies.of, clock, crash_point, wakes.decided, assignment.words
         )
         self.archive = Archive(self.locations, redact)
         models = ModelEndpoints(
@@ -175,7 +178,7 @@ class Wiring:
             self.locations,
             prompts,
             self.archive,
-            identities,
+            assignment,
             models,
             settings.runtime.steering_files,
             clock,
@@ -186,7 +189,7 @@ class Wiring:
             prompts,
             self.agent_observer,
             self.archive,
-            identities,
+            assignment,
             starting,
             clock,
         )
@@ -196,7 +199,8 @@ class Wiring:
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
         self.outbox = Outbox(
             self.store,
-            self.reconciler,
+            self.reconciler.still_wanted,
+            policies.is_silenced,
             ActionDispatcher(
                 self.store,
                 self.github,

@@ -153,10 +153,13 @@ class Retention:
         item = Item(
             thing=Thing.DELIVERIES, name=f"{pile.rows} webhooks", goes=pile.rows > 0, why=why
         )
-        seconds = days * _DAY_SECONDS
-        return _Found(
-            item, lambda: self._store.deliveries.prune(self._clock(), seconds), lambda: pile.bytes
-        )
+
+        def remove() -> None:
+            now = self._clock()
+            self._store.deliveries.prune(now, days * _DAY_SECONDS)
+            self._store.outbox.prune(now - timedelta(days=days))
+
+        return _Found(item, remove, lambda: pile.bytes)
 
     def _history(self, tenant: ResourceOwner) -> Iterator[_Found]:
         goes, why = self._outlived(tenant.ended, self._days.durable_days)

@@ -1,18 +1,22 @@
-"""Which policy a session has: the server's, narrowed by its repository's last good file."""
+"""The policy of each session: the server's, narrowed by its repository's last valid file."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from bot.store import Configuration, Store
-from config.repository import PATH, RepositoryError, still_narrowed
+from bot.store import Configuration, RepositoryFile, Store
+from config.repository import PATH, FileProblem, RepositoryError, narrowed, still_narrowed
 from config.settings import ProjectSettings
+from lifecycle.model.actions import FaultyLine, ReportConfiguration
 from lifecycle.model.policy import Mode, Policy
 
 log = logging.getLogger(__name__)
 
 
 class Policies:
-    """The policy of each project, as far as its repository's file was read. Any thread may ask."""
+    """The policy of each project, as far as its repository's file was read.
+
+    May be used from any thread.
+    """
 
     def __init__(
         self, store: Store, projects: Mapping[str, ProjectSettings], server: Policy
@@ -26,7 +30,7 @@ class Policies:
         }
         self._narrowed: dict[str, Policy] = {}
         for kept in store.configurations.all():
-            self.take(kept)
+            self.apply(kept)
 
     def of(self, project: str) -> Policy:
         """The policy a project's sessions are judged by."""
@@ -37,35 +41,74 @@ class Policies:
         return self._narrowed.get(repository.casefold(), self.server)
 
     def lists_bot(self, repository: str, login: str) -> bool:
-        """Whether this bot's word counts in a repository."""
+        """Whether commands of this bot count in a repository."""
         return self.of_repository(repository).lists(login)
 
     def lists(self, repository: str, login: str) -> bool:
-        """Whether somebody may steer there whatever GitHub says: listed people and bots."""
+        """Whether somebody is configured to give commands there, whatever GitHub says of them."""
         if login.casefold() in self._people.get(repository.casefold(), ()):
             return True
         return login.endswith("[bot]") and self.lists_bot(repository, login)
 
-    def may_speak(self, repository: str) -> bool:
-        """Whether something may be said there that no session says."""
-        ours = self.repositories.items()
-        scopes = {f"project:{project}" for project, one in ours if one == repository}
-        frozen = any(one.scope in {"", *scopes} for one in self._store.freezes.all())
-        return self.of_repository(repository).mode is not Mode.OBSERVE and not frozen
+    def is_silenced(self, repository: str) -> bool:
+        """Whether nothing may be written to a repository: it is frozen, or only observed."""
+        projects = {name for name, one in self.repositories.items() if one == repository}
+        scopes = {"", *(f"project:{project}" for project in projects)}
+        frozen = any(one.scope in scopes for one in self._store.freezes.all())
+        return frozen or self.of_repository(repository).mode is Mode.OBSERVE
 
-    def take(self, kept: Configuration) -> bool:
-        """Have a repository's file in force; whether its policy is another one now.
+    def adopt(self, files: Iterable[RepositoryFile]) -> bool:
+        """Put files that were read in force; whether any policy is another one now.
 
-        A text that was good once is not under every server's policy: what is not counts for
-        nothing, and all else of it holds.
+        A broken file becomes an incident and a check of its commit, and the last valid one stays in
+        force.
+        """
+        kept = {one.repository: one for one in self._store.configurations.all()}
+        changed = [self._adopt(file, kept.get(file.repository)) for file in files]
+        return any(changed)
+
+    def _adopt(self, file: RepositoryFile, kept: Configuration | None) -> bool:
+        repository, now = file.repository, self._store.clock()
+        incident = f"configuration:{repository}"
+        try:
+            if file.text is None:
+                raise RepositoryError([FileProblem(1, "it is no text")])
+            narrowed(file.text, self.server)
+        except RepositoryError as error:
+            text = f"{repository}: {error}"
+            if self._store.incidents.report(incident, text, now):
+                log.error("%s", text)
+            good = kept.good if kept else ""
+            report = () if self.is_silenced(repository) else (_report(file, error),)
+        else:
+            self._store.incidents.clear(incident, now)
+            good, report = file.text, ()
+        seen = Configuration(repository=repository, blob=file.blob, good=good)
+        self._store.configurations.set(seen, report)
+        return self.apply(seen)
+
+    def apply(self, kept: Configuration) -> bool:
+        """Put a repository's last valid file in force; whether its policy is another one now.
+
+        A text that was valid once may be too wide for the server's policy of today: what it may
+        not set any more is ignored, and the rest holds.
         """
         before = self.of_repository(kept.repository)
         try:
             now, refused = still_narrowed(kept.good, self.server)
         except RepositoryError as error:
-            log.error("%s: %s: not in force any more: %s", kept.repository, PATH, error)
+            log.error("%s: %s is ignored: %s", kept.repository, PATH, error)
             now, refused = self.server, []
         for one in refused:
-            log.error("%s: %s: not in force any more: %s", kept.repository, PATH, one.says)
+            log.error("%s: %s: ignored: %s", kept.repository, PATH, one.says)
         self._narrowed[kept.repository.casefold()] = now
         return now != before
+
+
+def _report(file: RepositoryFile, error: RepositoryError) -> ReportConfiguration:
+    return ReportConfiguration(
+        key=f"configuration:{file.head}:{file.blob}",
+        head=file.head,
+        path=PATH,
+        problems=tuple(FaultyLine(line=one.line, says=one.says) for one in error.problems),
+    )

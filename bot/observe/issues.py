@@ -1,48 +1,41 @@
-"""The observer of issues: who put the label on, and whether the issue still wants an agent."""
+"""Observes issues: reads those that may have changed, keeps the facts, reports candidates."""
 
 import logging
-import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.github.retries import Retries
-from bot.github.snapshots import IssueReading, Labeling
-from bot.github.write_access import WriteAccess
-from bot.observe.labels import frozen_by_label, labelling, wears
+from bot.github.snapshots import IssueReading
+from bot.github.write_access import WriteAccess, from_here
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import RefreshBudget, Thing
-from bot.observe.reopened import command_to_restore
-from bot.store import (
-    DueRefresh,
-    NewCommand,
-    NewSession,
-    Observation,
-    Outsider,
-    RefreshRequest,
-    Session,
-    Store,
+from bot.observe.triggers import (
+    frozen_by_label,
+    has_any,
+    last_labeling,
+    reopening,
+    triggers_of,
 )
+from bot.store import DueRefresh, NewCommand, Observation, RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
-from config.contradictions import nearest
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
+from lifecycle.model.candidates import Candidate, Labelled, Requested, Trigger
 from lifecycle.model.facts import Issue
 
 log = logging.getLogger(__name__)
 
-#: So many issues are asked whether the one that waits for them is among what they wait for.
+#: How many issues are followed at most to find out whether dependencies form a circle.
 _MOST_FOLLOWED = 10
 
 
 class IssueObserver:
-    """Reads issues where something may have changed, and makes sessions of the labelled ones."""
+    """Reads issues where something may have changed, one GitHub request at a time."""
 
     def __init__(
         self,
@@ -52,10 +45,16 @@ class IssueObserver:
         pulls: PullObserver,
         refresh_budget: RefreshBudget,
         projects: Mapping[str, ProjectSettings],
-        identities: Assignment,
+        agents: Collection[str],
+        on_candidate: Callable[[Candidate], None],
         clock: Clock,
         crash_point: AtCrashPoint,
     ) -> None:
+        """`agents`: names of agents and agent types that a label may ask for.
+
+        `on_candidate` gets each issue that asks for an agent. The refresh that led to it is settled
+        after it returns, so that a crash in between reports the same candidate again.
+        """
         self._store = store
         self._github = github
         self._people = people
@@ -63,86 +62,82 @@ class IssueObserver:
         self._refresh_budget = refresh_budget
         self._names = {project.repository.lower(): name for name, project in projects.items()}
         self._projects = projects
-        self._identities = identities
+        self._agents = agents
+        self._on_candidate = on_candidate
         self._clock = clock
         self._crash_point = crash_point
         self._retries = Retries(clock)
 
     def read_requested(self) -> int:
-        """Read every issue that was touched, or all of a repository. Returns how many touches."""
+        """Read every issue with a due refresh, or all of a repository; returns how many were due.
+
+        A refresh that fails is postponed and stops no other.
+        """
         due = self._store.refreshes.due(self._clock(), ("issue:", "repository:"))
         for refresh in due:
             name = f"{refresh.repository} {refresh.subject}"
             try:
                 if refresh.subject.startswith("repository:"):
-                    self._look_over(refresh.repository)
+                    self._refresh_repository(refresh.repository)
                 else:
                     with self._github.remembering():
-                        self._look(refresh)
+                        self._refresh(refresh)
                 self._store.refreshes.mark_done(refresh)
                 self._retries.worked(name)
-            except GitHubFailure as failure:
-                log.warning("%s: not read: %s", name, failure)
-                self._store.refreshes.postpone(refresh, self._retries.after(name, failure))
             except Exception as error:
-                # What cannot be read must not keep what comes after it from being read.
-                log.exception("%s: not read", name)
+                if isinstance(error, GitHubFailure):
+                    log.warning("%s: not read: %s", name, error)
+                else:
+                    log.exception("%s: not read", name)
                 self._store.refreshes.postpone(refresh, self._retries.after(name, error))
         return len(due)
 
     def labelled(self) -> list[Thing]:
-        """Every labelled open issue. What cannot be listed now is left out: it cancels nothing."""
+        """Every open issue that asks for an agent, without those that cannot be listed now."""
         found: list[Thing] = []
         for project in self._projects.values():
             if not self._refresh_budget.afford(project.repository):
                 continue
             try:
-                numbers = self._triggered(project)
+                numbers = self._labelled_in(project)
             except GitHubFailure as failure:
                 log.warning("%s: labelled issues not listed: %s", project.repository, failure)
                 continue
             found += [(project.repository, number) for number in numbers]
         return found
 
-    def _triggered(self, project: ProjectSettings) -> set[int]:
-        """The open issues that wear anything that asks for an agent. Raises `GitHubFailure`.
+    def _labelled_in(self, project: ProjectSettings) -> set[int]:
+        """The open issues with anything that asks for an agent. Raises `GitHubFailure`.
 
-        GitHub lists only what is spelled as it is asked for; the repository's labels may be spelled
-        in other letters than the configuration's.
+        GitHub lists by the exact spelling of a label, and the repository's labels may be spelled in
+        another case than the configuration's.
         """
-        triggers, read = self._triggers(project), self._github.read
-        there = read.labels(project.repository, project.label)
-        spelled = [name for name in there if name.lower() in triggers]
+        triggers, read = triggers_of(project, self._agents), self._github.read
+        existing = read.labels(project.repository, project.label)
+        spelled = [name for name in existing if name.lower() in triggers]
         words = dict.fromkeys([*triggers, project.label, *spelled])
         return read.labelled(project.repository, words)
 
-    def _triggers(self, project: ProjectSettings) -> Mapping[str, str]:
-        """What asks for an agent where an issue wears it, each with the agent; in small letters."""
-        label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
-        named = {f"{label}:{agent.lower()}": agent for agent in sorted(self._identities.words)}
-        assigned = {f"@{assignee}": project.agent} if assignee else {}
-        return {label: project.agent, **named, **assigned}
-
-    def _look_over(self, repository: str) -> None:
-        """Ask for a look at everything in one repository. Raises `GitHubFailure`."""
+    def _refresh_repository(self, repository: str) -> None:
+        """Request a refresh of everything in one repository. Raises `GitHubFailure`."""
         live = [one for one in self._store.sessions.live() if one.repository == repository]
         numbers = {one.number for one in live}
         for project in self._projects.values():
             if project.repository == repository:
-                numbers |= self._triggered(project)
-        self._refresh((repository, number) for number in numbers)
+                numbers |= self._labelled_in(project)
+        self._request((repository, number) for number in numbers)
         branches = [
             RefreshRequest(repository=repository, subject=f"branch:{one.branch}") for one in live
         ]
         self._store.refreshes.request(branches, self._clock())
 
-    def _refresh(self, issues: Iterable[tuple[str, int]]) -> None:
+    def _request(self, issues: Iterable[Thing]) -> None:
         refreshes = {
             RefreshRequest(repository=name, subject=f"issue:{number}") for name, number in issues
         }
         self._store.refreshes.request(refreshes, self._clock())
 
-    def _look(self, refresh: DueRefresh) -> None:
+    def _refresh(self, refresh: DueRefresh) -> None:
         number = int(refresh.subject.removeprefix("issue:"))
         thing = (refresh.repository, number)
         fingerprint = self._refresh_budget.found(thing)
@@ -150,71 +145,163 @@ class IssueObserver:
         self._refresh_budget.keep(thing, fingerprint)
 
     def _read(self, repository: str, number: int) -> None:
-        """Read one issue, and keep or make its session."""
-        name = self._names.get(repository.lower())
-        known = self._store.sessions.of_issue(repository, number)
-        if name is None and known is None:
+        """Read one issue: facts of its session, or a candidate for one."""
+        project = self._names.get(repository.lower(), "")
+        session = self._store.sessions.of_issue(repository, number)
+        starts = self._store.commands.authorized(repository, number)
+        if not project and session is None and not starts:
             return
         reading = self._github.read.issue(repository, number)
         if reading is None or not reading.issue.open:
             waiting = self._store.sessions.issues_blocked_by(repository, number)
-            self._refresh((repository, other) for other in waiting)
+            self._request((repository, other) for other in waiting)
+        if session is not None:
+            self._update(session, reading)
+        elif project and reading is not None:
+            self._report_label(project, reading)
+        for command in starts:
+            self._report_start(project, reading, command)
+
+    def _update(self, id: str, reading: IssueReading | None) -> None:
+        """Keep the issue as it is now; its text stays as it was when the label was added."""
+        session = self._store.sessions.get(id)
+        if session is None or session.project not in self._projects:
+            return  # Without its project nobody knows which label counts, so none was removed.
         if reading is None:
-            if known is not None:
-                self._deleted(known)
+            # Deleted, or moved to another repository.
+            if not session.issue.open:
+                return
+            issue = replace(session.issue, open=False, state_reason="deleted")
         elif reading.is_pull:
             return
-        elif known is not None:
-            self._update(known, reading)
-        elif name is not None:
-            self._begin(name, self._projects[name], reading)
-
-    def _deleted(self, id: str) -> None:
-        """An issue that was deleted, or moved to another repository, wants nobody any more."""
-        session = self._store.sessions.get(id)
-        if session is None or session.project not in self._projects or not session.issue.open:
-            return
-        issue = replace(session.issue, open=False, state_reason="deleted")
-        self._pulls.read_again(session)
+        else:
+            issue = self._current(session, reading)
+            self._store.slots.prioritize(id, priority_of(reading.labels))
+        if not issue.open:
+            # A merge closes its issue: its pull request has to be known as merged first.
+            self._pulls.read_again(session)
+        if reading is not None and issue.open:
+            issue = self._report_new_triggers(session, issue, reading)
         if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
             self._crash_point(CrashPoint.OBSERVED, id)
 
-    def _update(self, id: str, reading: IssueReading) -> None:
-        """Keep what the issue is now; its text stays as it stood when it was labelled."""
-        session = self._store.sessions.get(id)
-        if session is None:
-            return
-        if session.project not in self._projects:
-            return  # Which label counts is not known: nobody may be taken to have removed it.
-        triggers = self._triggers(self._projects[session.project])
+    def _current(self, session: Session, reading: IssueReading) -> Issue:
+        triggers = triggers_of(self._projects[session.project], self._agents)
         issue = replace(
             session.issue,
             private=reading.issue.private,
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
-            # What was started by a word, and never labelled, needs no label to go on.
-            labelled=wears(reading.labels, triggers) or session.issue.labelled_at is None,
+            # A session that a command opened on an issue without the label needs no label.
+            labelled=has_any(reading.labels, triggers) or session.issue.labelled_at is None,
             frozen=frozen_by_label(reading, session.issue.frozen, self._clock()),
         )
-        issue = self._blocked(session.repository, issue, begun=session.run > 0)
-        self._store.slots.prioritize(id, priority_of(reading.labels))
-        if not issue.open:
-            # A merge closes its issue: what is known of the pull request has to come first.
-            self._pulls.read_again(session)
-        if issue.open and not session.issue.open:
-            command = command_to_restore(session, reading, self._people, self._clock())
-            if command is not None:
-                self._store.commands.add(command)
-        put = labelling(reading, triggers)
-        before = session.issue.labelled_at
-        if issue.open and put is not None and (before is None or put.at > before):
-            issue = replace(issue, labelled_at=put.at)
-            self._asked_again(session, reading, put)
-        if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
-            self._crash_point(CrashPoint.OBSERVED, id)
+        return self._with_blockers(session.repository, issue, begun=session.run > 0)
 
-    def _blocked(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """The issue with those it waits for, as long as its session has not begun."""
+    def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueReading) -> Issue:
+        """Report a reopening or another label; the issue with the time of its last label."""
+        if not session.issue.open:
+            candidate = reopening(session, reading, self._people)
+            if candidate is not None:
+                self._on_candidate(candidate)
+        label = self._label(session.project, reading)
+        before = session.issue.labelled_at
+        if label is None or (before is not None and label.at <= before):
+            return issue
+        self._on_candidate(self._candidate(session.project, reading, label))
+        return replace(issue, labelled_at=label.at)
+
+    def _report_label(self, project: str, reading: IssueReading) -> None:
+        triggers = triggers_of(self._projects[project], self._agents)
+        if not reading.issue.open or reading.is_pull or not has_any(reading.labels, triggers):
+            return
+        label = self._label(project, reading)
+        # The label is on, and nobody is known to have added it.
+        unknown = Labelled(actor="", at=self._clock(), agent="", names_agent=False)
+        self._on_candidate(self._new(project, reading, label or unknown))
+
+    def _report_start(
+        self, project: str, reading: IssueReading | None, command: NewCommand
+    ) -> None:
+        trigger = Requested(
+            key=command.key,
+            actor=command.actor,
+            at=command.at,
+            agent=command.text,
+            resume=command.resume,
+            is_local=from_here(command.actor),
+        )
+        if reading is None or not project:
+            candidate = Candidate(
+                project=project,
+                repository=command.repository,
+                number=command.number,
+                trigger=trigger,
+                allowed=True,
+            )
+        else:
+            candidate = self._new(project, reading, trigger)
+        self._on_candidate(candidate)
+
+    def _label(self, project: str, reading: IssueReading) -> Labelled | None:
+        """The last label or assignment that asks for an agent and is still on."""
+        name = self._projects[project].label.lower()
+        triggers = triggers_of(self._projects[project], self._agents)
+        event = last_labeling(reading, triggers)
+        if event is None:
+            return None
+        label = event.label.lower()
+        return Labelled(
+            actor=event.actor,
+            at=event.at,
+            agent=triggers[label],
+            names_agent=label.startswith(f"{name}:"),
+        )
+
+    def _candidate(self, project: str, reading: IssueReading, trigger: Trigger) -> Candidate:
+        """A trigger with the permissions behind it. Raises `GitHubFailure`."""
+        repository = self._projects[project].repository
+        # Who sends a command is authorized before; the actor of a label is looked up here.
+        allowed = isinstance(trigger, Requested) or self._people.may_steer(
+            repository, trigger.actor, fresh=True
+        )
+        return Candidate(
+            project=project,
+            repository=repository,
+            number=reading.issue.number,
+            trigger=trigger,
+            allowed=allowed,
+            edited_by=self._edited_by(repository, reading, trigger.at) if allowed else None,
+            issue=reading.issue,
+            is_pull=reading.is_pull,
+            priority=priority_of(reading.labels),
+        )
+
+    def _new(self, project: str, reading: IssueReading, trigger: Trigger) -> Candidate:
+        """A candidate for a new session, with the issue as the session begins with it."""
+        candidate = self._candidate(project, reading, trigger)
+        if not candidate.allowed or candidate.edited_by is not None or candidate.is_pull:
+            return candidate
+        label = self._label(project, reading)
+        issue = replace(
+            reading.issue,
+            labelled=True,
+            labelled_at=label.at if label else None,
+            frozen=frozen_by_label(reading, None, self._clock()),
+        )
+        issue = self._with_blockers(candidate.repository, issue, begun=False)
+        return replace(candidate, issue=issue)
+
+    def _edited_by(self, repository: str, reading: IssueReading, since: datetime) -> str | None:
+        """Who edited the text since then without write access; empty: unknown, None: nobody."""
+        for edit in reading.edits:
+            # GitHub's times are whole seconds: an edit in the same one may have come after.
+            if edit.at >= since and not self._people.may_steer(repository, edit.actor):
+                return edit.actor
+        return None
+
+    def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
+        """The issue with those that block it, as long as its session has not begun."""
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)
         blockers = self._github.read.blocked_by(repository, issue.number)
@@ -222,7 +309,7 @@ class IssueObserver:
         return replace(issue, blocked_by=blockers, in_circle=circle)
 
     def _leads_back(self, repository: str, number: int, blockers: Iterable[str]) -> bool:
-        """Whether one of these waits for this issue in turn, maybe by way of others."""
+        """Whether a blocker is blocked by this issue, directly or through others."""
         ahead, seen = list(blockers), set[str]()
         while ahead and len(seen) < _MOST_FOLLOWED:
             one = ahead.pop(0)
@@ -234,114 +321,3 @@ class IssueObserver:
                 return True
             ahead += further
         return False
-
-    def _asked_again(self, session: Session, reading: IssueReading, put: Labeling) -> None:
-        """A label put on anew: brings an ended session back, or is answered with what runs."""
-        refusal = self._refusal(session.repository, reading, put)
-        if refusal:
-            log.warning("%s: not asked for again: %s", session.id, refusal)
-            return
-        project, word = self._projects[session.project], put.label.lower()
-        # A label that names an agent asks for that one.
-        named = word.startswith(f"{project.label.lower()}:")
-        agent = self._triggers(project)[word]
-        self._store.commands.add(
-            NewCommand(
-                key=f"label:{session.id}:{put.at.isoformat()}",
-                repository=session.repository,
-                number=session.issue.number,
-                kind="restore" if session.ended and not named else "start",
-                actor=put.actor,
-                at=self._clock(),
-                text=agent if named else "",
-            )
-        )
-
-    def _begin(self, name: str, project: ProjectSettings, reading: IssueReading) -> None:
-        """Make a session of a labelled open issue, if who labelled it may write."""
-        triggers = self._triggers(project)
-        put = labelling(reading, triggers)
-        if not reading.issue.open or not wears(reading.labels, triggers):
-            return
-        refusal = self._refusal(project.repository, reading, put)
-        if refusal or put is None:
-            number = reading.issue.number
-            log.warning("%s#%s: not started: %s", project.repository, number, refusal)
-            return
-        self._make(name, reading, put.actor, triggers[put.label.lower()])
-
-    def start(self, command: NewCommand) -> str:
-        """Make a session at the word of a person who may; the refusal, or empty.
-
-        What others wrote into the issue since then keeps it from being started.
-        """
-        name = self._names.get(command.repository.lower())
-        if name is None:
-            return f"no project is configured for {command.repository}"
-        agent, known = command.text or self._projects[name].agent, self._identities.words
-        if agent not in known:
-            return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
-        reading = self._github.read.issue(command.repository, command.number)
-        if reading is None or reading.is_pull or not reading.issue.open:
-            return "an agent is started on an open issue"
-        if refusal := self._edited(command.repository, reading, command.at):
-            return refusal
-        self._make(name, reading, command.actor, agent, command.resume)
-        return ""
-
-    def _make(
-        self, name: str, reading: IssueReading, requester: str, agent: str, resume: str = ""
-    ) -> None:
-        project, issue = self._projects[name], reading.issue
-        chosen = self._identities.choose(agent, name, requester)
-        put = labelling(reading, self._triggers(project))
-        waiting = self._blocked(project.repository, issue, begun=False)
-        new = NewSession(
-            id=f"{name}-{issue.number}",
-            project=name,
-            repository=project.repository,
-            created=self._clock(),
-            issue=replace(
-                waiting,
-                labelled=True,
-                labelled_at=put.at if put else None,
-                frozen=frozen_by_label(reading, None, self._clock()),
-            ),
-            branch=branch_name(project.branch, issue.number, issue.title),
-            requester=requester,
-            agent_type=chosen.agent_type,
-            agent_name=chosen.agent,
-            priority=priority_of(reading.labels),
-            native_id=resume,
-        )
-        if self._store.sessions.create(new):
-            log.info("%s: made for %s#%s", new.id, project.repository, issue.number)
-            self._crash_point(CrashPoint.OBSERVED, new.id)
-
-    def _refusal(self, repository: str, reading: IssueReading, put: Labeling | None) -> str:
-        """Why a labelled issue starts nothing; empty: it may. Unknown people are refused."""
-        if put is None or not put.actor:
-            return "nobody is known to have put the label on"
-        if not self._people.may_steer(repository, put.actor, fresh=True):
-            number = reading.issue.number
-            self._store.outsiders.add(
-                Outsider(repository=repository, issue=number, login=put.actor, number=number),
-                self._clock(),
-            )
-            return f"@{put.actor}, who put the label on, may not write to the repository"
-        return self._edited(repository, reading, put.at)
-
-    def _edited(self, repository: str, reading: IssueReading, since: datetime) -> str:
-        """Who changed the text since then and may not; empty: nobody."""
-        for edit in reading.edits:
-            # GitHub tells whole seconds: what happened in the same one may have come after.
-            if edit.at >= since and not self._people.may_steer(repository, edit.actor):
-                return f"@{edit.actor}, who may not write, edited it after that"
-        return ""
-
-
-def branch_name(pattern: str, number: int, title: str) -> str:
-    """A branch made of the issue's number and plain words of its title, safe in every command."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
-    return pattern.format(number=number, words=words or "issue")

@@ -12,14 +12,14 @@ from bot.github.errors import GitHubFailure, TryLater
 from bot.github.retries import Retries
 from bot.github.snapshots import PullReading
 from bot.github.write_access import WriteAccess
-from bot.observe.labels import frozen_by_label, wears
 from bot.observe.refresh_budget import RefreshBudget
-from bot.observe.reopened import command_to_restore
+from bot.observe.triggers import frozen_by_label, has_any, reopening
 from bot.store import DueRefresh, Observation, Outsider, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.settings import ProjectSettings
 from lifecycle.model.backoff import delay
+from lifecycle.model.candidates import Candidate
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
 from lifecycle.model.names import FREEZES, addresses_bot
 from lifecycle.model.status import CheckState, Merge, Mover, PullState
@@ -48,17 +48,22 @@ class PullObserver:
         refresh_budget: RefreshBudget,
         push_attribution: Callable[[Session, Pull, Pull | None], Mover],
         projects: Mapping[str, ProjectSettings],
+        on_candidate: Callable[[Candidate], None],
         clock: Clock,
         crash_point: AtCrashPoint,
         app_slug: str = "",
     ) -> None:
-        """`app_slug`: what people call the bot besides its own name."""
+        """`on_candidate` gets each reopened pull request of an ended session.
+
+        `app_slug`: the name people mention the bot by, besides its own.
+        """
         self._store = store
         self._github = github
         self._people = people
         self._refresh_budget = refresh_budget
         self._movers = push_attribution
         self._projects = projects
+        self._on_candidate = on_candidate
         self._clock = clock
         self._crash_point = crash_point
         self._app_slug = app_slug
@@ -243,14 +248,14 @@ class PullObserver:
                 self._store.outsiders.add(outsider, self._clock())
 
     def _reopened(self, session: Session, reading: PullReading) -> None:
-        """Who opens a pull request again wants its session back."""
+        """Report that somebody reopened the pull request of an ended session."""
         if session.ended is None or reading.pull.state is not PullState.OPEN:
             return
         events = self._github.read.issue(session.repository, reading.pull.number)
         if events is not None:
-            command = command_to_restore(session, events, self._people, self._clock())
-            if command is not None:
-                self._store.commands.add(command)
+            candidate = reopening(session, events, self._people)
+            if candidate is not None:
+                self._on_candidate(candidate)
 
     def _complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
         """Add what GitHub does not say in one answer: permissions, logs, who pushed, since when."""
@@ -286,7 +291,7 @@ class PullObserver:
 
     def _frozen(self, repository: str, reading: PullReading, before: Pull | None) -> Frozen | None:
         """Who put the label on that freezes; asked for once, when it is first seen there."""
-        if not wears(reading.labels, {FREEZES}):
+        if not has_any(reading.labels, {FREEZES}):
             return None
         if before is not None and before.frozen is not None:
             return before.frozen

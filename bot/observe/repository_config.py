@@ -1,92 +1,58 @@
-"""The observer of what repositories say of themselves on their default branch."""
+"""Observes repositories' own configuration files on their default branches."""
 
 import logging
+from collections.abc import Iterable
 
-from bot.decide.policies import Policies
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure, Refused
-from bot.github.files import SeenFile
-from bot.store import Configuration, Store
+from bot.github.errors import GitHubFailure
+from bot.store import RepositoryFile, Store
 from bot.system.clock import Clock
-from bot.text import messages
-from config.repository import PATH, FileProblem, RepositoryError, narrowed
+from config.repository import PATH
 
 log = logging.getLogger(__name__)
 
 
 class RepositoryConfig:
-    """Reads every repository's file, and keeps the last good one in force."""
+    """Reads every repository's file. A failed read changes nothing."""
 
     def __init__(
-        self,
-        store: Store,
-        github: GitHub,
-        policies: Policies,
-        clock: Clock,
+        self, store: Store, github: GitHub, repositories: Iterable[str], clock: Clock
     ) -> None:
         self._store = store
         self._github = github
-        self._policies = policies
+        self._repositories = tuple(repositories)
         self._clock = clock
         self._branches: dict[str, str] = {}  # The default branch of each, once it was read.
-        self._kept = {kept.repository: kept for kept in store.configurations.all()}
 
-    def look(self) -> bool:
-        """Look at every repository; whether any policy is another one now."""
-        changed = [self._look(one) for one in self._policies.repositories.values()]
-        return any(changed)
+    def read(self) -> list[RepositoryFile]:
+        """Read every repository's file; those that differ from the ones kept in the store."""
+        return self._changed(self._repositories)
 
-    def look_where_pushed(self) -> bool:
-        """Look where a default branch has moved, or was never looked at; as `look`.
+    def read_pushed(self) -> list[RepositoryFile]:
+        """Like `read`, of repositories whose default branch was pushed to or is not known yet.
 
-        What is due is left to those who read the branch for another reason.
+        The refreshes of branches stay due: pull requests are read for them too.
         """
         due = self._store.refreshes.due(self._clock(), ("branch:",))
-        moved = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
-        changed = [
-            self._look(repository)
-            for repository in self._policies.repositories.values()
-            if repository not in self._branches or (repository, self._branches[repository]) in moved
-        ]
-        return any(changed)
+        pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
+        return self._changed(
+            repository
+            for repository in self._repositories
+            if repository not in self._branches
+            or (repository, self._branches[repository]) in pushed
+        )
 
-    def _look(self, repository: str) -> bool:
-        """Whether the policy of a repository is another one now. An outage changes nothing."""
-        kept = self._kept.get(repository, Configuration(repository=repository))
+    def _changed(self, repositories: Iterable[str]) -> list[RepositoryFile]:
+        kept = {one.repository: one.blob for one in self._store.configurations.all()}
+        read = [self._read(repository) for repository in repositories]
+        return [one for one in read if one and one.blob != kept.get(one.repository, "")]
+
+    def _read(self, repository: str) -> RepositoryFile | None:
         try:
             seen = self._github.files.one(repository, PATH)
-            self._branches[repository] = seen.branch
-            if seen.blob == kept.blob:
-                return False
-            now = self._applied(repository, seen, kept)
         except GitHubFailure as failure:
             log.warning("%s: %s not read: %s", repository, PATH, failure)
             self._branches.setdefault(repository, "")
-            return False
-        self._store.configurations.set(now)
-        self._kept[repository] = now
-        return self._policies.take(now)
-
-    def _applied(self, repository: str, seen: SeenFile, kept: Configuration) -> Configuration:
-        """What is in force with this file; a broken one is told of, and the last good one stays."""
-        incident, now = f"configuration:{repository}", self._clock()
-        try:
-            if seen.text is None:
-                raise RepositoryError([FileProblem(1, "it is no text")])
-            narrowed(seen.text, self._policies.server)
-        except RepositoryError as error:
-            text = f"{repository}: {error}"
-            if self._store.incidents.report(incident, text, now):
-                log.error("%s", text)
-            if self._policies.may_speak(repository):
-                self._tell(repository, seen.head, error)
-            return Configuration(repository=repository, blob=seen.blob, good=kept.good)
-        self._store.incidents.clear(incident, now)
-        return Configuration(repository=repository, blob=seen.blob, good=seen.text)
-
-    def _tell(self, repository: str, head: str, error: RepositoryError) -> None:
-        name = messages.CONFIGURATION_CHECK
-        try:
-            self._github.reports.fault(repository, head, name, PATH, error.problems)
-        except Refused as refusal:
-            log.warning("%s: not reported: %s", repository, refusal)
+            return None
+        self._branches[repository] = seen.branch
+        return RepositoryFile(repository=repository, head=seen.head, blob=seen.blob, text=seen.text)

@@ -1,6 +1,6 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
-from bot.store.configurations import Configuration
+from bot.store.configurations import Configuration, RepositoryFile
 from bot.store.errors import (
     CorruptRow,
     Fenced,
@@ -70,6 +70,7 @@ __all__ = [
     "QueuedSession",
     "RefreshRequest",
     "ReplayableDecision",
+    "RepositoryFile",
     "RepositoryRecord",
     "ResourceOwner",
     "Session",

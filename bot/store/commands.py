@@ -1,14 +1,17 @@
 """What people asked for, from the comment until a session takes it up."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from bot.store.database import StoreTable
 from bot.store.history import add_history
+from bot.store.outbox import add_repository_actions
+from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, from_timestamp
-from bot.store.values import HistoryKind, NewCommand
+from bot.store.values import HistoryKind, NewCommand, RefreshRequest
 from bot.store.wake import wake
+from lifecycle.model.actions import Action
 from lifecycle.model.facts import Command
 
 _ADD = """INSERT INTO commands (key, repository, number, kind, actor, at, text, comment, resume)
@@ -17,15 +20,19 @@ NEW_COMMANDS = """SELECT key, repository, number, kind, actor, at, text, comment
     FROM commands WHERE state = 'new' ORDER BY at, rowid"""
 ASKED = """SELECT key, repository, number, kind, actor, at, text, comment, resume FROM commands
     WHERE key = ?"""
-SETTLED = "SELECT why FROM commands WHERE key = ? AND state <> 'new'"
+SETTLED = "SELECT why FROM commands WHERE key = ? AND state IN ('granted', 'refused')"
+AUTHORIZED = """SELECT key, repository, number, kind, actor, at, text, comment, resume
+    FROM commands WHERE repository = ? AND number = ? AND state = 'authorized' ORDER BY at, rowid"""
+_AUTHORIZE = "UPDATE commands SET state = 'authorized' WHERE key = ? AND state = 'new'"
 _GRANT = """UPDATE commands SET state = 'granted', session = ?, head = ?, at = ?
-    WHERE key = ? AND state = 'new' RETURNING key, kind, actor, text"""
+    WHERE key = ? AND state IN ('new', 'authorized') RETURNING key, kind, actor, text"""
 _ASK = """INSERT INTO commands
         (key, repository, number, kind, actor, at, text, head, state, session)
     SELECT :key, repository, number, :kind, :actor, :at, :text, :head, 'granted', id
     FROM sessions WHERE id = :session ON CONFLICT (key) DO NOTHING
     RETURNING key, kind, actor, text"""
-_REFUSE = "UPDATE commands SET state = 'refused', why = ? WHERE key = ? AND state = 'new'"
+_REFUSE = """UPDATE commands SET state = 'refused', why = ?
+    WHERE key = ? AND state IN ('new', 'authorized') RETURNING repository"""
 
 
 class CommandsTable(StoreTable):
@@ -91,9 +98,39 @@ class CommandsTable(StoreTable):
             self._db.announce([session])
         return new
 
-    def refuse(self, key: str, why: str) -> None:
-        """Set a command aside, with the reason."""
-        self._db.write(lambda connection: connection.execute(_REFUSE, (why, key)))
+    def authorize(self, command: NewCommand, now: datetime, replies: Sequence[Action] = ()) -> None:
+        """Mark a start command as authorized, and request a refresh of its issue.
+
+        The command waits until its issue was read; then `grant` or `refuse` settles it.
+        """
+        subject = f"issue:{command.number}"
+        refresh = RefreshRequest(repository=command.repository, subject=subject)
+
+        def work(connection: sqlite3.Connection) -> None:
+            if connection.execute(_AUTHORIZE, (command.key,)).rowcount:
+                add_refreshes(connection, [refresh], now)
+                add_repository_actions(connection, command.repository, replies, now)
+
+        self._db.write(work)
+
+    def authorized(self, repository: str, number: int) -> list[NewCommand]:
+        """Authorized start commands on an issue that wait for it to be read, oldest first."""
+        with self._db.read() as connection:
+            return [_command(row) for row in connection.execute(AUTHORIZED, (repository, number))]
+
+    def refuse(self, key: str, why: str, replies: Sequence[Action] = ()) -> None:
+        """Settle a command without a session, with the reason and the replies, in one transaction.
+
+        A command that was granted or refused before stays as it is and gets no reply.
+        """
+        now = self._db.clock()
+
+        def work(connection: sqlite3.Connection) -> None:
+            refused = connection.execute(_REFUSE, (why, key)).fetchone()
+            if refused is not None:
+                add_repository_actions(connection, refused["repository"], replies, now)
+
+        self._db.write(work)
 
 
 def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand]) -> None:

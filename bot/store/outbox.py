@@ -1,4 +1,7 @@
-"""Actions written down and not yet done; each is done at least once and marked once."""
+"""The outbox: actions written down, each done at least once and marked once.
+
+An action belongs to a session, or to a repository alone where no session exists.
+"""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -27,8 +30,11 @@ _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?,
     ON CONFLICT (session, key) DO UPDATE SET state = 'due', reason = '', error = '',
         done_at = NULL, attempts = 0, next_at = excluded.next_at, action = excluded.action
     WHERE state = 'dead'"""
-DUE_ACTIONS = """SELECT seq, session, repository, action, attempts
-    FROM outbox AS first JOIN sessions ON sessions.id = session
+_ADD_FOR_REPOSITORY = """INSERT INTO outbox (repository, key, next_at, created, action)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (repository, key) DO NOTHING"""
+DUE_ACTIONS = """SELECT seq, session, coalesce(first.repository, sessions.repository) AS repository,
+        action, attempts
+    FROM outbox AS first LEFT JOIN sessions ON sessions.id = session
     WHERE state = 'due' AND next_at <= ?1 AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
@@ -48,6 +54,7 @@ _DEAD = """UPDATE outbox SET state = 'dead', reason = ?, error = ?, done_at = ?,
 _TAKE_UP = "UPDATE outbox SET next_at = ?1 WHERE state = 'due' AND next_at < ?1"
 _HOLD = """UPDATE outbox SET next_at = :until, error = coalesce(nullif(:why, ''), error)
     WHERE seq = :seq AND state = 'due'"""
+PRUNE_ACTIONS = "DELETE FROM outbox WHERE session IS NULL AND done_at < ?"
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
 _Data = Mapping[str, str]
@@ -61,7 +68,8 @@ class OutboxTable(StoreTable):
     def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
         """Actions to do now, oldest first: of each session at most the first.
 
-        One that waits for its next try holds nothing back: a stop must not wait for a comment.
+        Actions without a session do not wait for each other. One that waits for its next try
+        holds nothing back: a stop must not wait for a comment.
         """
         with self._db.read() as connection:
             rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
@@ -101,7 +109,8 @@ class OutboxTable(StoreTable):
         values = (error, next_at.timestamp(), seq)
 
         def work(connection: sqlite3.Connection) -> list[str]:
-            return [row["session"] for row in connection.execute(_RETRY, values).fetchall()]
+            marked = connection.execute(_RETRY, values).fetchall()
+            return [row["session"] for row in marked if row["session"]]
 
         self._db.announce(self._db.write(work))
 
@@ -113,6 +122,17 @@ class OutboxTable(StoreTable):
     def withdraw(self, seq: int, now: datetime) -> None:
         """Take back an action that was not done, as if it never was; it may be asked for again."""
         self._change(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, {}, now)
+
+    def add_for_repository(self, repository: str, actions: Sequence[Action], now: datetime) -> None:
+        """Write down actions that concern a repository and no session, each key once."""
+        self._db.write(
+            lambda connection: add_repository_actions(connection, repository, actions, now)
+        )
+
+    def prune(self, before: datetime) -> None:
+        """Delete actions without a session that were done or given up before then."""
+        values = (before.timestamp(),)
+        self._db.write(lambda connection: connection.execute(PRUNE_ACTIONS, values))
 
     def reset_due(self, now: datetime) -> None:
         """Count what is due as due from now on: nothing was tried while no bot acted."""
@@ -165,6 +185,15 @@ def add_actions(
     ]
 
 
+def add_repository_actions(
+    connection: sqlite3.Connection, repository: str, actions: Sequence[Action], now: datetime
+) -> None:
+    """Write actions without a session down inside a transaction; a known key changes nothing."""
+    at = now.timestamp()
+    rows = [(repository, action.key, at, at, encoded(action)) for action in actions]
+    connection.executemany(_ADD_FOR_REPOSITORY, rows)
+
+
 def _told(
     connection: sqlite3.Connection,
     rows: Sequence[Row],
@@ -173,16 +202,17 @@ def _told(
     now: datetime,
 ) -> list[str]:
     """Inside a transaction: what became of actions is history, and their sessions are visited."""
-    for row in rows:
+    sessions = [row for row in rows if row["session"]]
+    for row in sessions:
         add_history(connection, row["session"], kind, BOT, {"action": row["key"], **data}, now)
         wake(connection, row["session"], now)
-    return [row["session"] for row in rows]
+    return [row["session"] for row in sessions]
 
 
 def _due(row: Row) -> DueAction:
     return DueAction(
         seq=row["seq"],
-        session=row["session"],
+        session=row["session"] or "",
         repository=row["repository"],
         action=decoded(_action, row, "outbox", "seq", "action"),
         attempts=row["attempts"],

@@ -1,50 +1,59 @@
-"""Who said something that does not count: told once for an issue, and never again."""
+"""People without write access who gave a command: each is notified once for an issue."""
 
+import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from bot.store.database import StoreTable
+from bot.store.outbox import add_repository_actions
 from bot.store.rows import Row
+from lifecycle.model.actions import Action
 
-UNTOLD = """SELECT repository, issue, login, number FROM outsiders
+UNNOTIFIED = """SELECT repository, issue, login, number FROM outsiders
     WHERE told IS NULL ORDER BY at"""
-_TURN_AWAY = """INSERT INTO outsiders (repository, issue, login, number, at)
+_ADD = """INSERT INTO outsiders (repository, issue, login, number, at)
     VALUES (?, ?, lower(?), ?, ?) ON CONFLICT DO NOTHING"""
-_TOLD = "UPDATE outsiders SET told = ? WHERE repository = ? AND issue = ? AND login = ?"
+_SETTLE = "UPDATE outsiders SET told = ? WHERE repository = ? AND issue = ? AND login = ?"
 _KNOWN = "SELECT 1 FROM outsiders WHERE repository = ? AND issue = ? AND login = lower(?)"
 
 
 class Outsider(Struct, frozen=True, kw_only=True):
-    """Somebody to be told that their word does not count."""
+    """A person without write access who labelled, reviewed or commented."""
 
     repository: str
-    issue: int  #: What it was about; told once for it.
+    issue: int  #: Of the session, or the one that was labelled.
     login: str
-    number: int  #: Where it was said: the issue, or its pull request.
+    number: int  #: The issue or pull request where they did it.
 
 
 class OutsidersTable(StoreTable):
     """The table of outsiders."""
 
     def add(self, outsider: Outsider, now: datetime) -> None:
-        """Have somebody told, unless they were before. Asking again writes nothing."""
+        """Record a person, once for an issue. Repeating it writes nothing."""
         one = outsider
         with self._db.read() as connection:
             if connection.execute(_KNOWN, (one.repository, one.issue, one.login)).fetchone():
                 return
         values = (one.repository, one.issue, one.login, one.number, now.timestamp())
-        self._db.write(lambda connection: connection.execute(_TURN_AWAY, values))
+        self._db.write(lambda connection: connection.execute(_ADD, values))
 
     def unnotified(self) -> list[Outsider]:
-        """Those that are still to be told, oldest first."""
+        """People who were recorded and not settled, oldest first."""
         with self._db.read() as connection:
-            return [_outsider(row) for row in connection.execute(UNTOLD)]
+            return [_outsider(row) for row in connection.execute(UNNOTIFIED)]
 
-    def mark_notified(self, one: Outsider, now: datetime) -> None:
-        """They were told, or nothing may be said there."""
+    def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
+        """Write down how a person is notified, if at all, in one transaction; never again."""
         values = (now.timestamp(), one.repository, one.issue, one.login)
-        self._db.write(lambda connection: connection.execute(_TOLD, values))
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_SETTLE, values)
+            add_repository_actions(connection, one.repository, actions, now)
+
+        self._db.write(work)
 
 
 def _outsider(row: Row) -> Outsider:

@@ -101,15 +101,20 @@ FIRST_TABLES = (
         text TEXT NOT NULL DEFAULT '',
         comment INTEGER,
         head TEXT NOT NULL DEFAULT '',
-        state TEXT NOT NULL DEFAULT 'new' CHECK (state IN ('new', 'granted', 'refused')),
+        state TEXT NOT NULL DEFAULT 'new' CHECK (
+            state IN ('new', 'authorized', 'granted', 'refused')
+        ),
         session TEXT REFERENCES sessions (id),
         why TEXT NOT NULL DEFAULT ''
     ) STRICT""",
     "CREATE INDEX commands_new ON commands (at) WHERE state = 'new'",
+    "CREATE INDEX commands_authorized ON commands (repository, number) WHERE state = 'authorized'",
     "CREATE INDEX commands_granted ON commands (session, at) WHERE session IS NOT NULL",
+    # An action belongs to a session, or to a repository alone: answers where no session exists.
     """CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        session TEXT NOT NULL REFERENCES sessions (id),
+        session TEXT REFERENCES sessions (id),
+        repository TEXT,
         key TEXT NOT NULL,
         state TEXT NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'done', 'dead')),
         attempts INTEGER NOT NULL DEFAULT 0,
@@ -120,8 +125,11 @@ FIRST_TABLES = (
         error TEXT NOT NULL DEFAULT '',
         reason TEXT NOT NULL DEFAULT '',
         action TEXT NOT NULL,
-        UNIQUE (session, key)
+        CHECK ((session IS NULL) <> (repository IS NULL)),
+        UNIQUE (session, key),
+        UNIQUE (repository, key)
     ) STRICT""",
+    "CREATE INDEX outbox_settled ON outbox (done_at) WHERE session IS NULL",
     "CREATE INDEX outbox_due ON outbox (session, seq) WHERE state = 'due'",
     "CREATE INDEX outbox_dead ON outbox (seq) WHERE state = 'dead'",
     """CREATE TABLE history (
@@ -144,7 +152,7 @@ FIRST_TABLES = (
     """CREATE VIEW live AS
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE due IS NOT NULL
-        UNION SELECT session FROM outbox WHERE state = 'due'""",
+        UNION SELECT session FROM outbox WHERE state = 'due' AND session IS NOT NULL""",
 )
 
 WHOLE_LIFECYCLE = (
@@ -254,7 +262,7 @@ WHOLE_LIFECYCLE = (
     """CREATE VIEW live AS
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE slot = 1
-        UNION SELECT session FROM outbox WHERE state = 'due'""",
+        UNION SELECT session FROM outbox WHERE state = 'due' AND session IS NOT NULL""",
     # The person's own conversation that the session is to go on with.
     "ALTER TABLE commands ADD COLUMN resume TEXT NOT NULL DEFAULT ''",
     # Configured repositories: GitHub's number of each, and what it is called today.

@@ -243,10 +243,20 @@ class DueAction(Struct, frozen=True, kw_only=True):
     """An action to do now."""
 
     seq: int
-    session: str
+    session: str  #: Empty: it concerns the repository alone.
     repository: str
     action: Action
     attempts: int  #: How often it was tried before.
+
+    @property
+    def subject(self) -> str:
+        """The session or the repository, as the log names it."""
+        return self.session or self.repository
+
+    @property
+    def queue(self) -> str:
+        """Actions of one queue are carried out one after the other."""
+        return self.session or f"{self.repository} {self.seq}"
 
 
 class OutboxEntry(Struct, frozen=True, kw_only=True):

@@ -142,6 +142,22 @@ class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
     standing: Standing
 
 
+class FaultyLine(Struct, frozen=True, kw_only=True):
+    """What is wrong with a line of a file."""
+
+    line: int
+    says: str
+
+
+class ReportConfiguration(Struct, frozen=True, kw_only=True, tag="report_configuration"):
+    """Report what is wrong with a repository's own configuration, as a check of its commit."""
+
+    key: str
+    head: str
+    path: str
+    problems: tuple[FaultyLine, ...]
+
+
 class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
     """Have the issue wear the label of a status, and of no other one."""
 
@@ -247,6 +263,7 @@ Action = (
     | Comment
     | Report
     | ReportCheck
+    | ReportConfiguration
     | ShowStatus
     | Label
     | React

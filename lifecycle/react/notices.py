@@ -1,6 +1,6 @@
 """What people are told, and how they are answered."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -16,6 +16,20 @@ from lifecycle.read.session_view import View
 
 #: GitHub's name of the reaction by which a command is seen to have arrived.
 SEEN: Final = "eyes"
+
+
+def replies(
+    command: str, comment: int | None, number: int, topic: str, values: Mapping[str, str]
+) -> tuple[do.Action, ...]:
+    """The reaction and the comment that answer a command on an issue without a session.
+
+    `command` is its key and `comment` the comment that holds it. An empty topic only reacts.
+    """
+    seen = do.React(key=f"react:{command}", comment=comment, content=SEEN) if comment else None
+    said = topic and do.Comment(
+        key=f"comment:{topic}:{command}", number=number, topic=topic, values=values
+    )
+    return tuple(action for action in (seen, said) if action)
 
 
 def reply(judged: Judged) -> Iterator[do.Action]:

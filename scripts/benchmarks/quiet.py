@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bot.decide.assignment import Assignment
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
@@ -41,11 +40,11 @@ class Quiet:
         refresh_budget = RefreshBudget(self.store, self.github, self.clock)
         self.pulls = PullObserver(
             *(self.store, self.github, people, refresh_budget, lambda *_: Mover.BOT),
-            *(projects, self.clock, silent),
+            *(projects, lambda _: None, self.clock, silent),
         )
         self.issues = IssueObserver(
             *(self.store, self.github, people, self.pulls, refresh_budget, projects),
-            *(Assignment(self.store, {}, projects), self.clock, silent),
+            *((), lambda _: None, self.clock, silent),
         )
         self.resync = Resync(self.store, self.github, self.issues, refresh_budget)
 

@@ -8,11 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from bot.decide.assignment import Assignment
+from bot.decide.opening import Opening
 from bot.github.errors import Refused, TryLater
 from bot.github.repository_aliases import Places
 from bot.github.snapshots import Budget, CheckReport, IssueReading, Labeling, PullReading
 from bot.github.write_access import WriteAccess
-from bot.intake.authorize import Commands
+from bot.intake.authorize import CommandAuthorizer
 from bot.observe.issues import IssueObserver
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import RefreshBudget
@@ -111,19 +112,24 @@ class Bench:
         github: Any = self.github
         self.people = WriteAccess(github, room.clock)
         self.mover: Any = Mover.BOT
+        self.silenced = False
         self.refresh_budget = RefreshBudget(room.store, github, room.clock)
+        assignment = Assignment(room.store, IDENTITIES, PROJECTS)
+        self.opening = Opening(
+            *(room.store, PROJECTS, assignment, lambda _: self.silenced, room.clock),
+            log_crash_point,
+        )
         self.pulls = PullObserver(
             *(room.store, github, self.people, self.refresh_budget, lambda *_: answer(self.mover)),
-            *(PROJECTS, room.clock, log_crash_point, "acme-bot"),
+            *(PROJECTS, self.opening.consider, room.clock, log_crash_point, "acme-bot"),
         )
         self.issues = IssueObserver(
             *(room.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
-            *(Assignment(room.store, IDENTITIES, PROJECTS), room.clock, log_crash_point),
+            *(assignment.words, self.opening.consider, room.clock, log_crash_point),
         )
         self.resync = Resync(room.store, github, self.issues, self.refresh_budget)
-        self.commands = Commands(
-            *(room.store, github, self.people, self.issues, room.clock, lambda: True),
-            lambda _: True,
+        self.commands = CommandAuthorizer(
+            room.store, self.people, room.clock, lambda _: self.silenced
         )
 
     def refreshes(self, *subjects: str) -> None:

@@ -97,23 +97,21 @@ def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) ->
 
 
 @pytest.mark.parametrize(("by", "commanded"), [("rob", [("start", "rob")]), ("mallory", [])])
-def test_a_second_label_is_answered_with_the_session_that_runs(
+def test_a_second_label_is_answered_with_the_session_that_exists(
     bench: Bench, by: str, commanded: list[tuple[str, str]]
 ) -> None:
     bench.labelled()
     for _ in range(2):
-        bench.refreshes("issue:12")
-        bench.issues.read_requested()
-    assert bench.store.commands.new() == []
+        seen(bench, 12)
+    assert bench.store.facts.get("widgets-12").commands == ()
     bench.room.clock.passes(60)
     bench.labelled(by=by)
     for _ in range(2):
-        bench.refreshes("issue:12")
-        bench.issues.read_requested()
-    assert [(command.kind, command.actor) for command in bench.store.commands.new()] == commanded
+        seen(bench, 12)
+    facts = bench.store.facts.get("widgets-12")
+    assert [(command.kind, command.actor) for command in facts.commands] == commanded
     assert len(bench.store.sessions.all()) == 1
-    bench.commands.settle()
-    decision = decide(bench.store.facts.get("widgets-12"), Policy(), bench.room.clock())
+    decision = decide(facts, Policy(), bench.room.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
     told = "A session works on this already, `queued`: waits for a free slot."
     assert answers == [told] * len(commanded)
@@ -169,8 +167,8 @@ def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> No
     worn(bench, "mergewright")
     bench.room.clock.passes(60)
     worn(bench, "mergewright:rob")
-    (asked,) = bench.store.commands.new()
-    assert (asked.kind, asked.text) == ("start", "rob")
+    (command,) = bench.store.facts.get("widgets-12").commands
+    assert (command.kind, command.text) == ("start", "rob")
 
 
 def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
@@ -190,7 +188,8 @@ def test_the_project_says_which_label_asks_for_an_agent_and_how_branches_are_cal
     bench: Bench, monkeypatch: pytest.MonkeyPatch, label: str, agent: str
 ) -> None:
     project = replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}")
-    monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
+    for part in (bench.issues, bench.opening):
+        monkeypatch.setattr(part, "_projects", {**PROJECTS, "widgets": project})
     worn(bench, "mergewright")
     assert bench.store.sessions.all() == []
     worn(bench, label)
@@ -204,7 +203,8 @@ def test_an_issue_assigned_to_the_machine_user_gets_a_session_until_it_is_no_mor
     worn(bench, "@Robot")
     assert bench.store.sessions.all() == []
     project = replace(PROJECTS["widgets"], assignee="@robot")
-    monkeypatch.setattr(bench.issues, "_projects", {**PROJECTS, "widgets": project})
+    for part in (bench.issues, bench.opening):
+        monkeypatch.setattr(part, "_projects", {**PROJECTS, "widgets": project})
     worn(bench, "@Robot", by="mallory")
     assert bench.store.sessions.all() == []
     worn(bench, "@Robot")

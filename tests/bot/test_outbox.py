@@ -12,7 +12,7 @@ from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.store import DueAction, StoreFull
 from bot.system.crash_points import log_crash_point
-from lifecycle.model.actions import Action, CloseIssue, Prompt, Start
+from lifecycle.model.actions import Action, CloseIssue, Comment, Prompt, Start
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
@@ -27,14 +27,15 @@ class Bench:
     def __init__(self, room: Any) -> None:
         self.room = room
         self.wanted = self.may_act = True
+        self.silenced = False
         self.did: list[str] = []
         self.wakes = 0
         self.doing: Any = lambda due, check: Completed()
         self.workers = ThreadPoolExecutor(4)
-        engine: Any = self
         attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
         self.outbox = Outbox(
-            *(room.store, engine, self, self.workers, attempts, room.clock, log_crash_point),
+            *(room.store, self.still_wanted, lambda _: self.silenced, self, self.workers),
+            *(attempts, room.clock, log_crash_point),
             lambda: self.may_act,
             self.woken,
         )
@@ -307,9 +308,8 @@ def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_a
 
 
 def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
-    engine: Any = bench
     bench.outbox = Outbox(
-        *(bench.room.store, engine, bench, bench.workers),
+        *(bench.room.store, bench.still_wanted, lambda _: False, bench, bench.workers),
         Attempts(most=8, first_seconds=1, starts=Policy().start_tries),
         *(bench.room.clock, log_crash_point, lambda: True, bench.woken),
     )
@@ -325,3 +325,58 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
         bench.room.clock.passes(600)
     assert bench.did.count("start:first:r1") == 3
     assert bench.room.store.facts.get("widgets-13").failures.keys() == {"start:first:r1"}
+
+
+def without_session(bench: Bench) -> str:
+    """An answer where no session exists, in the outbox."""
+    bench.drains()
+    bench.did.clear()
+    answer = Comment(key="comment:no_session:7", number=13, topic="no_session", values={})
+    for _ in range(2):
+        bench.room.store.outbox.add_for_repository("acme/widgets", [answer], bench.room.clock())
+    return answer.key
+
+
+def test_an_action_without_a_session_is_carried_out_once(bench: Bench) -> None:
+    key = without_session(bench)
+    bench.wanted = False  # Judging is for sessions.
+    assert (bench.drains(), bench.drains(), bench.did) == (1, 0, [key])
+
+
+def test_an_action_without_a_session_waits_for_the_lease(bench: Bench) -> None:
+    key = without_session(bench)
+    bench.may_act = False
+    bench.drains()
+    assert bench.did == []
+    bench.may_act = True
+    bench.drains()
+    assert bench.did == [key]
+
+
+def test_an_action_without_a_session_is_withdrawn_from_a_silenced_repository(
+    bench: Bench,
+) -> None:
+    without_session(bench)
+    bench.silenced = True
+    bench.drains()
+    bench.silenced = False
+    assert (bench.drains(), bench.did) == (0, [])
+
+
+def test_an_action_without_a_session_is_retried_and_forgotten_with_old_deliveries(
+    bench: Bench,
+) -> None:
+    key = without_session(bench)
+    bench.doing = lambda due, check: RetryLater("an outage")
+    bench.drains()
+    bench.doing = lambda due, check: Completed()
+    assert bench.drains() == 0
+    bench.room.clock.passes(2)
+    assert (bench.drains(), bench.did) == (1, [key, key])
+    bench.room.store.outbox.prune(bench.room.clock())
+    without_session(bench)
+    assert bench.drains() == 0
+    bench.room.clock.passes(1)
+    bench.room.store.outbox.prune(bench.room.clock())
+    without_session(bench)
+    assert bench.drains() == 1

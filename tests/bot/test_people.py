@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.snapshots import Reopening
-from bot.observe.reopened import command_to_restore
+from bot.observe.triggers import reopening
 from bot.store import NewCommand
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
@@ -87,10 +87,13 @@ def test_opening_it_again_is_a_restore_command_of_who_may(
     at = bench.room.clock()
     over = Ended(status=Status.TERMINATED, reason=Reason.ISSUE_CLOSED, because="x", at=at)
     opened = Reopening(actor=opened_by, at=at) if opened_by is not None else None
-    command = command_to_restore(
+    candidate = reopening(
         replace(session, ended=over if ended else None),
         bench.labelled(reopened=opened),
         bench.people,
-        at,
     )
-    assert ([(command.kind, command.actor)] if command else []) == commands
+    for _ in range(2):
+        if candidate:
+            bench.opening.consider(candidate)
+    found = bench.store.sessions.get("widgets-12").commands
+    assert [(command.kind, command.actor) for command in found] == commands

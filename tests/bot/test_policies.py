@@ -28,12 +28,12 @@ def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -
     )
     app = App(settings, Secrets(token="t"))
     try:
-        assert app.parts.policies.may_speak(REPOSITORY)
-        assert app.parts.policies.take(SILENT)
-        assert not app.parts.policies.may_speak(REPOSITORY)
-        assert app.parts.policies.may_speak("a/gears")
+        assert not app.parts.policies.is_silenced(REPOSITORY)
+        assert app.parts.policies.apply(SILENT)
+        assert app.parts.policies.is_silenced(REPOSITORY)
+        assert not app.parts.policies.is_silenced("a/gears")
         app.parts.store.freezes.add("project:gears", "ann")
-        assert not app.parts.policies.may_speak("a/gears")
+        assert app.parts.policies.is_silenced("a/gears")
     finally:
         app.stop()
 
@@ -45,7 +45,7 @@ def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Ben
     asked = Effect(what="@ci-bot[bot] asks: pause", session="widgets-12")
     assert asked in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
     assert policies.lists(REPOSITORY, "ci-bot[bot]")
-    assert policies.take(DEAF)
+    assert policies.apply(DEAF)
     assert asked not in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
     assert not policies.lists(REPOSITORY, "ci-bot[bot]")
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from bot.act.dispatch import ActionDispatcher
+from bot.act.results import Completed
 from bot.decide.policies import Policies
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
@@ -53,9 +55,25 @@ class Told:
         self.config = RepositoryConfig(
             self.room.store,
             self.github,
-            self.policies,
+            self.policies.repositories.values(),
             self.room.clock,
         )
+
+    def adopts(self) -> bool:
+        return self.policies.adopt(self.config.read())
+
+    def adopts_pushed(self) -> bool:
+        return self.policies.adopt(self.config.read_pushed())
+
+    def posts(self) -> None:
+        """Carry out what waits in the outbox."""
+        unused: Any = None
+        dispatcher = ActionDispatcher(
+            *(self.store, self.github, unused, unused, "", unused, unused, self.room.clock)
+        )
+        for due in self.store.outbox.due(self.room.clock()):
+            assert dispatcher.do(due, lambda: None) == Completed()
+            self.store.outbox.mark_done(due.seq, "", self.room.clock())
 
     @property
     def store(self) -> Store:
@@ -79,32 +97,32 @@ def told(room: Any, server: FaultyGitHub, repo: Repository) -> Iterator[Told]:
 
 def test_the_file_of_the_default_branch_alone_counts(told: Told) -> None:
     told.says(STRICT, "elsewhere")
-    assert (told.config.look(), told.repairs) == (False, 3)
+    assert (told.adopts(), told.repairs) == (False, 3)
     told.says(STRICT)
-    assert (told.config.look(), told.repairs) == (True, 1)
-    assert (told.config.look(), told.repairs) == (False, 1)
+    assert (told.adopts(), told.repairs) == (True, 1)
+    assert (told.adopts(), told.repairs) == (False, 1)
     told.says(None)
-    assert (told.config.look(), told.repairs) == (True, 3)
+    assert (told.adopts(), told.repairs) == (True, 3)
 
 
 def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(told: Told) -> None:
     told.says(STRICT)
-    told.config.look()
+    told.adopts()
     told.says(BROKEN)
-    assert (told.config.look(), told.repairs) == (False, 1)
+    assert (told.adopts(), told.repairs) == (False, 1)
     told.github.close()
     told.restarts()
     assert told.repairs == 1
     told.says(STRICT + "draft = true\n")
-    assert (told.config.look(), told.policies.of("widgets").draft) == (True, True)
+    assert (told.adopts(), told.policies.of("widgets").draft) == (True, True)
     assert told.store.incidents.current() == []
 
 
 def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
     told.says(STRICT)
-    told.config.look()
+    told.adopts()
     told.says(f"\0{STRICT}")
-    assert (told.config.look(), told.repairs) == (False, 1)
+    assert (told.adopts(), told.repairs) == (False, 1)
     assert [one.text for one in told.store.incidents.current()] == [
         f"{told.repo.full_name}: .github/mergewright.toml, line 1: it is no text"
     ]
@@ -113,9 +131,10 @@ def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
 def test_a_broken_file_is_told_once_with_line_and_reason(told: Told) -> None:
     head = told.says(BROKEN)
     for _ in range(2):
-        told.config.look()
+        told.adopts()
     told.repo.push("main", {"README": "y\n"}, by="ann")
-    told.config.look()
+    told.adopts()
+    told.posts()
     (status,) = told.repo.checks.statuses
     assert (status.sha, status.state) == (head, "failure")
     assert status.context == "mergewright configuration"
@@ -132,7 +151,8 @@ def test_an_app_tells_it_by_a_check_with_a_note_at_the_line(told: Told) -> None:
     told.credentials = Credentials(app_id=str(app.id), private_key=PRIVATE, owners=("acme",))
     told.restarts()
     head = told.says(BROKEN)
-    told.config.look()
+    told.adopts()
+    told.posts()
     (run,) = told.repo.checks.runs_of(head)
     assert (run.name, run.conclusion) == ("mergewright configuration", "failure")
     (note,) = run.output["annotations"]
@@ -140,19 +160,19 @@ def test_an_app_tells_it_by_a_check_with_a_note_at_the_line(told: Told) -> None:
 
 
 def test_a_push_to_the_default_branch_is_looked_at_and_any_other_is_not(told: Told) -> None:
-    assert told.config.look_where_pushed() is False
+    assert told.adopts_pushed() is False
     told.says(STRICT)
     asked = told.server.count("POST", "graphql")
     told.store.refreshes.request([_branch(told, "elsewhere")], told.room.clock())
-    assert told.config.look_where_pushed() is False
+    assert told.adopts_pushed() is False
     assert told.server.count("POST", "graphql") == asked
     told.store.refreshes.request([_branch(told, "main")], told.room.clock())
-    assert (told.config.look_where_pushed(), told.repairs) == (True, 1)
+    assert (told.adopts_pushed(), told.repairs) == (True, 1)
 
 
 def test_what_was_good_and_is_wider_than_the_server_of_today_is_not_in_force(told: Told) -> None:
     told.says("[policy]\nci-repairs = 2\n")
-    told.config.look()
+    told.adopts()
     told.github.close()
     told.policy = Policy(ci_repairs=1)
     told.restarts()
@@ -161,10 +181,10 @@ def test_what_was_good_and_is_wider_than_the_server_of_today_is_not_in_force(tol
 
 def test_an_outage_changes_nothing(told: Told) -> None:
     told.says(STRICT)
-    told.config.look()
+    told.adopts()
     told.says(None)
     told.server.fail_next("POST", "graphql", 502)
-    assert (told.config.look(), told.repairs) == (False, 1)
+    assert (told.adopts(), told.repairs) == (False, 1)
 
 
 def _branch(told: Told, name: str) -> RefreshRequest:

@@ -81,7 +81,7 @@ def is_obeyed(world: World) -> None:
     def asks_nothing() -> bool:
         before = traffic.refused
         app.parts.access_observer.look()
-        app.parts.repository_config.look()
+        app.parts.repository_config.read()
         return traffic.refused == before
 
     eventually(asks_nothing, "it is known to all who ask")

@@ -1,0 +1,160 @@
+"""Opens sessions for issues that ask for an agent, and restores ended ones."""
+
+import logging
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+
+from bot.decide.assignment import Assignment
+from bot.store import NewSession, Outsider, Session, Store
+from bot.system.clock import Clock
+from bot.system.crash_points import AtCrashPoint, CrashPoint
+from config.contradictions import nearest
+from config.settings import ProjectSettings
+from lifecycle.model.actions import Action
+from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested
+from lifecycle.model.facts import Command, Issue
+from lifecycle.react.notices import replies
+
+log = logging.getLogger(__name__)
+
+
+class Opening:
+    """Turns candidates into sessions and commands. Every step is safe to repeat."""
+
+    def __init__(
+        self,
+        store: Store,
+        projects: Mapping[str, ProjectSettings],
+        assignment: Assignment,
+        is_silenced: Callable[[str], bool],
+        clock: Clock,
+        crash_point: AtCrashPoint,
+    ) -> None:
+        """`is_silenced`: whether nothing may be written to a repository."""
+        self._store = store
+        self._projects = projects
+        self._assignment = assignment
+        self._is_silenced = is_silenced
+        self._clock = clock
+        self._crash_point = crash_point
+
+    def consider(self, candidate: Candidate) -> None:
+        """Open a session, give the one there is a command, or refuse; idempotent."""
+        known = self._store.sessions.of_issue(candidate.repository, candidate.number)
+        session = self._store.sessions.get(known) if known else None
+        match candidate.trigger:
+            case Requested() as requested:
+                self._start(candidate, requested, session)
+            case Labelled() as label:
+                self._label(candidate, label, session)
+            case Reopened() as reopened if session is not None:
+                self._restore(candidate, reopened, session)
+
+    def _start(self, candidate: Candidate, requested: Requested, session: Session | None) -> None:
+        now = self._clock()
+        if session is not None:
+            self._store.commands.grant(requested.key, session.id, now)
+            return
+        issue, why = candidate.issue, self._unfit(candidate, requested)
+        if issue is None or why:
+            self._store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
+            return
+        default = self._projects[candidate.project].agent
+        self._open(candidate, issue, requested.agent or default, requested.resume)
+        self._store.commands.refuse(requested.key, "a session was made")
+
+    def _reply(self, candidate: Candidate, requested: Requested, why: str) -> tuple[Action, ...]:
+        if requested.is_local or self._is_silenced(candidate.repository):
+            return ()
+        return replies(requested.key, None, candidate.number, "not_started", {"why": why})
+
+    def _unfit(self, candidate: Candidate, requested: Requested) -> str:
+        """Why a start command opens no session; empty: it does."""
+        if candidate.project not in self._projects:
+            return f"no project is configured for {candidate.repository}"
+        agent = requested.agent or self._projects[candidate.project].agent
+        known = self._assignment.words
+        if agent not in known:
+            return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
+        if candidate.issue is None or candidate.is_pull or not candidate.issue.open:
+            return "an agent is started on an open issue"
+        return _edited(candidate)
+
+    def _label(self, candidate: Candidate, label: Labelled, session: Session | None) -> None:
+        about = session.id if session else f"{candidate.repository}#{candidate.number}"
+        if why := self._not_permitted(candidate, label.actor):
+            log.warning("%s: label ignored: %s", about, why)
+        elif session is None and candidate.issue is not None:
+            self._open(candidate, candidate.issue, label.agent)
+        elif session is not None:
+            restores = session.ended is not None and not label.names_agent
+            command = Command(
+                key=f"label:{session.id}:{label.at.isoformat()}",
+                kind="restore" if restores else "start",
+                actor=label.actor,
+                at=self._clock(),
+                text=label.agent if label.names_agent else "",
+            )
+            self._store.commands.add_granted(session.id, command)
+
+    def _not_permitted(self, candidate: Candidate, actor: str) -> str:
+        """Why a label counts for nothing; empty: it counts."""
+        if not actor:
+            return "nobody is known to have added it"
+        if candidate.allowed:
+            return _edited(candidate)
+        outsider = Outsider(
+            repository=candidate.repository,
+            issue=candidate.number,
+            login=actor,
+            number=candidate.number,
+        )
+        self._store.outsiders.add(outsider, self._clock())
+        return f"@{actor}, who added it, has no write access"
+
+    def _restore(self, candidate: Candidate, reopened: Reopened, session: Session) -> None:
+        if not candidate.allowed:
+            log.warning("%s: not restored: @%s has no write access", session.id, reopened.actor)
+            return
+        command = Command(
+            key=f"reopened:{session.id}:{reopened.number}:{reopened.at.isoformat()}",
+            kind="restore",
+            actor=reopened.actor,
+            at=self._clock(),
+        )
+        self._store.commands.add_granted(session.id, command)
+
+    def _open(self, candidate: Candidate, issue: Issue, agent: str, resume: str = "") -> None:
+        name, project = candidate.project, self._projects[candidate.project]
+        requester = candidate.trigger.actor
+        chosen = self._assignment.choose(agent, name, requester)
+        new = NewSession(
+            id=f"{name}-{issue.number}",
+            project=name,
+            repository=project.repository,
+            created=self._clock(),
+            issue=issue,
+            branch=branch_name(project.branch, issue.number, issue.title),
+            requester=requester,
+            agent_type=chosen.agent_type,
+            agent_name=chosen.agent,
+            priority=candidate.priority,
+            native_id=resume,
+        )
+        if self._store.sessions.create(new):
+            log.info("%s: opened for %s#%s", new.id, project.repository, issue.number)
+            self._crash_point(CrashPoint.OBSERVED, new.id)
+
+
+def _edited(candidate: Candidate) -> str:
+    if candidate.edited_by is None:
+        return ""
+    return f"@{candidate.edited_by}, who has no write access, edited it after that"
+
+
+def branch_name(pattern: str, number: int, title: str) -> str:
+    """A branch of the issue's number and the plain words of its title, safe in every command."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
+    return pattern.format(number=number, words=words or "issue")

@@ -1,0 +1,28 @@
+"""Notifies people without write access that their commands do not count, once for an issue."""
+
+from collections.abc import Callable
+
+from bot.store import Outsider, Store
+from bot.system.clock import Clock
+from lifecycle.model.actions import Comment
+
+
+def notify_outsiders(store: Store, is_silenced: Callable[[str], bool], clock: Clock) -> int:
+    """Write down a comment for each person that was recorded; returns how many people.
+
+    Where a repository is silenced they are settled without one.
+    """
+    recorded = store.outsiders.unnotified()
+    for one in recorded:
+        actions = () if is_silenced(one.repository) else (_comment(one),)
+        store.outsiders.settle(one, actions, clock())
+    return len(recorded)
+
+
+def _comment(one: Outsider) -> Comment:
+    return Comment(
+        key=f"outsider:{one.issue}:{one.login}",
+        number=one.number,
+        topic="outsider",
+        values={"login": one.login},
+    )

@@ -1,0 +1,69 @@
+"""Labels, assignments and reopenings that were read, and who is behind them."""
+
+from collections.abc import Container, Iterable, Mapping
+from datetime import datetime
+
+from bot.github.snapshots import IssueReading, Labeling
+from bot.github.write_access import WriteAccess
+from bot.store import Session
+from config.settings import ProjectSettings
+from lifecycle.model.candidates import Candidate, Reopened
+from lifecycle.model.facts import Frozen
+from lifecycle.model.names import FREEZES
+
+
+def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str, str]:
+    """Labels and assignees (`@login`) that ask for an agent, in lower case, each with the agent."""
+    label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
+    named = {f"{label}:{agent.lower()}": agent for agent in sorted(agents)}
+    assigned = {f"@{assignee}": project.agent} if assignee else {}
+    return {label: project.agent, **named, **assigned}
+
+
+def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
+    """Whether any label is among those wanted, which are in lower case.
+
+    GitHub treats `Bug` and `bug` as one label.
+    """
+    return any(name.lower() in wanted for name in labels)
+
+
+def last_labeling(reading: IssueReading, wanted: Container[str]) -> Labeling | None:
+    """The last `labeled` event of a wanted label that is still on; None: nobody is known."""
+    # Of two events in one second, the resolution of GitHub's times, the later in the timeline wins.
+    events = sorted(reading.labelings, key=lambda event: event.at)
+    last = {event.label.lower(): event for event in events if event.label.lower() in wanted}
+    current = [event for event in events if event.added and last.get(event.label.lower()) is event]
+    return current[-1] if current else None
+
+
+def frozen_by_label(reading: IssueReading, before: Frozen | None, now: datetime) -> Frozen | None:
+    """The freeze that a label stands for, which takes no more than the right to add a label.
+
+    `before`: the freeze as it was known, for a timeline that no longer has the event.
+    """
+    if not has_any(reading.labels, {FREEZES}):
+        return None
+    labeling = last_labeling(reading, {FREEZES})
+    if labeling is None:
+        return before or Frozen(scope="session", by="", at=now)
+    return Frozen(scope="session", by=labeling.actor, at=labeling.at)
+
+
+def reopening(session: Session, reading: IssueReading, people: WriteAccess) -> Candidate | None:
+    """The reopening of an ended session's issue or pull request.
+
+    None: the session has not ended, or nobody reopened it. Raises `GitHubFailure` where the
+    permission cannot be read.
+    """
+    opened = reading.reopened
+    if session.ended is None or opened is None:
+        return None
+    number = reading.issue.number
+    return Candidate(
+        project=session.project,
+        repository=session.repository,
+        number=session.issue.number,
+        trigger=Reopened(actor=opened.actor, at=opened.at, number=number),
+        allowed=people.may_steer(session.repository, opened.actor, fresh=True),
+    )
