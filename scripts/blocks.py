@@ -1,13 +1,12 @@
-"""Fills the parts of the documents that are drawn from the code.
+"""Updates the parts of the documents that are generated from code.
 
-They stand between `<!-- generated:NAME -->` and `<!-- /generated -->`. Run by `scripts/generate`.
+They are between `<!-- generated:NAME -->` and `<!-- /generated -->`. Run by `scripts/generate`.
 """
 
-import ast
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,12 @@ from bot.setup.manifest import manifest
 from bot.web.api import ROUTES
 from config import load
 from lifecycle import diagram
-from lifecycle.model.policy import Policy
 from scripts import core_tables
-from scripts.mutants.tables import TABLES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (
     *("README.md", "ARCHITECTURE.md", "docs/agents.md", "docs/commands.md", "docs/decisions.md"),
-    *("docs/github.md", "docs/running.md", "docs/settings.md", "docs/tests.md"),
+    *("docs/github.md", "docs/running.md", "docs/settings.md"),
 )
 
 _BLOCK = re.compile(
@@ -45,7 +42,7 @@ def statuses() -> str:
 
 
 def picture() -> str:
-    """The way of a session."""
+    """The state diagram of a session."""
     return f"```mermaid\n{diagram.mermaid()}\n```"
 
 
@@ -90,43 +87,6 @@ def settings() -> str:
     return table(("setting", "default", "meaning"), _settings())
 
 
-def modules() -> str:
-    """Every file of the bot and of the core, with what it is for."""
-    paths = [path for room in ("lifecycle", "bot") for path in sorted((ROOT / room).glob("*.py"))]
-    return _files("what it is for", (path for path in paths if path.name != "__init__.py"))
-
-
-def held() -> str:
-    """Which tests hold each table that decides, and each default."""
-    rows = [(f"`{one.name}` of `{_file(one.module)}`", _tests(one.tests)) for one in TABLES]
-    rows.append((f"`Policy` of `{_file(Policy.__module__)}`", _tests(("test_defaults.py",))))
-    return table(("table", "held, row by row, by"), iter(rows))
-
-
-def _file(module: str) -> str:
-    return f"{module.replace('.', '/')}.py"
-
-
-def _tests(names: Iterable[str]) -> str:
-    return ", ".join(f"`tests/lifecycle/{name}`" for name in names)
-
-
-def tests() -> str:
-    """Every file of tests that holds a part of the behaviour, with what it says."""
-    rooms = (ROOT / "tests" / room for room in ("lifecycle", "github", "bot", "commands"))
-    return _files("holds", (path for room in rooms for path in sorted(room.rglob("test_*.py"))))
-
-
-def _files(says: str, paths: Iterable[Path]) -> str:
-    rows = ((f"`{path.relative_to(ROOT)}`", _first_line(path)) for path in paths)
-    return table(("file", says), rows)
-
-
-def _first_line(path: Path) -> str:
-    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return " ".join(said.partition("\n\n")[0].split())
-
-
 def of_core(rows: Callable[[], Iterator[tuple[str, ...]]]) -> Callable[[], str]:
     """A table of the core."""
 
@@ -146,9 +106,6 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "events": events,
     "permissions": permissions,
     "manifest": app_manifest,
-    "modules": modules,
-    "held": held,
-    "tests": tests,
     "settings": settings,
     "rules": of_core(core_tables.rules),
     "reactions": of_core(core_tables.reactions),
