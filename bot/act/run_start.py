@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -9,7 +10,6 @@ from bot.act.handover_notes import notes
 from bot.act.releasing import end_programs
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.archive.archiver import Archive
-from bot.decide.assignment import Assignment
 from bot.github.client import GitHub
 from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
 from bot.store import Observation, Session, Store
@@ -40,6 +40,21 @@ class _Ground(Struct, frozen=True, kw_only=True):
     held: Collection[str]  #: The files that are as on the base branch, whatever the work says.
 
 
+class Handover(Protocol):
+    """Configured agents, and the assignment of a session to another one."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def system_prompt(self, agent: str) -> str: ...
+
+    def tools(self, agent: str) -> tuple[str, ...]: ...
+
+    def handover_blocker(self, session: Session, name: str) -> str: ...
+
+    def hand_over(self, session: Session, name: str, run: int) -> Session: ...
+
+
 class Starting:
     """Starts runs. May be repeated after a crash."""
 
@@ -50,7 +65,7 @@ class Starting:
         locations: Locations,
         prompts: Prompts,
         archive: Archive,
-        identities: Assignment,
+        assignment: Handover,
         models: ModelEndpoints,
         steering: tuple[str, ...],
         clock: Clock,
@@ -61,7 +76,7 @@ class Starting:
         self._locations = locations
         self._prompts = prompts
         self._archive = archive
-        self._identities = identities
+        self._assignment = assignment
         self._models = models
         self._steering = steering
         self._clock = clock
@@ -69,7 +84,7 @@ class Starting:
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
         """End what an earlier run left, make the workspace whole, start the program."""
         if start.agent:
-            if full := self._identities.no_room(session, start.agent):
+            if full := self._assignment.handover_blocker(session, start.agent):
                 return RetryLater(full, self._clock() + _NO_ROOM)
             session = self._handed_over(session, start)
         ground = self._made(session, start)
@@ -116,7 +131,7 @@ class Starting:
         """The session with the agent that it is to go on with."""
         # Before anything of the new one is there: what the old one wrote is read as its own.
         end_programs(self._locations, self._archive, session, start.run - 1)
-        return self._identities.hand_over(session, start.agent, start.run)
+        return self._assignment.hand_over(session, start.agent, start.run)
 
     def _made(self, session: Session, start: Start) -> _Ground | Rejected:
         """The workspace, made whole, with nothing of earlier runs at work in it."""
@@ -169,9 +184,9 @@ class Starting:
     def _terms(self, session: Session, run: int) -> RunLimits:
         """What the configuration holds this run to. Raises `ModelUnavailable`."""
         return RunLimits(
-            system=self._identities.system_prompt(session.agent_name),
+            system=self._assignment.system_prompt(session.agent_name),
             endpoint=self._models.endpoint(session, run),
-            tools=self._identities.tools(session.agent_name),
+            tools=self._assignment.tools(session.agent_name),
         )
 
     def _foreign_branch(self, session: Session, workspace: Worktree) -> Rejected | None:

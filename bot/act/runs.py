@@ -14,9 +14,8 @@ from bot.act.results import (
     RetryLater,
     Withdrawn,
 )
-from bot.act.run_start import Starting, values_of
+from bot.act.run_start import Handover, Starting, values_of
 from bot.archive.archiver import Archive
-from bot.decide.assignment import Assignment
 from bot.observe.agents import AgentObserver
 from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
@@ -50,7 +49,7 @@ class Agents:
         prompts: Prompts,
         watch: AgentObserver,
         archive: Archive,
-        identities: Assignment,
+        assignment: Handover,
         starting: Starting,
         clock: Clock,
     ) -> None:
@@ -59,14 +58,14 @@ class Agents:
         self._prompts = prompts
         self._watch = watch
         self._archive = archive
-        self._identities = identities
+        self._assignment = assignment
         self._starting = starting
         self._clock = clock
         self._answers = Answers(locations, store.sessions.get, watch, clock)
 
     def knows(self, word: str) -> bool:
         """Whether an agent, or a type of them, of this name is configured."""
-        return word in self._identities.words
+        return word in self._assignment.names
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
         """Make everything ready for a run, and start it."""

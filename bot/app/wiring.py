@@ -15,8 +15,7 @@ from bot.app.account import client
 from bot.app.leader_lease import LeaderLease
 from bot.archive.archiver import Archive
 from bot.archive.retention import Retention
-from bot.decide.assignment import Assignment
-from bot.decide.caps import caps
+from bot.decide.assignment import Assignment, caps
 from bot.decide.opening import Opening
 from bot.decide.policies import Policies
 from bot.decide.reconciler import Reconciler
@@ -143,7 +142,7 @@ class Wiring:
             self.pull_observer,
             refresh_budget,
             settings.projects,
-            assignment.words,
+            assignment.names,
             opening.consider,
             clock,
             crash_point,
@@ -158,7 +157,7 @@ class Wiring:
             self.store, self.github, policies.repositories.values(), clock
         )
         self.reconciler = Reconciler(
-            self.store, policies.of, clock, crash_point, wakes.decided, assignment.words
+            self.store, policies.of, clock, crash_point, wakes.decided, assignment.names
         )
         self.archive = Archive(self.locations, redact)
         models = ModelEndpoints(

@@ -22,7 +22,7 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
     from rich.text import Text
 
     from bot.cli import agent_health, capacity, context, screens
-    from bot.decide.assignment import known
+    from bot.decide.assignment import all_agents
     from bot.system.paths import Paths
 
     installed = context.installation(config, os.environ)
@@ -31,7 +31,7 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
     if Paths(settings.data).database.exists():
         with context.store(settings) as store:
             ledgers = store.agents.records()
-    ledgers = known(ledgers, settings.identities)
+    ledgers = all_agents(ledgers, settings.identities)
     looked = agent_health.check_agents(
         installed, [agent_health.AgentCase(type=name) for name in settings.agent_types]
     )
@@ -45,7 +45,7 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
 def show(name: Name, config: Config = None, as_json: Json = False) -> None:
     """Show one agent: how many sessions, how they ended, what they cost."""
     from bot.cli import capacity, context, screens
-    from bot.decide.assignment import known
+    from bot.decide.assignment import all_agents
     from bot.system.clock import utc_now
     from bot.system.paths import Paths
 
@@ -54,7 +54,7 @@ def show(name: Name, config: Config = None, as_json: Json = False) -> None:
     if Paths(settings.data).database.exists():
         with context.store(settings) as store:
             ledgers, sessions = store.agents.records(), store.sessions.all()
-    ledger = capacity.one_of(known(ledgers, settings.identities), name)
+    ledger = capacity.one_of(all_agents(ledgers, settings.identities), name)
     theirs = [one for one in sessions if one.agent_name == name]
     if as_json:
         screens.show_json(ledger)

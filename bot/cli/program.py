@@ -87,7 +87,7 @@ def ls(
 ) -> None:
     """List the sessions, newest first."""
     from bot.cli import capacity, context, screens
-    from bot.decide.caps import caps
+    from bot.decide.assignment import caps
     from bot.show.session_summary import summarize
     from bot.system.clock import utc_now
 
@@ -116,7 +116,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from rich.console import Group
 
     from bot.cli import capacity, context, screens
-    from bot.decide.caps import caps
+    from bot.decide.assignment import caps
     from bot.decide.policies import Policies
     from bot.show.budget_usage import budget_usage
     from bot.system.clock import utc_now
@@ -157,7 +157,7 @@ def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
 def queue(config: Config = None, as_json: Json = False) -> None:
     """Show who waits for a slot, why, and when it may be their turn."""
     from bot.cli import capacity, context, screens
-    from bot.decide.caps import caps
+    from bot.decide.assignment import caps
     from bot.system.clock import utc_now
 
     settings = context.settings(config)

@@ -1,4 +1,4 @@
-"""Who takes a new session: agents have names, and keep what they begin."""
+"""Assigns sessions to agents: named identities that keep the sessions they begin."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -6,21 +6,21 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bot.store import AgentRecord, Session, Store
-from config.settings import AgentSettings, ProjectSettings
+from config.settings import AgentSettings, ProjectSettings, Settings
 from lifecycle.judge.capacity import Caps
 
 _NO_CAPS = Caps(sessions=0)
 
 
-class Chosen(NamedTuple):
-    """An agent by name, and the agent type it runs."""
+class AssignedAgent(NamedTuple):
+    """The name of an agent, and the agent type it runs."""
 
     agent: str
     agent_type: str
 
 
 class Assignment:
-    """Every agent of the configuration."""
+    """Chooses among the configured agents. An agent is asked for by its name or by a type."""
 
     def __init__(
         self,
@@ -35,60 +35,76 @@ class Assignment:
         self._projects = projects
 
     @property
-    def words(self) -> Collection[str]:
-        """What may be asked for: the name of an agent, or of an agent type."""
+    def names(self) -> Collection[str]:
+        """What may be asked for: names of agents, and agent types that any of them runs."""
         return {*self._agents, *(kind for one in self._agents.values() for kind in one.types)}
 
     def system_prompt(self, agent: str) -> str:
-        """What an agent is told before anything else; empty for one that is configured no more."""
+        """The agent's configured system prompt; empty if it is not configured any more."""
         found = self._agents.get(agent)
         return found.system_prompt if found else ""
 
     def tools(self, agent: str) -> tuple[str, ...]:
-        """The kinds of tools an agent is held to; empty: all."""
+        """The kinds of tools an agent is limited to; empty: all."""
         found = self._agents.get(agent)
         return found.tools if found else ()
 
-    def choose(self, word: str, project: str, requester: str) -> Chosen:
-        """The agent for a new session: by name, or of those that run a type who is least busy.
+    def choose(self, name: str, project: str, requester: str) -> AssignedAgent:
+        """Choose the agent for a new session: by name, or the least busy one of an agent type.
 
-        Where the project gives work back to who had it last, that is who had the requester's last
-        session.
+        With `affinity = "last"` the agent of the requester's last session in the project comes
+        first.
         """
-        able = [name for name, agent in self._agents.items() if word in agent.types]
+        able = [agent for agent, one in self._agents.items() if name in one.types]
         if not able:
-            return Chosen(word, self._agents[word].types[0])
+            return AssignedAgent(name, self._agents[name].types[0])
         if self._projects[project].affinity == "last":
             last = self._store.agents.last(project, requester)
             if last in able:
-                return Chosen(last, word)
+                return AssignedAgent(last, name)
         busy = self._store.agents.open_sessions()
-        return Chosen(min(able, key=lambda name: (busy.get(name, 0), name)), word)
+        return AssignedAgent(min(able, key=lambda agent: (busy.get(agent, 0), agent)), name)
 
-    def no_room(self, session: Session, word: str) -> str:
-        """Why the agent asked for by this word cannot take a session over now; empty: it can."""
-        if word in (session.agent_name, session.agent_type):
+    def handover_blocker(self, session: Session, name: str) -> str:
+        """Why the agent of this name or type cannot take a session over now; empty: it can."""
+        if name in (session.agent_name, session.agent_type):
             return ""
-        chosen = self.choose(word, session.project, session.requester)
+        chosen = self.choose(name, session.project, session.requester)
         return self._store.slots.handover_blocker(
             session.id, chosen.agent, chosen.agent_type, self._caps
         )
 
-    def hand_over(self, session: Session, word: str, run: int) -> Session:
-        """The session with the agent that is asked for by this word, also in the store.
+    def hand_over(self, session: Session, name: str, run: int) -> Session:
+        """Assign the session to the agent of this name or type from `run` on.
 
-        From `run` on it is that agent's. Safe to repeat: who has been chosen for it keeps it.
+        Returns the session as it is then. Idempotent: an agent that was chosen keeps it.
         """
-        if word in (session.agent_name, session.agent_type):
+        if name in (session.agent_name, session.agent_type):
             return session
-        chosen = self.choose(word, session.project, session.requester)
+        chosen = self.choose(name, session.project, session.requester)
         self._store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
 
 
-def known(
-    ledgers: Sequence[AgentRecord], identities: Mapping[str, AgentSettings]
+def all_agents(
+    records: Sequence[AgentRecord], configured: Mapping[str, AgentSettings]
 ) -> list[AgentRecord]:
-    """The records of all agents, those too that had no session yet or are configured no more."""
-    kept = {one.agent: one for one in ledgers}
-    return [kept.get(name) or AgentRecord(agent=name) for name in sorted({*kept, *identities})]
+    """The records of all agents, including those without a session and those not configured now."""
+    kept = {one.agent: one for one in records}
+    return [kept.get(name) or AgentRecord(agent=name) for name in sorted({*kept, *configured})]
+
+
+def caps(settings: Settings) -> Caps:
+    """How many sessions may run a program at the same time, from the settings."""
+    limits = settings.limits
+    return Caps(
+        sessions=limits.sessions,
+        per_person=limits.per_person,
+        reserved=limits.reserved_for_people,
+        projects={name: one.max_parallel for name, one in settings.projects.items()},
+        agent_types={name: one.max_parallel for name, one in settings.agent_types.items()},
+        agents={name: one.max_parallel for name, one in settings.identities.items()},
+        priority_seconds=limits.priority_seconds,
+        session_mb=limits.memory_per_session_mb,
+        reserve_mb=limits.memory_reserve_mb,
+    )

@@ -74,7 +74,7 @@ class Opening:
         if candidate.project not in self._projects:
             return f"no project is configured for {candidate.repository}"
         agent = requested.agent or self._projects[candidate.project].agent
-        known = self._assignment.words
+        known = self._assignment.names
         if agent not in known:
             return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
         if candidate.issue is None or candidate.is_pull or not candidate.issue.open:

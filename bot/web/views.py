@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
-from bot.decide.assignment import known
-from bot.decide.caps import caps
+from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
 from bot.show.budget_usage import budget_usage
 from bot.show.session_summary import SessionSummary, summarize
@@ -121,7 +120,7 @@ class Views:
 
     def agents(self) -> list[AgentRecord]:
         """The records of all agents."""
-        return known(self.store.agents.records(), self._settings.identities)
+        return all_agents(self.store.agents.records(), self._settings.identities)
 
     def _line(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}

@@ -125,7 +125,7 @@ class Bench:
         )
         self.issues = IssueObserver(
             *(room.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
-            *(assignment.words, self.opening.consider, room.clock, log_crash_point),
+            *(assignment.names, self.opening.consider, room.clock, log_crash_point),
         )
         self.resync = Resync(room.store, github, self.issues, self.refresh_budget)
         self.commands = CommandAuthorizer(

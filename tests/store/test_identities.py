@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from bot.decide.assignment import Assignment, Chosen
+from bot.decide.assignment import AssignedAgent, Assignment
 from bot.store import Store
 from config.settings import AgentSettings, ProjectSettings
 from lifecycle.model.facts import Ended
@@ -24,7 +24,7 @@ OVER = Ended(
 )
 
 
-def chosen(store: Store, word: str, requester: str = "alice", **project: str) -> Chosen:
+def chosen(store: Store, word: str, requester: str = "alice", **project: str) -> AssignedAgent:
     projects = {"widgets": ProjectSettings(repository="acme/widgets", **project)}  # type: ignore[arg-type]
     return Assignment(store, AGENTS, projects).choose(word, "widgets", requester)
 
@@ -35,23 +35,23 @@ def works(room: Room, number: int, agent: str, requester: str = "alice") -> None
 
 
 def test_the_least_busy_of_those_that_run_the_type_gets_it(room: Room, store: Store) -> None:
-    assert chosen(store, "claude") == Chosen("ada", "claude")
+    assert chosen(store, "claude") == AssignedAgent("ada", "claude")
     works(room, 1, "ada")
-    assert chosen(store, "claude") == Chosen("ben", "claude")
+    assert chosen(store, "claude") == AssignedAgent("ben", "claude")
     works(room, 2, "ben")
-    assert chosen(store, "claude") == Chosen("ada", "claude")
-    assert chosen(store, "shell") == Chosen("eve", "shell")
+    assert chosen(store, "claude") == AssignedAgent("ada", "claude")
+    assert chosen(store, "shell") == AssignedAgent("eve", "shell")
 
 
 def test_a_session_that_is_over_keeps_nobody_busy(room: Room, store: Store) -> None:
     works(room, 1, "ada")
     room.decides("widgets-1", ended=OVER, status="killed")
-    assert chosen(store, "claude") == Chosen("ada", "claude")
+    assert chosen(store, "claude") == AssignedAgent("ada", "claude")
 
 
 def test_an_agent_asked_for_by_name_gets_it_however_busy(room: Room, store: Store) -> None:
     works(room, 1, "ben")
-    assert chosen(store, "ben") == Chosen("ben", "claude")
+    assert chosen(store, "ben") == AssignedAgent("ben", "claude")
 
 
 def test_with_affinity_it_goes_back_to_who_had_the_requesters_last(
@@ -62,18 +62,18 @@ def test_with_affinity_it_goes_back_to_who_had_the_requesters_last(
     works(room, 2, "ben")
     works(room, 3, "ben", "rob")
     works(room, 4, "ben", "rob")
-    assert chosen(store, "claude", affinity="none") == Chosen("ada", "claude")
-    assert chosen(store, "claude", affinity="last") == Chosen("ben", "claude")
-    assert chosen(store, "claude", "carol", affinity="last") == Chosen("ada", "claude")
+    assert chosen(store, "claude", affinity="none") == AssignedAgent("ada", "claude")
+    assert chosen(store, "claude", affinity="last") == AssignedAgent("ben", "claude")
+    assert chosen(store, "claude", "carol", affinity="last") == AssignedAgent("ada", "claude")
 
 
 def test_affinity_does_not_give_it_to_who_cannot_run_it(room: Room, store: Store) -> None:
     works(room, 1, "ada")
-    assert chosen(store, "shell", affinity="last") == Chosen("ben", "shell")
+    assert chosen(store, "shell", affinity="last") == AssignedAgent("ben", "shell")
 
 
 def test_names_and_types_may_be_asked_for(store: Store) -> None:
-    assert Assignment(store, AGENTS, {}).words == {"ada", "ben", "eve", "claude", "shell"}
+    assert Assignment(store, AGENTS, {}).names == {"ada", "ben", "eve", "claude", "shell"}
 
 
 def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
