@@ -1,4 +1,4 @@
-"""`scripts/bench`: measures what Mergewright promises, each promise as a ratio within one run."""
+"""`scripts/bench`: benchmarks with limits, as ratios within one run where speed is compared."""
 
 import argparse
 import json

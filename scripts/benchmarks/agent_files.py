@@ -1,4 +1,4 @@
-"""What agents of each type write in the middle of a turn, for the benchmark of reading them."""
+"""Files that agents of each type write during a turn, for the benchmark of reading them."""
 
 import json
 import os
@@ -15,29 +15,29 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode import files as opencode
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-#: The name of every conversation.
+#: The id of every conversation.
 ID = "70825e5f-2a87-46e8-a5ad-8c5fe3ad80cc"
 _COMMAND, _OUTPUT = "make test " * 20, "a line of a test run\n" * 300
-#: All but the end of what a terminal shows.
+#: What a terminal shows, except its last lines.
 _SHOWN = "a line of a test run\n" * 45
 
 _Record = Mapping[str, object]
-#: Writes these steps of a turn down, and says how many bytes that was.
+#: Appends these steps of a turn and returns how many bytes that was.
 _Grow = Callable[[RunFiles, Iterable[int]], int]
 
 
 class Kind(NamedTuple):
-    """What an agent type writes and shows."""
+    """How an agent type writes its files and what its terminal shows."""
 
     grow: _Grow
-    #: Lays what else stands in its home, with the number of the port where agents answer.
+    #: Makes the other files of its home; the argument is the port where agents answer.
     beside: Callable[[RunFiles, int], None] = lambda _files, _port: None
     shows: str = ""  #: Its terminal.
     parses: bool = True  #: Whether what it appends is read from its beginning to its end.
 
 
 def _appends(place: str, step: Callable[[int], Iterator[_Record]]) -> _Grow:
-    """Each step goes to the end of one file in its home, line by line."""
+    """Append each step to one file in its home, line by line."""
 
     def grow(files: RunFiles, steps: Iterable[int]) -> int:
         lines = (_line(record) for number in steps for record in step(number))
@@ -76,7 +76,7 @@ def _gemini(number: int) -> Iterator[_Record]:
 
 
 def _aider(files: RunFiles, steps: Iterable[int]) -> int:
-    """What it says goes into its conversation, what it counts into the run's spool."""
+    """Append what it says to its conversation and its usage to the run's spool."""
     said, counted = [], []
     for number in steps:
         said.append(f"#### go on {number}\n\n{_OUTPUT}\n> Tokens: 2.4k sent, 42 received.\n\n")
@@ -88,7 +88,7 @@ def _aider(files: RunFiles, steps: Iterable[int]) -> int:
 
 
 def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
-    """It keeps in a database what it says; the first step was long ago."""
+    """Insert what it says into its database; the first step is ten minutes old."""
     path = opencode.database(files)
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as database, database:
@@ -121,7 +121,7 @@ def _answers(files: RunFiles, port: int) -> None:
 
 @contextmanager
 def port() -> Iterator[int]:
-    """A port where every OpenCode answers that it works and asks nothing."""
+    """Serve the port of every OpenCode: it is busy and asks nothing."""
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -132,7 +132,7 @@ def port() -> Iterator[int]:
             self.wfile.write(head + said)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

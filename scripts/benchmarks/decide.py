@@ -1,4 +1,4 @@
-"""What one decision costs: it is made at every visit and before every action."""
+"""The cost of one decision, which is made at every reconciliation."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ _DONE = (
 
 
 def run() -> dict[str, Figure]:
-    """Decide about one usual session again and again."""
+    """Time decisions about one typical session."""
     policy = Policy()
     facts = reported(usual(), policy)
     took: list[float] = []
@@ -53,7 +53,7 @@ def run() -> dict[str, Figure]:
 
 
 def reported(facts: Facts, policy: Policy) -> Facts:
-    """The same session, whose reports say what is so."""
+    """The same session with reports that are up to date."""
     actions = decide(facts, policy, _NOW).actions
     reports = [a.key for a in actions if isinstance(a, Report | ReportCheck)]
     told = dict.fromkeys(reports, Done(at=_EARLIER, result="7"))

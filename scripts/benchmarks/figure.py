@@ -1,4 +1,4 @@
-"""What a benchmark measured, and whether it is good enough."""
+"""A measured figure and its limit."""
 
 from msgspec import Struct
 

@@ -18,7 +18,7 @@ SWEEPS = 7
 
 
 def main() -> None:
-    """Restart, visit, sweep, and say what it took."""
+    """Restart, reconcile, sweep and report the cost."""
     folder, size = Path(sys.argv[1]), int(sys.argv[2])
     begun = time.perf_counter()
     population = Population(folder, restored=size)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _most_memory() -> float:
-    """In MB. What `getrusage` says begins with the memory of the process that started this one."""
+    """Resident memory in MB; `getrusage` would include the memory of the parent process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 

@@ -1,4 +1,4 @@
-"""How fast deliveries are taken in durably: against a bare application and against Probot.
+"""Durable webhook ingest compared with a bare application and with Probot.
 
 All servers run at once and are measured in turns, so that the machine's moods hit them alike.
 Probot needs node 20 and npm; its packages are kept in the user's cache folder.
@@ -43,7 +43,7 @@ class Taker:
         self._process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
 
     def await_start(self) -> None:
-        """Return once it listens."""
+        """Wait until it listens."""
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
             raise RuntimeError(f"the server {self.name} did not start: its error stands above")
@@ -63,7 +63,7 @@ class Taker:
         return measured
 
     def end(self) -> None:
-        """Stop the server and hold it to its answers."""
+        """Stop the server and check that it kept what it answered for."""
         self._process.terminate()
         self._process.communicate(timeout=30)
         with contextlib.closing(sqlite3.connect(self.database)) as connection:
@@ -146,7 +146,7 @@ def _figures(measured: dict[tuple[str, int], list[dict[str, float]]]) -> dict[st
 def _ratio(
     measured: dict[tuple[str, int], list[dict[str, float]]], connections: int, other: str
 ) -> float | None:
-    """How often as many requests as the other in the same round: the middle round's."""
+    """The ratio of requests to the other server's in the same round; the median over rounds."""
     pairs = zip(measured["mergewright", connections], measured[other, connections], strict=False)
     return median([ours["rps"] / theirs["rps"] for ours, theirs in pairs] or [0.0]) or None
 

@@ -1,4 +1,4 @@
-"""The servers the ingest is measured on. Arguments: which one, port, database, secret."""
+"""The servers of the ingest benchmark. Arguments: which one, port, database, secret."""
 
 import asyncio
 import hmac
@@ -22,7 +22,7 @@ from lifecycle.model.policy import Policy
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:
-    """The real thing, as `mergewright serve` runs it."""
+    """The web server as `mergewright serve` runs it."""
     app = build(
         Inbox(store, frozenset({"acme/widgets"}), lambda: None),
         store,
@@ -46,7 +46,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
 
 
 def bare(port: int, store: Store, secret: str) -> None:
-    """The least that keeps a delivery durably: a signature, the same store, an answer."""
+    """The least that stores a delivery durably: a signature check, the same store, a response."""
 
     async def app(scope: HTTPScope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])

@@ -1,4 +1,4 @@
-"""A whole life at the stand-in: how much is asked of it, and how soon a red suite is heard of."""
+"""API requests of one whole session, and the time from a red check to the agent."""
 
 import json
 import secrets
@@ -25,7 +25,7 @@ T = TypeVar("T")
 SAMPLES, REQUESTS, HEARD_SECONDS = 10, 60, 3.0
 _PATIENCE = 180.0
 _RED = "acme/red"
-#: As it is by default, but for what only waits for more to be said.
+#: The defaults, with shorter debounce times.
 _CONFIG = """
 [server]
 port = {port}
@@ -87,11 +87,11 @@ class Life:
             repo.webhook(f"http://127.0.0.1:{port}/webhooks/github", self.scene.secret)
 
     def asked(self) -> int:
-        """How many requests the API has answered to the bot."""
+        """How many API requests of the bot were answered."""
         return sum("/api/" in seen.path for seen in self.github.requests)
 
     def whole(self) -> int:
-        """From the label to the merge, with one repair and one review: the requests."""
+        """Requests from the label to the merge, with one repair and one review."""
         before = self.asked()
         self.scene.open_issue()
         session = "greetings-1"
@@ -99,8 +99,8 @@ class Life:
         return self.asked() - before
 
     def waiting(self) -> list[Pull]:
-        """Pull requests of agents that are done, and of which nothing more is told."""
-        # One after the other: what these agents commit in one second is one and the same commit.
+        """Open pull requests of idle agents, with nothing left to report."""
+        # One after the other: two agents that commit in the same second make the same commit.
         for number in range(1, SAMPLES + 1):
             issue = self.red.open_issue(f"Greet {number}", by=PERSON)
             issue.label("mergewright", by=PERSON)
@@ -109,7 +109,7 @@ class Life:
         return list(self.red.pulls)
 
     def rests(self) -> None:
-        """Wait until nothing has been asked for so long that no report is left to be edited."""
+        """Wait until no request came for so long that no report is left to update."""
         asked, since = self.asked(), time.monotonic()
         while time.monotonic() < since + Policy().report_seconds + 5.0:
             time.sleep(0.1)
@@ -117,7 +117,7 @@ class Life:
                 asked, since = self.asked(), time.monotonic()
 
     def heard_after(self, pull: Pull) -> float:
-        """The seconds from a check that fails to the agent that reads of it."""
+        """The seconds from a failed check to the agent that reads of it."""
         word = "".join(secrets.choice("abcdefgh") for _ in range(12))
         pull.check("unit", conclusion="failure", log=f'say the word "{word}"')
         begun = time.perf_counter()
@@ -134,7 +134,7 @@ class Life:
 
 
 def until(there: Callable[[], T], what: str) -> T:
-    """Wait for something to be so."""
+    """Wait for a condition."""
     deadline = time.monotonic() + _PATIENCE
     while not (found := there()):
         if time.monotonic() > deadline:
@@ -144,7 +144,7 @@ def until(there: Callable[[], T], what: str) -> T:
 
 
 def run() -> dict[str, Figure]:
-    """Live one life, and then have a suite of each of several pull requests turn red."""
+    """Play one session, then fail a check on each of several pull requests."""
     with _life() as life:
         requests = life.whole()
         pulls = life.waiting()

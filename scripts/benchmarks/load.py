@@ -1,4 +1,4 @@
-"""Sends signed deliveries as fast as they are answered. A process of its own, with little to do.
+"""Sends signed deliveries as fast as they are answered, in a process of its own.
 
 Arguments: port, connections, seconds, secret, a word that makes the delivery ids unique.
 Prints one line of JSON: the number of answers, and the latencies' median and 99th percentile.
@@ -30,7 +30,7 @@ def body() -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: a request, its answer, the next request, until the time is over."""
+    """One connection: requests one after the other until the time is over."""
 
     def __init__(self, requests: "Requests", until: float) -> None:
         self.latencies: list[float] = []
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
 
 
 class Requests:
-    """Requests that differ in their delivery id alone."""
+    """Requests that differ only in their delivery id."""
 
     def __init__(self, secret: str, word: str) -> None:
         content = body()
@@ -95,7 +95,7 @@ def _length(head: bytes) -> int:
 
 
 async def load(port: int, connections: int, seconds: float, secret: str, word: str) -> list[float]:
-    """The latency of every answer, in seconds, sorted."""
+    """The latency of every response in seconds, sorted."""
     requests = Requests(secret, word)
     until = time.perf_counter() + seconds
     loop = asyncio.get_running_loop()

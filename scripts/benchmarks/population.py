@@ -1,4 +1,4 @@
-"""Many usual sessions: an agent that is done, a pull request with ten checks that waits for review.
+"""Many typical sessions: an idle agent and a pull request with ten checks that awaits review.
 
 They are made as a bot makes them, by observing, visiting and marking; only GitHub and the agents
 are missing.
@@ -41,10 +41,10 @@ _CHECKS = tuple(
 
 
 class Population:
-    """A bot's parts around one store, with a clock that moves only when told to."""
+    """The parts of a bot around one store, with a manual clock."""
 
     def __init__(self, folder: Path, restored: int = 0) -> None:
-        """`restored`: of how many sessions the programs run on, from an earlier population."""
+        """`restored`: how many sessions' programs still run from an earlier population."""
         self.now = BEGAN if not restored else BEGAN + timedelta(hours=1)
         self.paths = Paths(folder)
         self.store = Store(self.paths.database, clock=self.clock)
@@ -64,7 +64,7 @@ class Population:
             self._launch(number)
 
     def later(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move the clock forward."""
         self.now += timedelta(seconds=seconds)
 
     def clock(self) -> datetime:
@@ -72,7 +72,7 @@ class Population:
         return self.now
 
     def grows(self, size: int) -> None:
-        """Have so many sessions, all idle, nothing due."""
+        """Grow to so many sessions, all idle, nothing due."""
         numbers = range(self.size + 1, size + 1)
         self.size = size
         with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
@@ -116,7 +116,7 @@ class Population:
         self.store.outbox.mark_done(due.seq, result, self.now, observed=seen)
 
     def _started(self, number: int) -> Observation:
-        """A program that ran and is done, with the files a workspace and a run leave behind."""
+        """A program that has finished, with the files of its workspace and run."""
         workspace = self.locations.workspace(PROJECT, _id(number), _branch(number))
         head = workspace.repository / "refs" / "heads" / _branch(number)
         view = workspace.place / "bot.git"

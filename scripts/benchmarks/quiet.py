@@ -1,4 +1,4 @@
-"""What a thousand open and quiet pull requests cost at GitHub, by the stand-in's counting."""
+"""The API cost of a thousand open, unchanged pull requests, as the stand-in counts it."""
 
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _REPOSITORY, _BOT, _TOKEN = "acme/bench", "bot", "token-of-the-bench"
 
 
 class Quiet:
-    """A bot's observers of GitHub, with a clock that moves only when told to."""
+    """The observers of GitHub, with a manual clock."""
 
     def __init__(self, folder: Path, github: GitHubServer) -> None:
         self.server = github
@@ -75,7 +75,7 @@ class Quiet:
         self.store.observations.record([Observation(session=name, pulls=(known,))], self.now)
 
     def round(self) -> tuple[int, int]:
-        """One resync with all it leads to: the points it costs, and what was read whole."""
+        """One resync with all that follows: its points, and what was read in full."""
         self.now += timedelta(seconds=TimingSettings().resync_seconds)
         before = self._used()
         self.resync.look()
@@ -86,7 +86,7 @@ class Quiet:
         return self._used() - before, read
 
     def requests_between(self) -> int:
-        """How much is asked from one resync to the next."""
+        """The requests between two resyncs."""
         before = len(self.server.requests)
         for _ in range(int(TimingSettings().resync_seconds)):
             self.now += timedelta(seconds=1)
@@ -99,7 +99,7 @@ class Quiet:
 
 
 def run() -> dict[str, Figure]:
-    """Read a thousand of them whole, and then find again and again that nothing has changed."""
+    """Read a thousand of them in full, then find repeatedly that nothing has changed."""
     with _quiet() as bot:
         whole, read = bot.round()
         bot.round()  # What changed in the second in which it was read.

@@ -1,4 +1,4 @@
-"""How fast what agents write is read: a long transcript at once, and a thousand of them anew."""
+"""Speed of reading agents' files: one long transcript, and a sweep of a thousand."""
 
 import os
 import tempfile
@@ -20,7 +20,7 @@ _MEMORY = Path("/dev/shm")
 
 
 def run() -> dict[str, Figure]:
-    """Read a long transcript of each agent type, and then a thousand of which ten have grown."""
+    """Read a long transcript of each agent type, then a thousand of which ten have grown."""
     figures: dict[str, Figure] = {}
     place = _MEMORY if _MEMORY.is_dir() else None
     for name, kind in KINDS.items():
@@ -42,7 +42,7 @@ def run() -> dict[str, Figure]:
 
 
 def _parse(name: str, kind: Kind, folder: Path) -> float:
-    """MB a second of processor time."""
+    """MB per second of processor time."""
     reader, files = _session(name, kind, folder, 0)
     size = kind.grow(files, range(_STEPS))
     begun = time.process_time()
@@ -52,7 +52,7 @@ def _parse(name: str, kind: Kind, folder: Path) -> float:
 
 
 def _sweep(name: str, kind: Kind, folder: Path) -> float:
-    """One look at all of them, in milliseconds of processor time, also of who is asked."""
+    """Milliseconds of processor time of one look at all of them."""
     with port() as number:
         sessions = [_session(name, kind, folder, place) for place in range(SESSIONS)]
         for _, files in sessions:
@@ -69,7 +69,7 @@ def _sweep(name: str, kind: Kind, folder: Path) -> float:
 
 
 def _session(name: str, kind: Kind, folder: Path, number: int) -> tuple[Reader, RunFiles]:
-    """A session in the middle of a turn, with a transcript that is still empty."""
+    """A session during a turn, with an empty transcript."""
     session = f"bench-{number}"
     files = RunFiles(
         session=session,

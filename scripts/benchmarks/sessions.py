@@ -1,4 +1,4 @@
-"""What thousands of idle sessions cost: the restart, the look at all of them, the memory."""
+"""The cost of thousands of idle sessions: restart, sweep, memory."""
 
 import json
 import subprocess
@@ -11,13 +11,13 @@ from scripts.benchmarks.population import Population
 
 SIZES = (10, 100, 1000, 10_000)
 SWEEP_SECONDS = 5.0
-#: Making the sessions is not what is measured, and waits for the disk ten thousands of times.
+#: In memory: making the sessions is not measured and would wait for the disk ten thousand times.
 _MEMORY = Path("/dev/shm")
 PERCENT, RESTART_SECONDS, MEMORY_MB = 5.0, 2.0, 200.0
 
 
 def run() -> dict[str, Figure]:
-    """Let one population grow, and start a bot on it at every size."""
+    """Grow one population and start a bot on it at every size."""
     figures: dict[str, Figure] = {}
     with tempfile.TemporaryDirectory(
         prefix="mw-", dir=_MEMORY if _MEMORY.is_dir() else None

@@ -1,4 +1,4 @@
-"""How long a label takes to become a running agent, against the same by hand."""
+"""Time from a label to a running agent, compared with doing the same by hand."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ memory-per-session-mb = 0
 
 
 def run() -> dict[str, Figure]:
-    """Start agents both ways, in turns."""
+    """Start agents both ways in alternation."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name, _bot(Path(name)) as (repo, started):
         by_hand, by_label = [], []
         for turn in range(ROUNDS):
@@ -63,7 +63,7 @@ def run() -> dict[str, Figure]:
 
 @contextmanager
 def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
-    """A bot whose agent only says that it runs, by making a file named for its session."""
+    """A bot whose agent only makes a file named for its session."""
     started = folder / "started"
     started.mkdir()
     command = ["/bin/sh", "-c", f': > "{started}/$MERGEWRIGHT_SESSION"; exec sleep 600']
@@ -95,7 +95,7 @@ def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
 
 
 def _by_label(repo: Repository, started: Path) -> float:
-    """From the label to the first thing the agent does."""
+    """Seconds from the label to the first thing the agent does."""
     issue = repo.open_issue("Bench", by="alice")
     begun = time.perf_counter()
     issue.label("mergewright", by="alice")
@@ -104,7 +104,7 @@ def _by_label(repo: Repository, started: Path) -> float:
 
 
 def _by_hand(folder: Path, repo: Repository, turn: int) -> float:
-    """`git worktree add` and `tmux new-session`, until the program does its first thing."""
+    """Seconds of `git worktree add` and `tmux new-session` until the program does its first thing."""
     mark, tree = folder / f"by-hand-{turn}", folder / f"tree-{turn}"
     tmux = ["tmux", "-L", f"mw-bench-{folder.name}", "-f", "/dev/null"]
     begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What one look at all terminals costs, against the one tmux call it cannot do without."""
+"""The cost of one look at all terminals, compared with the one tmux call it needs."""
 
 import subprocess
 import tempfile
@@ -16,7 +16,7 @@ TIMES_RAW = 2.0  #: At 1,000 panes.
 
 
 def run() -> dict[str, Figure]:
-    """Look at 1, 100 and 1,000 panes, in turns with the raw call."""
+    """Look at 1, 100 and 1,000 panes, in alternation with the raw call."""
     figures: dict[str, Figure] = {}
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         runtime = Tmux(Options(data=Path(folder)))
@@ -45,7 +45,7 @@ def run() -> dict[str, Figure]:
 
 
 def _open_panes(tmux: list[str], have: int, want: int) -> None:
-    """Open sessions of one pane each, many in one call."""
+    """Open sessions of one pane each, many per call."""
     for begin in range(have, want, 100):
         sessions: list[str] = []
         for number in range(begin, min(begin + 100, want)):
