@@ -301,6 +301,11 @@ class Folder(Struct, frozen=True, kw_only=True):
     session: str
 
 
+def home_of(session: str) -> Folder:
+    """The home of a session's programs."""
+    return Folder(kind=FolderKind.HOME, name=f"{session}_home", session=session)
+
+
 class RecordFile(Struct, frozen=True, kw_only=True):
     """A file in which a program records what was said and done."""
 
@@ -331,8 +336,12 @@ class Records(Protocol):
         """Write one state of a recorded SQLite database into a file of the caller's."""
         ...
 
+    def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
+        """Those of these recorded files that are gone, and can be restored."""
+        ...
+
     def restore(self, session: str, name: str, source: Path) -> None:
-        """Give the session's home a file back that is missing there; one that exists stays."""
+        """Write a recorded file that is gone; `source` is a file of the caller's."""
         ...
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:

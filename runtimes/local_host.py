@@ -6,14 +6,15 @@ WORKSPACES/SESSION       the session's workspace (`runtimes.workspaces.worktree`
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
-from runtimes.agents.base import AgentAdapter, RunFiles
+from runtimes.agents.base import AgentAdapter
 from runtimes.base import Runtime
-from runtimes.host import RunRef, WorkspaceRef
-from runtimes.local_records import LocalRecords
+from runtimes.host import WorkspaceRef
+from runtimes.local_records import LocalRecords, run_files
 from runtimes.local_runs import LocalRuns
-from runtimes.workspaces.worktree import Worktree, checkout
+from runtimes.workspaces.worktree import Worktree
 
 
 class LocalHost:
@@ -28,25 +29,15 @@ class LocalHost:
         workspaces: Path,
     ) -> None:
         """`adapters` by agent type."""
-        self._sessions = sessions
         self._workspaces = workspaces
-        self.runs = LocalRuns(runtime, adapters, self.files, self._worktree)
-        self.records = LocalRecords(sessions, workspaces, adapters, self.files)
+        files_of = partial(run_files, sessions, workspaces)
+        self.runs = LocalRuns(runtime, adapters, files_of, self._worktree)
+        self.records = LocalRecords(sessions, workspaces, adapters)
 
     def workspace(self, ref: WorkspaceRef) -> Worktree:
         """See `Host.workspace`."""
         return Worktree(
             self._workspaces, ref.session, ref.branch, ref.origin, sign_off=ref.sign_off
-        )
-
-    def files(self, run: RunRef) -> RunFiles:
-        """The paths of a run's files."""
-        return RunFiles(
-            session=run.session,
-            run=run.run,
-            dir=self._sessions / run.name,
-            workspace=checkout(self._workspaces, run.session),
-            branch=run.branch,
         )
 
     def _worktree(self, session: str, branch: str) -> Worktree:

@@ -1,13 +1,15 @@
 """The recorded files of this machine: conversations, databases, handover texts, folders."""
 
+import logging
 import os
 import re
 import shutil
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter, RunFiles
@@ -15,7 +17,9 @@ from runtimes.agents.shared.databases import reading
 from runtimes.agents.shared.files import opened, read_text
 from runtimes.agents.shared.messages import Message, Messages
 from runtimes.host import Folder, FolderKind, Handover, RecordFile, RunRef
-from runtimes.workspaces.worktree import remove_tree
+from runtimes.workspaces.worktree import checkout, remove_tree
+
+log = logging.getLogger(__name__)
 
 _STEP_BYTES = 1024 * 1024
 _HANDOVER_CHARACTERS = 65_536
@@ -23,6 +27,17 @@ _OF_RUN = re.compile(r"(?P<session>.+)_(?P<what>r\d+|home)")
 _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
 #: So many conversations that are read page by page are kept open.
 _OPEN = 16
+
+
+def run_files(sessions: Path, workspaces: Path, run: RunRef) -> RunFiles:
+    """The paths of a run's files below the two roots of a host."""
+    return RunFiles(
+        session=run.session,
+        run=run.run,
+        dir=sessions / run.name,
+        workspace=checkout(workspaces, run.session),
+        branch=run.branch,
+    )
 
 
 class LocalRecords:
@@ -33,13 +48,12 @@ class LocalRecords:
         sessions: Path,
         workspaces: Path,
         adapters: Mapping[str, AgentAdapter],
-        files_of: Callable[[RunRef], RunFiles],
     ) -> None:
         """`sessions` holds the folders of all runs and the homes of all sessions."""
         self._sessions = sessions
         self._workspaces = workspaces
         self._adapters = adapters
-        self._files_of = files_of
+        self._files_of = partial(run_files, sessions, workspaces)
         #: Conversations by run and the place of their next message, and what was read ahead.
         self._open: OrderedDict[tuple[str, int], tuple[Messages, list[Message]]] = OrderedDict()
         self._lock = threading.Lock()
@@ -94,11 +108,20 @@ class LocalRecords:
         except sqlite3.Error as error:
             raise OSError(f"{path}: {error}") from error
 
+    def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
+        """See `Records.missing`."""
+        found = []
+        for name in names:
+            try:
+                if not self._path(session, name).exists():
+                    found.append(name)
+            except OSError as error:
+                log.warning("%s: not restored: %s", session, error)
+        return found
+
     def restore(self, session: str, name: str, source: Path) -> None:
         """See `Records.restore`."""
         target = self._path(session, name)
-        if target.exists():
-            return
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = target.with_name(f"{target.name}.new")
         new.unlink(missing_ok=True)

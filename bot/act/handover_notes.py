@@ -1,36 +1,25 @@
-"""What a run is told that remembers nothing of those before it: all that was written down since."""
+"""The message to a run that knows nothing of earlier runs: what they wrote, committed and left."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from lifecycle.model.actions import Prompt
-from runtimes.agents.shared.files import read_text
-from runtimes.workspaces.worktree import Worktree
+from runtimes.host import WorkspaceChanges
 
-#: So many characters of the progress file are told, and so many commits and files, the last ones.
+#: The last so many characters of the progress file, commits and files are sent.
 _MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30
 
 
-def notes(
-    progress: Path, workspace: Worktree, base: str, waiting: Iterable[Mapping[str, str]]
-) -> Prompt:
-    """The prompt with what the agent before wrote, its commits, its files, what waits for it.
+def notes(progress: str, changes: WorkspaceChanges, waiting: Iterable[Mapping[str, str]]) -> Prompt:
+    """The prompt with the earlier agent's progress file, its commits and files, and open messages.
 
-    `base` is the commit its work begins at; `waiting` is as in `lifecycle.model.actions.Start`.
+    `waiting` is as in `lifecycle.model.actions.Start`.
     """
-    changes = workspace.changes(base)
     values = {
-        "progress": _written(progress),
+        "progress": progress[-_MOST_OF_PROGRESS:],
         "commits": _last(changes.commits),
         "uncommitted": _last(changes.uncommitted),
     }
     return Prompt(name="notes", values=values, items=tuple(waiting))
-
-
-def _written(progress: Path) -> str:
-    if progress.parent.is_symlink():  # It may lead anywhere, out of a sandbox too.
-        return ""
-    return read_text(progress)[-_MOST_OF_PROGRESS:]
 
 
 def _last(lines: Sequence[str]) -> str:

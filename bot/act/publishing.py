@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
@@ -13,7 +12,6 @@ from bot.text import messages
 from bot.text.markdown import plain
 from lifecycle.model import actions
 from lifecycle.model.status import PullState, Reason
-from runtimes.agents.shared.files import read_text
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
 
@@ -37,7 +35,7 @@ class Publishing:
     ) -> ActionResult:
         """Fetch the commits as from a stranger, and push them where nobody pushed since."""
         mirror, head = self._locations.mirror(session.project), publish.head
-        workspace = self._locations.workspace(session.project, session.id, session.branch)
+        workspace = self._locations.workspace_of(session)
         if mirror.take(workspace) != head:
             # Not taken back at once: until a look has seen it, it would be asked for again.
             return RetryLater("the agent has moved its branch on")
@@ -124,11 +122,9 @@ class Publishing:
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """Title and text of the pull request, as the agent left them; empty where it did not."""
-        place = Path(session.work.path)
-        file = self._locations.files(session.id, session.run, session.branch, place).summary
-        if file.parent.is_symlink():  # It may lead anywhere, out of a sandbox too.
-            return "", ""
-        title, _, rest = plain(read_text(file)[:_MOST_OF_SUMMARY]).strip().partition("\n")
+        run = self._locations.run_of(session)
+        summary = self._locations.host.records.handover(run).summary
+        title, _, rest = plain(summary[:_MOST_OF_SUMMARY]).strip().partition("\n")
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:

@@ -1,31 +1,31 @@
-"""Giving back what a session holds on this machine. Every step may be repeated after a crash."""
+"""Gives back what a session holds at its host. Every step may be repeated after a crash."""
 
 from bot.archive.archiver import Archive
 from bot.store import Session
 from bot.system.locations import Locations
-from runtimes.workspaces.worktree import remove_tree
+from runtimes.host import home_of, run_name
 
 
 def end_programs(locations: Locations, archive: Archive, session: Session, run: int) -> None:
-    """End the programs of all runs up to this one and all they started, and keep their words.
+    """End the programs of all runs up to this one, with all they started, and archive their words.
 
-    Nothing of them can ask for a model any more.
+    Their run tokens go too: nothing that might be left of them can ask for a model.
     """
     for number in range(1, run + 1):
-        locations.runtime.stop(locations.handle(session.id, number))
+        locations.host.runs.stop(run_name(session.id, number))
         locations.paths.run_token(session.id, number).unlink(missing_ok=True)
     archive.keep(session)
 
 
 def release(locations: Locations, archive: Archive, session: Session, run: int) -> str | None:
-    """End its programs, keep what would be lost in the mirror, remove workspace and home.
+    """End its programs, preserve its work in the mirror, remove its workspace and home.
 
-    Returns the commit that holds what was kept.
+    Returns the commit that holds what was preserved; None: nothing would have been lost.
     """
     end_programs(locations, archive, session, run)
-    workspace = locations.workspace(session.project, session.id, session.branch)
+    workspace = locations.workspace_of(session)
     kept = locations.mirror(session.project).preserve(workspace, run)
     workspace.remove()
     archive.pack(session.id)
-    remove_tree(locations.paths.home(session.id))
+    locations.host.records.remove(home_of(session.id))
     return kept

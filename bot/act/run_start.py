@@ -21,11 +21,10 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Agent, Work
 from lifecycle.model.status import Probe, Reason
-from runtimes.agents.base import LaunchSpec, RunFiles, RunLimits
-from runtimes.base import Launch
+from runtimes.agents.base import RunLimits
+from runtimes.host import RunRef, StartSpec, Workspace, run_name
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
-from runtimes.workspaces.worktree import Worktree
 
 #: How soon an agent that has as much to do as it may is asked again to take a session over.
 _NO_ROOM = timedelta(seconds=10)
@@ -34,7 +33,7 @@ _NO_ROOM = timedelta(seconds=10)
 class _Ground(Struct, frozen=True, kw_only=True):
     """Where a run begins: the workspace, at a commit, with what it may not change held."""
 
-    workspace: Worktree
+    workspace: Workspace
     base_branch: str
     base: str  #: The commit the session's work begins at.
     held: Collection[str]  #: The files that are as on the base branch, whatever the work says.
@@ -90,23 +89,15 @@ class Starting:
         ground = self._made(session, start)
         if isinstance(ground, Rejected):
             return ground
-        workspace = ground.workspace
-        files = self._locations.files(session.id, start.run, session.branch, workspace.path)
-        files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        run = self._locations.run_of(session, start.run)
         try:
-            command = self._prepared(session, start, ground, files)
+            spec = self._spec(session, start, ground, run)
         except ModelUnavailable as missing:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
-        launch = Launch(
-            name=files.dir.name,
-            argv=_bootstrapped(self._locations.projects[session.project].bootstrap, command.argv),
-            cwd=workspace.path,
-            env=command.env,
-            dir=files.dir,
-        )
         if stopped := check():  # Making a workspace may have taken minutes.
             return stopped
-        self._locations.runtime.start(launch)
+        conversation = self._locations.host.runs.start(run, spec)
+        status = ground.workspace.status()
         seen = Observation(
             session=session.id,
             run=start.run,
@@ -115,14 +106,14 @@ class Starting:
                 since=self._clock(),
                 runtime=Probe.ALIVE,
                 program=Probe.ALIVE,
-                native_id=command.native_id or start.resume,
+                native_id=conversation or start.resume,
                 evidence="its program was started",
             ),
             work=Work(
-                path=str(workspace.path),
+                path=status.location,
                 branch=session.branch,
                 base=ground.base,
-                head=workspace.head() or ground.base,
+                head=status.head or ground.base,
             ),
         )
         return Completed(result=f"run {start.run}", observed=seen)
@@ -139,9 +130,9 @@ class Starting:
         base_branch = self._locations.projects[session.project].base_branch
         base_branch = base_branch or self._default_branch(session)
         for earlier in range(1, start.run):
-            self._locations.runtime.stop(self._locations.handle(session.id, earlier))
+            self._locations.host.runs.stop(run_name(session.id, earlier))
         mirror.refresh()
-        workspace = self._locations.workspace(session.project, session.id, session.branch)
+        workspace = self._locations.workspace_of(session)
         lost = _lost_work(session, workspace, mirror) or self._foreign_branch(session, workspace)
         if lost:
             return lost
@@ -151,37 +142,39 @@ class Starting:
         held = hold_files(mirror, workspace, tip, self._steering, before)
         return _Ground(workspace=workspace, base_branch=base_branch, base=base, held=held)
 
-    def _prepared(
-        self, session: Session, start: Start, ground: _Ground, files: RunFiles
-    ) -> LaunchSpec:
-        """How its program is started, with its first message and its home as they have to be."""
-        program = self._locations.programs[session.agent_type]
+    def _spec(self, session: Session, start: Start, ground: _Ground, run: RunRef) -> StartSpec:
+        """The run's first message and limits, with the session's home restored."""
+        self._archive.put_back(session.id)
+        host = self._locations.host
+        handover = host.records.handover(run)
         values = {
             **values_of(session, ground.base_branch),
-            "summary": str(files.summary) if program.writes_outside else "",
-            "progress": str(files.progress) if program.writes_outside else "",
+            "summary": handover.summary_path if handover.writable else "",
+            "progress": handover.progress_path if handover.writable else "",
             "template": self._locations.mirror(session.project).pull_template(ground.base),
         }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
         if ground.held:
-            told = Prompt(name="held", values={"files": ", ".join(ground.held)})
-            text = f"{text}\n\n{self._prompts.render(told, {}, '')}"
-        self._archive.put_back(session.id)
-        run_limits = self._terms(session, start.run)
-        command = program.prepare(files, text, start.resume, run_limits)
-        goes_on = start.resume and start.resume == command.native_id
-        if start.run == 1 or (goes_on and program.remembers):
-            return command
-        # It remembers nothing: a message alone would be about work it does not know.
-        known = notes(files.progress, ground.workspace, ground.base, start.waiting)
-        parts = [self._prompts.render(known, {}, "")]
-        if start.agent or start.prompt.name in BEGINNINGS:
-            parts.insert(0, text)
-        else:
-            parts = [self._prompts.render(Prompt(name="resume"), values, ""), *parts, text]
-        return program.prepare(files, "\n\n".join(parts), start.resume, run_limits)
+            held = Prompt(name="held", values={"files": ", ".join(ground.held)})
+            text = f"{text}\n\n{self._prompts.render(held, {}, '')}"
+        if start.run > 1 and not host.runs.resumes(run, start.resume):
+            # A message alone would be about work that it does not know.
+            changes = ground.workspace.changes(ground.base)
+            known = notes(handover.progress, changes, start.waiting)
+            parts = [self._prompts.render(known, {}, "")]
+            if start.agent or start.prompt.name in BEGINNINGS:
+                parts.insert(0, text)
+            else:
+                parts = [self._prompts.render(Prompt(name="resume"), values, ""), *parts, text]
+            text = "\n\n".join(parts)
+        return StartSpec(
+            prompt=text,
+            resume=start.resume,
+            limits=self._limits(session, start.run),
+            bootstrap=self._locations.projects[session.project].bootstrap,
+        )
 
-    def _terms(self, session: Session, run: int) -> RunLimits:
+    def _limits(self, session: Session, run: int) -> RunLimits:
         """What the configuration holds this run to. Raises `ModelUnavailable`."""
         return RunLimits(
             system=self._assignment.system_prompt(session.agent_name),
@@ -189,10 +182,10 @@ class Starting:
             tools=self._assignment.tools(session.agent_name),
         )
 
-    def _foreign_branch(self, session: Session, workspace: Worktree) -> Rejected | None:
+    def _foreign_branch(self, session: Session, workspace: Workspace) -> Rejected | None:
         """The refusal to begin on a branch of this name that somebody else pushed."""
         branch, mirror = session.branch, self._locations.mirror(session.project)
-        if workspace.place.exists() or mirror.head_of(branch) is None or mirror.pushed(branch):
+        if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
         if not any(key.startswith("push:") for key in self._store.facts.get(session.id).done):
             return Rejected(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
@@ -214,21 +207,15 @@ def values_of(session: Session, base_branch: str) -> Mapping[str, str]:
     }
 
 
-def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command, after the project's own lines that make a workspace ready."""
-    if not lines:
-        return argv
-    return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
-
-
-def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejected | None:
+def _lost_work(session: Session, workspace: Workspace, mirror: Mirror) -> Rejected | None:
     """The refusal to restart a session whose commits are nowhere to be found."""
     had_commits = session.work.head not in ("", session.work.base)
     known = mirror.known_work(session.id, session.branch)
-    if had_commits and not workspace.place.exists() and not known:
+    status = workspace.status()
+    if had_commits and not status.exists and not known:
         return Rejected(
             f"the branch {session.branch} is gone from GitHub, the workspace"
-            f" {workspace.place} is gone too, and the mirror {mirror.path} has"
+            f" {status.location} is gone too, and the mirror {mirror.path} has"
             f" preserved no work of {session.id}",
             Reason.BRANCH_GONE,
         )

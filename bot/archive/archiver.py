@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -22,10 +23,12 @@ from typing import BinaryIO
 from bot.store import LiveSession, Session
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
-from runtimes.agents.shared.databases import reading
-from runtimes.agents.shared.files import opened
+from runtimes.host import home_of
 
 log = logging.getLogger(__name__)
+
+#: Bytes of a file from a place to another; fewer where it is shorter.
+_Read = Callable[[int, int], bytes]
 
 #: So much of a copy's end has to be where it was, for a file to be the one that was copied.
 _TAIL_BYTES = 4096
@@ -44,10 +47,10 @@ class Archive:
 
     def __init__(self, locations: Locations, redact: Redaction) -> None:
         self._locations = locations
+        self._records = locations.host.records
         self._redact = redact
-        self._sessions = locations.paths.sessions
         self._root = locations.paths.archive
-        self._known: dict[str, dict[Path, tuple[int, ...]]] = {}  # By session.
+        self._known: dict[str, dict[str, tuple[int, ...]]] = {}  # By session and name.
         self._lock = threading.Lock()
 
     def keep_all(self, sessions: Iterable[LiveSession]) -> None:
@@ -60,16 +63,13 @@ class Archive:
 
     def keep(self, session: LiveSession | Session) -> None:
         """Copy what was appended to the records of its runs, and its notes, since the last time."""
-        program = self._locations.programs.get(session.agent_type)
-        if program is None:
-            return
         for run in range(1, session.run + 1):
-            workspace = Path(session.work.path)
-            files = self._locations.files(session.id, run, session.branch, workspace)
-            notes = () if files.progress.parent.is_symlink() else (files.progress,)
-            for path in (*program.records(files), *notes):
+            for record in self._records.files(self._locations.run_of(session, run)):
                 with self._lock, suppress(FileNotFoundError):
-                    self._keep_file(session.id, path)
+                    known = self._known.setdefault(session.id, {})
+                    if known.get(record.name) != record.version:
+                        self._copy(session.id, record.name)
+                        known[record.name] = record.version
 
     def pack(self, session: str) -> None:
         """Pack the copies of a session that is over. Safe to repeat after a crash."""
@@ -86,101 +86,82 @@ class Archive:
                     copy.unlink()
 
     def put_back(self, session: str) -> None:
-        """Give the session's home back the files that are missing there."""
+        """Restore the files that are missing in the session's home."""
         with self._lock:
-            home = self._root / session / self._locations.paths.home(session).name
-            for copy in list(_files(home)):
-                plain = _plain(copy)
-                target = self._sessions / plain.relative_to(self._root / session)
-                if target.exists() or plain.suffix == ".new" or plain.suffix[1:].isdigit():
-                    continue
-                if self._leads_out(target):
-                    log.warning("%s: %s leads out of its folder", session, target.parent)
-                    continue
-                _unpack(plain)
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                new = target.with_name(f"{target.name}.new")
-                new.unlink(missing_ok=True)
-                with plain.open("rb") as kept, new.open("xb") as out:  # Through no link.
-                    shutil.copyfileobj(kept, out, _STEP_BYTES)
-                new.rename(target)
+            archived = self._root / session
+            copies = {
+                _plain(copy).relative_to(archived).as_posix(): _plain(copy)
+                for copy in _files(archived / home_of(session).name)
+            }
+            names = [
+                name
+                for name, copy in copies.items()
+                if copy.suffix != ".new" and not copy.suffix[1:].isdigit()
+            ]
+            for name in self._records.missing(session, names):
+                _unpack(copies[name])
+                self._records.restore(session, name, copies[name])
 
-    def _keep_file(self, session: str, path: Path) -> None:
-        state = _state(path)
-        with suppress(FileNotFoundError):  # What a database has not yet merged into itself.
-            state += _state(path.with_name(f"{path.name}-wal"))
-        known = self._known.setdefault(session, {})
-        if known.get(path) != state:
-            self._copy(session, path)
-            known[path] = state
-
-    def _leads_out(self, path: Path) -> bool:
-        """Whether a folder on the way to a file is a link, which agents may have made."""
-        below = path.relative_to(self._sessions)
-        return Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / below).parent
-
-    def _copy(self, session: str, path: Path) -> None:
-        if self._leads_out(path):
-            raise OSError(f"{path} leads out of the session's folder")
-        copy = self._root / session / path.relative_to(self._sessions)
+    def _copy(self, session: str, name: str) -> None:
+        copy = self._root / session / name
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        begins = self._records.read(session, name, 0, len(_DATABASE))
         _unpack(copy)
-        with opened(path) as source:
-            is_database = source.read(len(_DATABASE)) == _DATABASE
-        if is_database:
-            self._copy_database(path, copy)
+        if begins == _DATABASE:
+            self._copy_database(session, name, copy)
         else:
-            self._copy_more(path, copy)
+            self._copy_more(session, name, copy)
 
-    def _copy_database(self, path: Path, copy: Path) -> None:
+    def _copy_database(self, session: str, name: str, copy: Path) -> None:
         new, whole = copy.with_name(f"{copy.name}.new"), copy.with_name(f"{copy.name}.whole.new")
         for made in (new, whole):
             made.unlink(missing_ok=True)
             made.touch(mode=0o600)
         try:
-            with (
-                reading(path) as source,
-                closing(sqlite3.connect(whole)) as snapshot,
-            ):
-                source.backup(snapshot)
-                snapshot.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
+            self._records.copy_database(session, name, whole)
+            with closing(sqlite3.connect(whole)) as snapshot:
                 _mask_values(snapshot, self._redact.masked)
             with whole.open("rb") as plain, new.open("wb") as out:
                 size = os.fstat(plain.fileno()).st_size
+
+                def read(start: int, end: int) -> bytes:
+                    plain.seek(start)
+                    return plain.read(end - start)
+
                 for start in range(0, size, _STEP_BYTES):
-                    out.write(self._masked(plain, start, min(start + _STEP_BYTES, size), size))
+                    out.write(self._masked(read, start, min(start + _STEP_BYTES, size), size))
             new.rename(copy)
         except sqlite3.Error as error:
-            raise OSError(f"{path}: {error}") from error
+            raise OSError(f"{name}: {error}") from error
         finally:
             for made in (new, whole):
                 made.unlink(missing_ok=True)
 
-    def _copy_more(self, path: Path, copy: Path) -> None:
+    def _copy_more(self, session: str, name: str, copy: Path) -> None:
         copy.touch(mode=0o600)
-        with opened(path) as source, copy.open("rb+") as out:
+        read = partial(self._records.read, session, name)
+        size = self._records.size(session, name)
+        with copy.open("rb+") as out:
             begun = out.seek(0, os.SEEK_END)
-            if not self._continues(source, out, begun):
+            if not self._continues(read, out, begun):
                 shutil.copyfile(copy, _free(copy))
                 begun = out.truncate(0)
-            size = os.fstat(source.fileno()).st_size
             # A secret of which only the beginning had been written stands at the copy's end.
             out.seek(max(0, begun - self._redact.longest))
             for start in range(out.tell(), size, _STEP_BYTES):
-                out.write(self._masked(source, start, min(start + _STEP_BYTES, size), size))
+                out.write(self._masked(read, start, min(start + _STEP_BYTES, size), size))
 
-    def _continues(self, source: BinaryIO, copy: BinaryIO, begun: int) -> bool:
+    def _continues(self, read: _Read, copy: BinaryIO, begun: int) -> bool:
         """Whether the source still begins with what was copied: longer, and the same at its end."""
         start = max(0, begun - _TAIL_BYTES)
         copy.seek(start)
-        return self._masked(source, start, begun, begun) == copy.read(begun - start)
+        return self._masked(read, start, begun, begun) == copy.read(begun - start)
 
-    def _masked(self, source: BinaryIO, start: int, end: int, size: int) -> bytes:
+    def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
         """What a copy of `size` bytes has there; a secret may reach beyond it on both sides."""
         longest = self._redact.longest
         before = max(0, start - longest)
-        source.seek(before)
-        data = self._redact.masked(source.read(min(end + longest, size) - before))
+        data = self._redact.masked(read(before, min(end + longest, size)))
         return data[start - before : end - before]
 
 
@@ -211,12 +192,6 @@ def lay_out(archived: Path, folder: Path) -> None:
         opener = gzip.open if copy.suffix == ".gz" else open
         with opener(copy, "rb") as source, target.open("wb") as out:
             shutil.copyfileobj(source, out, _STEP_BYTES)
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    """What differs once anything was written to a file."""
-    status = path.stat(follow_symlinks=False)
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _free(copy: Path) -> Path:

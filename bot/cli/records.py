@@ -66,13 +66,15 @@ def transcript(
     """Print what was said and done in a run, whatever the agent."""
     from bot.cli import context, talk
     from bot.show.transcripts import NoTranscript, Transcripts
-    from bot.system.locations import programs
+    from bot.system.locations import local_records, programs
     from bot.system.paths import Paths
 
     settings, redact = context.redacting(config)
+    paths, adapters = Paths(settings.data), programs(settings)
     with context.store(settings) as store:
         session = context.session(store, session_id)
-        kept = Transcripts(store, Paths(settings.data), programs(settings), redact)
+        records = local_records(paths, adapters)
+        kept = Transcripts(store, records, adapters, paths.archive, redact)
         try:
             with kept.of(session, run or session.run) as found:
                 talk.show(found, first, most, follow=follow, as_json=as_json)

@@ -11,7 +11,6 @@ from bot.store import Store
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.messages import Message
-from runtimes.supervised import tail
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
@@ -27,19 +26,21 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
     """How the page shows a session's program."""
-    transcripts = Transcripts(store, locations.paths, locations.programs, redact)
+    transcripts = Transcripts(
+        store, locations.host.records, locations.programs, locations.paths.archive, redact
+    )
 
     def attach(id: str) -> str:
         session = store.sessions.get(id)
         if session is None or not session.run or session.ended is not None:
             return ""
-        return shlex.join(locations.runtime.attach(locations.handle(id, session.run)))
+        return shlex.join(locations.host.runs.attach(id, session.run))
 
     def output(id: str) -> str:
         session = store.sessions.get(id)
         if session is None or not session.run:
             return ""
-        return redact(tail(locations.paths.run(id, session.run) / "output.log"))
+        return redact(locations.host.runs.output(id, session.run))
 
     def of(id: str, run: int) -> AbstractContextManager[Transcript]:
         session = store.sessions.get(id)

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from bot.archive.archiver import lay_out
 from bot.store import Session, Store
-from bot.system.paths import Paths, run_name
 from bot.system.redaction import Redaction
 from lifecycle.model.text import plain
-from runtimes.agents.base import AgentAdapter, RunFiles
-from runtimes.agents.shared.messages import Message, Messages
+from runtimes.agents.base import AgentAdapter
+from runtimes.agents.shared.messages import Message
+from runtimes.host import Records, RunRef
+from runtimes.local_records import LocalRecords
 
+_AT_ONCE = 500  #: Messages asked of a host in one call.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -29,17 +31,20 @@ class Transcript:
     """The messages of one run without secrets; remembers how far it read. For one thread."""
 
     def __init__(
-        self, messages: Messages, begun: datetime, over: datetime, redact: Redaction
+        self, records: Records, run: RunRef, begun: datetime, over: datetime, redact: Redaction
     ) -> None:
-        """Those of a conversation from `begun` on until it was `over`; what tells no time, too."""
-        self._messages = messages
+        """Messages of the run's conversation from `begun` until before `over`, and undated ones."""
+        self._records = records
+        self._run = run
         self._begun = begun
         self._over = over
         self._redact = redact
+        self._place = 0  #: Of the next message in the conversation.
 
     def new(self) -> list[Message]:
         """Those since the last call, in order, but not too many at once; empty: that was all."""
-        while read := self._messages.new():
+        while read := self._records.messages(self._run, self._place, _AT_ONCE):
+            self._place += len(read)
             if found := [self._harmless(each) for each in read if self._is_of_run(each)]:
                 return found
         return []
@@ -69,11 +74,18 @@ class Transcripts:
     """Finds them. May be used from any thread."""
 
     def __init__(
-        self, store: Store, paths: Paths, programs: Mapping[str, AgentAdapter], redact: Redaction
+        self,
+        store: Store,
+        records: Records,
+        adapters: Mapping[str, AgentAdapter],
+        archive: Path,
+        redact: Redaction,
     ) -> None:
+        """`archive` is the folder of all archived sessions."""
         self._store = store
-        self._paths = paths
-        self._programs = programs
+        self._records = records
+        self._adapters = adapters
+        self._archive = archive
         self._redact = redact
 
     @contextmanager
@@ -82,32 +94,22 @@ class Transcripts:
         if not 0 < run <= session.run:
             raise NoTranscript(f"{session.id} has no run {run}")
         kind = self._store.agents.type_of_run(session, run)
-        program = self._programs.get(kind)
-        if program is None:
+        if kind not in self._adapters:
             raise NoTranscript(f"no [agent-types.{kind}] is configured any more")
         runs = self._store.outbox.run_starts(session.id)
         begun, over = runs.get(run, _FIRST), runs.get(run + 1, _LAST)
-        with self._kept(session, run, program) as files:
-            yield Transcript(program.messages(files), begun, over, self._redact)
+        ref = RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
+        with self._kept(ref) as records:
+            yield Transcript(records, ref, begun, over, self._redact)
 
     @contextmanager
-    def _kept(self, session: Session, run: int, program: AgentAdapter) -> Iterator[RunFiles]:
-        """The files of a run, with its session's home: as they are, or as they were archived."""
-        files = _files(session, run, self._paths.sessions)
-        archived = self._paths.archive / session.id
-        if any(path.exists() for path in program.records(files)) or not archived.is_dir():
-            yield files
+    def _kept(self, run: RunRef) -> Iterator[Records]:
+        """Where the run's files are: at its host, or in the archive, which is laid out for it."""
+        archived = self._archive / run.session
+        if self._records.files(run) or not archived.is_dir():
+            yield self._records
             return
-        with tempfile.TemporaryDirectory(prefix="mw-") as folder:
-            lay_out(archived, Path(folder))
-            yield _files(session, run, Path(folder))
-
-
-def _files(session: Session, run: int, sessions: Path) -> RunFiles:
-    return RunFiles(
-        session=session.id,
-        run=run,
-        dir=sessions / run_name(session.id, run),
-        workspace=Path(session.work.path),
-        branch=session.branch,
-    )
+        with tempfile.TemporaryDirectory(prefix="mw-") as name:
+            folder = Path(name)
+            lay_out(archived, folder)
+            yield LocalRecords(folder, folder / "workspaces", self._adapters)

@@ -11,8 +11,9 @@ from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.base import Handle, Runtime
-from runtimes.host import Host, RunRef, Workspace, WorkspaceRef
+from runtimes.host import Host, Records, RunRef, Workspace, WorkspaceRef
 from runtimes.local_host import LocalHost
+from runtimes.local_records import LocalRecords
 from runtimes.workspaces.mirror import Fork, Mirror
 from runtimes.workspaces.worktree import Worktree
 
@@ -125,6 +126,11 @@ class Locations:
     def handle(self, session: str, run: int) -> Handle:
         """The runtime's name for a run, whether it lives or not."""
         return self.runtime.handle(run_name(session, run))
+
+
+def local_records(paths: Paths, adapters: Mapping[str, AgentAdapter]) -> Records:
+    """The recorded files of this machine, without its runtime."""
+    return LocalRecords(paths.sessions, paths.workspaces, adapters)
 
 
 def agent_type(kind: AgentTypeSettings) -> AgentType:

@@ -25,7 +25,7 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from runtimes.agents.base import USUAL, AgentType, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.base import USUAL, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
@@ -87,13 +87,14 @@ class Site:
         }
         typed = AgentTypeSettings(program="shell", endpoint="http://models/", key="SHELL_KEY")
         settings = Settings(agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects)
+        self.adapters: dict[str, AgentAdapter] = {"shell": self.program}
         self.locations = Locations(
             self.paths,
             projects,
             f"{folder}/",
             lambda _: "",
             self.runtime,
-            {"shell": self.program},
+            self.adapters,
         )
         nobody: Any = None
         self.archive = Archive(self.locations, Redaction())

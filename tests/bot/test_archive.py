@@ -186,7 +186,7 @@ def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> Non
 
 def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: Site) -> None:
     site.starts()
-    site.locations.programs = {"shell": Claude(AgentType(program="claude"))}
+    site.adapters["shell"] = Claude(AgentType(program="claude"))
     home = site.paths.home(site.id)
     talks = home / ".claude" / "projects" / "-work"
     talks.mkdir(parents=True)
@@ -212,7 +212,7 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
 @pytest.mark.parametrize("where", ["file", "folder"])
 def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, where: str) -> None:
     site.starts()
-    site.locations.programs = {"shell": Claude(AgentType(program="claude"))}
+    site.adapters["shell"] = Claude(AgentType(program="claude"))
     availability = site.paths.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
     availability.parent.mkdir(parents=True)
     availability.write_text("said\n")

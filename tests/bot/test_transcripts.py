@@ -33,7 +33,7 @@ class Availability:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.locations = site.locations
-        self.locations.programs = {"shell": Claude(AgentType(program="claude"))}
+        site.adapters["shell"] = Claude(AgentType(program="claude"))
         self.home = site.paths.home(site.id)
         self.file = self.home / ".claude" / "projects" / "-w" / "talk.jsonl"
         self.file.parent.mkdir(parents=True)
@@ -68,14 +68,18 @@ class Availability:
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
         """The place of the first of the last ones, and what they say."""
         store, paths = self.site.room.store, self.site.paths
-        transcripts = Transcripts(store, paths, self.locations.programs, REDACT)
+        transcripts = Transcripts(
+            store, self.locations.host.records, self.locations.programs, paths.archive, REDACT
+        )
         with transcripts.of(self.site.session, run) as found:
             first, messages = found.last(most)
         return first, [message.text for message in messages]
 
     def messages(self, run: int, first: int = 0, most: int = 99) -> list[Message]:
         store, paths = self.site.room.store, self.site.paths
-        transcripts = Transcripts(store, paths, self.locations.programs, REDACT)
+        transcripts = Transcripts(
+            store, self.locations.host.records, self.locations.programs, paths.archive, REDACT
+        )
         with transcripts.of(self.site.session, run) as found:
             return found.page(first, most)
 
@@ -111,7 +115,7 @@ def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(
 
 
 def test_what_a_program_says_without_a_time_is_of_its_run(availability: Availability) -> None:
-    availability.locations.programs = {"shell": Shell(AgentType(program="shell"))}
+    availability.site.adapters["shell"] = Shell(AgentType(program="shell"))
     availability.runs(1)
     output = availability.site.paths.run(availability.site.id, 1) / "output.log"
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -126,10 +130,7 @@ def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(availability: Availabil
     availability.runs(3)
     store.agents.assign(availability.site.id, "ada", "plain", 3)
     store.agents.assign(availability.site.id, "ada", "gone", 3)
-    availability.locations.programs = {
-        **availability.locations.programs,
-        "gone": Shell(AgentType(program="shell")),
-    }
+    availability.site.adapters["gone"] = Shell(AgentType(program="shell"))
     output = availability.site.paths.run(availability.site.id, 3) / "output.log"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("three\n")
@@ -189,7 +190,7 @@ def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(
     for run in (0, 2):
         with pytest.raises(NoTranscript, match=f"widgets-12 has no run {run}"):
             availability.told(run)
-    availability.locations.programs = {}
+    availability.site.adapters.clear()
     with pytest.raises(NoTranscript, match=r"no \[agent-types.shell\]"):
         availability.told(1)
 
@@ -197,7 +198,7 @@ def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(
 def test_a_conversation_in_a_database_is_read_from_the_archive_too(
     availability: Availability, room: Room
 ) -> None:
-    availability.locations.programs = {"shell": OpenCode(AgentType(program="opencode"))}
+    availability.site.adapters["shell"] = OpenCode(AgentType(program="opencode"))
     availability.runs(1)
     path = availability.home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
