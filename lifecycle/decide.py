@@ -12,7 +12,7 @@ from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reduce import of_pull
 from lifecycle.judge.signals import OVER, Hold, Signals, Stage
 from lifecycle.judge.stages import parked
-from lifecycle.model.actions import Action, Release, Start, Stop
+from lifecycle.model.actions import Action, Release, Start, Stop, Tell
 from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Reason, Status
@@ -110,10 +110,14 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
     a run, the first row's does too.
     """
     facts = judged.view.facts
+    # Nothing else is said to an agent before it is known whether the last message arrived.
+    awaits = bool(facts.sent) and judged.view.awaits_receipt()
     found: dict[str, Action] = {}
     for row, one in _answering(judged):
         for action in row.then(one):
             known = action.key in facts.done or action.key in facts.pending
+            if awaits and isinstance(action, Tell):
+                continue
             if known or action.key in facts.failures:
                 continue
             # One run is one program.

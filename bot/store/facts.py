@@ -20,6 +20,7 @@ from bot.store.errors import CorruptRow, StoreFailure
 from bot.store.finishing import finished_of
 from bot.store.freezes import freezes_by_scope, widest_freeze
 from bot.store.places import archived
+from bot.store.receipts import receipt_of
 from bot.store.rows import (
     Row,
     by_session,
@@ -33,11 +34,12 @@ from bot.store.sessions import COMMAND_RULES
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import day_of, spending, spent_on_day
 from bot.store.values import LoadedSession, SessionDecision
-from lifecycle.model.facts import Done, Facts, Failure, Frozen, Spending
+from lifecycle.model.facts import Done, Facts, Failure, Frozen, Sent, Spending
 from lifecycle.model.status import Reason
 
 SESSIONS = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-OUTBOX = """SELECT seq, session, key, state, done_at, next_at, result, reason, error, action
+OUTBOX = """SELECT seq, session, key, state, done_at, next_at, result, reason, error, action,
+        receipt
     FROM outbox WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, seq"""
 
 
@@ -120,7 +122,7 @@ def _visit(row: Row, around: _Around) -> LoadedSession:
 def _facts(row: Row, around: _Around) -> Facts:
     session = row["id"]
     actions = around.outbox.get(session, ())
-    done, pending, failures = _outbox_facts(actions)
+    done, pending, sent, failures = _outbox_facts(actions)
     used = around.usage.get(session, ())
     return Facts(
         session=session,
@@ -147,6 +149,7 @@ def _facts(row: Row, around: _Around) -> Facts:
         commands=tuple(command_of(command) for command in around.commands.get(session, ())),
         done=done,
         pending=pending,
+        sent=sent,
         failures=failures,
         ended=ended_of(row),
         finished=finished_of(row),
@@ -155,9 +158,10 @@ def _facts(row: Row, around: _Around) -> Facts:
 
 def _outbox_facts(
     rows: Iterable[Row],
-) -> tuple[dict[str, Done], frozenset[str], dict[str, Failure]]:
+) -> tuple[dict[str, Done], frozenset[str], dict[str, Sent], dict[str, Failure]]:
     done: dict[str, Done] = {}
     pending: set[str] = set()
+    sent: dict[str, Sent] = {}
     failures: dict[str, Failure] = {}
     for row in rows:
         keys = (row["key"], *decoded(_covers, row, "outbox", "seq", "action").covers)
@@ -167,11 +171,14 @@ def _outbox_facts(
             done.update(
                 dict.fromkeys(keys, Done(at=from_timestamp(row["done_at"]), result=row["result"]))
             )
+        elif row["state"] == "sent":
+            if receipt := receipt_of(row):
+                sent[row["key"]] = receipt.sent
         else:
             failures[row["key"]] = Failure(
                 at=from_timestamp(row["done_at"]), reason=_reason(row), detail=row["error"]
             )
-    return done, frozenset(pending), failures
+    return done, frozenset(pending), sent, failures
 
 
 def _start_due(rows: Iterable[Row]) -> datetime | None:

@@ -10,6 +10,7 @@ from bot.store.changes import agent_changes, issue_changes, pull_changes, work_c
 from bot.store.database import StoreTable
 from bot.store.decode import agent_of, issue_of, pulls_of, work_of
 from bot.store.history import add_history
+from bot.store.receipts import add_receipts
 from bot.store.rows import Row, encoded
 from bot.store.usage import add_agent_usage
 from bot.store.values import HistoryKind, Observation
@@ -66,7 +67,8 @@ def _with_news(
     news = {
         seen.session
         for seen in observations
-        if (row := rows.get(seen.session)) and _differing(seen, row)
+        if (row := rows.get(seen.session))
+        and (seen.received or seen.advanced or seen.missing or _differing(seen, row))
     }
     return [seen for seen in observations if seen.session in news]
 
@@ -105,16 +107,17 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
     row = _rows(connection, [seen]).get(seen.session)
     if row is None:
         return False
+    receipts = add_receipts(connection, seen, now)
     differing = _differing(seen, row)
     if not differing:
-        return False
+        return receipts
     if seen.agent is not None and "agent" in differing:
         add_agent_usage(connection, seen.session, agent_of(row), seen.agent, now)
     connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
     if "pulls" in differing:
         _index_pulls(connection, seen.session, seen.pulls or ())
         if differing.keys() == {"pulls"} and _unread(seen.pulls or ()) == _unread(pulls_of(row)):
-            return False
+            return receipts
     _tell(connection, seen, row, differing, now)
     wake(connection, seen.session, now)
     return True

@@ -12,6 +12,7 @@ import msgspec
 from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history
 from bot.store.observe import add_observations
+from bot.store.receipts import receipt_of
 from bot.store.refreshes import add_refreshes
 from bot.store.rows import (
     Row,
@@ -21,19 +22,27 @@ from bot.store.rows import (
     from_timestamp_or_none,
     skip_corrupt,
 )
-from bot.store.values import DueAction, HistoryKind, Observation, OutboxEntry, RefreshRequest
+from bot.store.values import (
+    DueAction,
+    HistoryKind,
+    Observation,
+    OutboxEntry,
+    RefreshRequest,
+)
 from bot.store.wake import wake
 from lifecycle.model.actions import Action
 from lifecycle.model.status import Reason
 
 _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (session, key) DO UPDATE SET state = 'due', reason = '', error = '',
-        done_at = NULL, attempts = 0, next_at = excluded.next_at, action = excluded.action
-    WHERE state = 'dead'"""
+        done_at = NULL, attempts = CASE state WHEN 'sent' THEN attempts ELSE 0 END,
+        receipt = CASE state WHEN 'sent' THEN receipt ELSE '' END,
+        next_at = excluded.next_at, action = excluded.action
+    WHERE state IN ('dead', 'sent')"""
 _ADD_FOR_REPOSITORY = """INSERT INTO outbox (repository, key, next_at, created, action)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT (repository, key) DO NOTHING"""
 DUE_ACTIONS = """SELECT seq, session, coalesce(first.repository, sessions.repository) AS repository,
-        action, attempts
+        action, attempts, receipt
     FROM outbox AS first LEFT JOIN sessions ON sessions.id = session
     WHERE state = 'due' AND next_at <= ?1 AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
@@ -216,6 +225,7 @@ def _due(row: Row) -> DueAction:
         repository=row["repository"],
         action=decoded(_action, row, "outbox", "seq", "action"),
         attempts=row["attempts"],
+        receipt=receipt_of(row),
     )
 
 

@@ -116,7 +116,7 @@ FIRST_TABLES = (
         session TEXT REFERENCES sessions (id),
         repository TEXT,
         key TEXT NOT NULL,
-        state TEXT NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'done', 'dead')),
+        state TEXT NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'sent', 'done', 'dead')),
         attempts INTEGER NOT NULL DEFAULT 0,
         next_at REAL NOT NULL,
         created REAL NOT NULL,
@@ -125,12 +125,14 @@ FIRST_TABLES = (
         error TEXT NOT NULL DEFAULT '',
         reason TEXT NOT NULL DEFAULT '',
         action TEXT NOT NULL,
+        receipt TEXT NOT NULL DEFAULT '',
         CHECK ((session IS NULL) <> (repository IS NULL)),
         UNIQUE (session, key),
         UNIQUE (repository, key)
     ) STRICT""",
     "CREATE INDEX outbox_settled ON outbox (done_at) WHERE session IS NULL",
     "CREATE INDEX outbox_due ON outbox (session, seq) WHERE state = 'due'",
+    "CREATE INDEX outbox_sent ON outbox (session, seq) WHERE state = 'sent'",
     "CREATE INDEX outbox_dead ON outbox (seq) WHERE state = 'dead'",
     """CREATE TABLE history (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -24,6 +24,7 @@ from bot.store.opening import check_version, open_second_writer, open_writer
 from bot.store.outbox import OutboxTable
 from bot.store.outsiders import OutsidersTable
 from bot.store.places import RepositoriesTable
+from bot.store.receipts import ReceiptsTable
 from bot.store.refreshes import RefreshesTable
 from bot.store.retention import RetentionQueries
 from bot.store.rows import utc_now
@@ -96,6 +97,7 @@ class Store:
         self.observations = ObservationsTable(db)
         self.outbox = OutboxTable(db)
         self.outsiders = OutsidersTable(db)
+        self.receipts = ReceiptsTable(db)
         self.refreshes = RefreshesTable(db)
         self.repositories = RepositoriesTable(db)
         self.retention = RetentionQueries(db)

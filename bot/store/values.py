@@ -10,7 +10,7 @@ from msgspec import Struct
 from bot.store.errors import CorruptRow
 from lifecycle.decide import Decision
 from lifecycle.model.actions import Action
-from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Spending, Work
+from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Sent, Spending, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Status
 
@@ -202,6 +202,9 @@ class Observation(Struct, frozen=True, kw_only=True):
     work: Work | None = None
     pulls: tuple[Pull, ...] | None = None
     issue: Issue | None = None
+    received: tuple[int, ...] = ()  #: Rows of the outbox: what was sent there has arrived.
+    advanced: tuple[int, ...] = ()  #: Answers of which one step arrived, and the next is due.
+    missing: tuple[int, ...] = ()  #: What was sent and has not arrived in time.
 
 
 class DecisionRecord(Struct, frozen=True, kw_only=True):
@@ -239,6 +242,26 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
     )  #: As it is written now.
 
 
+class Receipt(Struct, frozen=True, kw_only=True):
+    """How a message or an answer is found again where it was sent to."""
+
+    sent: Sent
+    tries: int = 1  #: How often it was sent; of an answer in several steps: this step.
+    dialog: str = ""  #: The dialog that was answered; empty: it is a message.
+    step: str = ""  #: What the dialog showed when it was answered.
+    steps: int = 1  #: How many steps of the answer were taken.
+
+
+class AwaitedReceipt(Struct, frozen=True, kw_only=True):
+    """A message or an answer that may have arrived at an agent."""
+
+    seq: int
+    session: str
+    key: str
+    run: int
+    receipt: Receipt | None  #: None: it is not known to have been sent.
+
+
 class DueAction(Struct, frozen=True, kw_only=True):
     """An action to do now."""
 
@@ -247,6 +270,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
     repository: str
     action: Action
     attempts: int  #: How often it was tried before.
+    receipt: Receipt | None = None  #: Of the last time it was sent.
 
     @property
     def subject(self) -> str:
@@ -264,7 +288,7 @@ class OutboxEntry(Struct, frozen=True, kw_only=True):
 
     seq: int
     key: str
-    state: str  #: `due`, `done` or `dead`.
+    state: str  #: `due`, `sent` (and awaits its receipt), `done` or `dead`.
     attempts: int
     created: datetime
     next_at: datetime  #: When it is tried next, while it is due.

@@ -247,6 +247,14 @@ class Done(Struct, frozen=True, kw_only=True):
     result: str = ""  #: What came of it, e.g. a pull request's number or a pushed sha.
 
 
+class Sent(Struct, frozen=True, kw_only=True):
+    """A message or an answer that was sent to a terminal and awaits its receipt."""
+
+    at: datetime
+    until: datetime  #: By when it is expected to show up in what the agent reads.
+    missing: bool = False  #: Whether a look after `until` did not find it there.
+
+
 class Failure(Struct, frozen=True, kw_only=True):
     """That an action was given up."""
 
@@ -292,6 +300,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     commands: tuple[Command, ...] = ()
     done: Mapping[str, Done] = field(default_factory=dict)
     pending: frozenset[str] = frozenset()  #: Keys written down and not yet done.
+    sent: Mapping[str, Sent] = field(default_factory=dict)  #: By the key of the action.
     failures: Mapping[str, Failure] = field(default_factory=dict)
     ended: Ended | None = None
     #: How many sessions of its project ended how, where it was the last of them to end.

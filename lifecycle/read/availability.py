@@ -49,6 +49,8 @@ def _living(moment: Moment) -> Availability:
     """What a program that lives is doing, by its own evidence."""
     agent, policy = moment.facts.agent, moment.policy
     if agent.activity in _RESTING:
+        if moment.facts.sent and moment.awaits_receipt():
+            return Availability.ACTIVE
         told = moment.given
         if told is None or (agent.since is not None and agent.since > told):
             return _QUIET

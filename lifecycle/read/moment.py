@@ -7,6 +7,7 @@ answer will change; the earliest of them is when the session must be judged agai
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Probe
@@ -38,6 +39,18 @@ class Moment:
         self.given = self.past.given(facts.run)
         #: Whether runtime and program were both seen to live.
         self.alive = facts.agent.runtime is _ALIVE and facts.agent.program is _ALIVE
+
+    def awaits_receipt(self) -> bool:
+        """Whether something sent to this run may still show up where the agent reads.
+
+        Where nobody can look it counts as lost a while after it was expected: every wait ends.
+        """
+        return any(
+            not sent.missing
+            and keys.split(key)[1] == self.facts.run
+            and not self.passed(sent.until, self.policy.strong_seconds)
+            for key, sent in self.facts.sent.items()
+        )
 
     def passed(self, since: datetime, seconds: float) -> bool:
         """Whether so many seconds have gone by; if not, be asked again when they have."""

@@ -1,0 +1,90 @@
+"""Messages that were sent and await their receipt, in every combination."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import cache
+
+from msgspec.structs import replace
+
+from lifecycle.decide import Decision, decide
+from lifecycle.model import keys
+from lifecycle.model.actions import Tell
+from lifecycle.model.facts import Command, Facts, Sent
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity
+from lifecycle.read.availability import Availability
+from tests.lifecycle.troubles import every_trouble
+from tests.lifecycle.universe import NOW, agent, ago, every_fact, facts
+
+POLICY = Policy()
+AWAITED = Sent(at=ago(3), until=NOW + timedelta(seconds=5))
+#: Nobody could look for it since it was expected.
+EXPIRED = Sent(at=ago(100), until=ago(POLICY.strong_seconds))
+MISSING = Sent(at=ago(20), until=ago(10), missing=True)
+#: A person answers what the agent asks.
+ANSWERED = facts(
+    agent=agent(Activity.WAITING_INPUT, question="May I?"),
+    commands=(Command(key="comment:9", kind="answer", actor="alice", at=ago(5), text="yes"),),
+)
+
+
+@cache
+def judged() -> list[tuple[Facts, Decision]]:
+    every = [*every_fact(), *every_trouble()]
+    return [(given, decide(given, POLICY, NOW)) for given in every]
+
+
+def sent(given: Facts, decision: Decision, as_is: Sent) -> Facts:
+    """The same facts after the message they ask for, or another one, was sent."""
+    wanted = [action.key for action in decision.actions if isinstance(action, Tell)]
+    key = wanted[0] if wanted else keys.of_run("tell:command:x", given.run)
+    return replace(given, sent={key: as_is})
+
+
+def with_messages() -> Iterator[tuple[Facts, Decision]]:
+    """The combinations in which something is sent to the agent."""
+    for given, decision in judged():
+        if any(isinstance(action, Tell) for action in decision.actions):
+            yield given, decision
+
+
+def test_many_combinations_send_something_to_the_agent() -> None:
+    assert sum(1 for _ in with_messages()) > 100
+
+
+def test_nothing_else_is_sent_to_an_agent_before_the_last_message_arrived() -> None:
+    waiting = 0
+    for given, decision in [*with_messages(), (ANSWERED, decide(ANSWERED, POLICY, NOW))]:
+        another = replace(given, sent={keys.of_run("tell:command:x", given.run): AWAITED})
+        later = decide(another, POLICY, NOW)
+        assert not [action for action in later.actions if isinstance(action, Tell)], given
+        waiting += decision.signals.availability is Availability.WAITING
+    assert waiting
+
+
+def test_a_resting_agent_counts_as_active_while_a_message_awaits_its_receipt() -> None:
+    for given, decision in judged():
+        if decision.signals.availability is Availability.QUIET:
+            later = decide(sent(given, decision, AWAITED), POLICY, NOW)
+            assert later.signals.availability is Availability.ACTIVE, given
+
+
+def test_a_message_that_did_not_arrive_in_time_is_as_if_it_was_never_sent() -> None:
+    """So the reaction that asked for it asks for it again, if its cause is still there."""
+    for given, decision in judged():
+        assert decide(sent(given, decision, MISSING), POLICY, NOW) == decision, given
+
+
+def test_a_wait_for_a_receipt_ends_although_nobody_can_look() -> None:
+    for given, decision in with_messages():
+        waiting = decide(sent(given, decision, AWAITED), POLICY, NOW)
+        latest = AWAITED.until + timedelta(seconds=POLICY.strong_seconds)
+        assert waiting.recheck_at, given
+        assert waiting.recheck_at <= latest, given
+        assert decide(sent(given, decision, EXPIRED), POLICY, NOW) == decision, given
+
+
+def test_a_message_to_an_earlier_run_is_sent_to_the_next_one() -> None:
+    for given, decision in with_messages():
+        earlier = replace(given, sent={keys.of_run("tell:ci:x", given.run - 1): AWAITED})
+        assert decide(earlier, POLICY, NOW) == decision, given
