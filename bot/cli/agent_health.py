@@ -1,4 +1,4 @@
-"""How the agent types stand on this machine: installed, in which version, with whose key."""
+"""Checks whether the agent types can start: program, version and model key."""
 
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli.check_result import Installation
-from bot.cli.refused import CliError
+from bot.cli.context import Installation
+from bot.cli.options import CliError
 from bot.model_proxy.endpoints import key_source, real_endpoint, without_endpoint
 from bot.system.locations import agent_type
 from config.contradictions import nearest
@@ -21,31 +21,31 @@ from runtimes.agents.base import AgentAdapter, AgentType, Endpoint
 from runtimes.agents.shared.launch import login
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
-#: How many programs are asked for their version at once; some take seconds to say it.
+#: How many programs are asked for their version at once; some take seconds to answer.
 _AT_ONCE = 8
 
 
 class AgentCase(Struct, frozen=True, kw_only=True):
-    """An agent type as it is started for an agent in a project."""
+    """An agent type, as started for an agent in a project."""
 
     type: str
-    agent: str = ""  #: Empty: for any that has no key of its own.
-    project: str = ""  #: Empty: in any that has no key of its own.
+    agent: str = ""  #: Empty: any agent without a key of its own.
+    project: str = ""  #: Empty: any project without a key of its own.
 
 
 class AgentHealth(Struct, frozen=True, kw_only=True):
-    """What there is to say of a case."""
+    """The health of one case."""
 
     case: AgentCase
     program: str
-    version: str  #: Empty: it is not installed, or does not say.
-    signs_in: str  #: Whose key it uses, or how else it signs in.
+    version: str  #: Empty: not installed, or unknown.
+    signs_in: str  #: Whose key it uses, or how it signs in otherwise.
     problems: tuple[str, ...]  #: Why it cannot start, each with its remedy.
     warnings: tuple[str, ...]
 
 
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
-    """Of an agent, or of a type, all that differs by whose key is used. Raises `CliError`."""
+    """Return the cases of an agent or agent type: one for each key. Raises `CliError`."""
     if name in settings.agents:
         agent, kinds = name, settings.agents[name].types
     elif name in settings.agent_types:
@@ -63,25 +63,25 @@ def cases_of(settings: Settings, name: str) -> list[AgentCase]:
 
 
 def program_of(installed: Installation, name: str) -> tuple[AgentType, AgentAdapter]:
-    """An agent type and its program."""
+    """Return an agent type and its adapter."""
     kind = agent_type(installed.settings.agent_types[name])
     return kind, AGENTS[kind.program](kind)
 
 
 def endpoint_of(installed: Installation, case: AgentCase) -> Endpoint:
-    """Where its model is, with the real key, which is empty where it is not set."""
+    """Return the model endpoint with the real key, which is empty if it is not set."""
     _, program = program_of(installed, case.type)
     keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
     return real_endpoint(installed.settings, keys, program, *whose)
 
 
 def check_agents(installed: Installation, cases: Iterable[AgentCase]) -> list[AgentHealth]:
-    """Look at these, at several at once."""
+    """Check cases in parallel."""
     with ThreadPoolExecutor(_AT_ONCE) as workers:
-        return list(workers.map(lambda case: _standing(installed, case), cases))
+        return list(workers.map(lambda case: _check(installed, case), cases))
 
 
-def _standing(installed: Installation, case: AgentCase) -> AgentHealth:
+def _check(installed: Installation, case: AgentCase) -> AgentHealth:
     kind, program = program_of(installed, case.type)
     variable, whose = key_source(installed.settings, case.type, case.agent, case.project)
     endpoint = endpoint_of(installed, case)
@@ -90,16 +90,16 @@ def _standing(installed: Installation, case: AgentCase) -> AgentHealth:
     try:
         version = program.version()
     except FileNotFoundError:
-        pass  # It is among what `check` finds.
+        pass  # The adapter's `check` reports it.
     except subprocess.TimeoutExpired:
-        warnings.append("it does not say its version")
+        warnings.append("its version is unknown")
     wanted = installed.settings.agent_types[case.type].version
     if wanted and version and version != wanted:
         warnings.append(
-            f"it is {version}, and {wanted} is expected: install that one, or correct `version`"
-            f" of [agent-types.{case.type}]"
+            f"version {version} is installed, {wanted} is expected: install that one or change"
+            f" `version` of [agent-types.{case.type}]"
         )
-    # A key that is only missing is told once.
+    # Without the key's value, so that a missing key is reported once.
     problems = list(program.check(installed.environ, Endpoint(url=endpoint.url, key=variable)))
     if variable and not endpoint.key:
         problems.append(f"no model key: set {variable} for the server, or {variable}_FILE")
@@ -109,48 +109,46 @@ def _standing(installed: Installation, case: AgentCase) -> AgentHealth:
         case=case,
         program=kind.program,
         version=version,
-        signs_in=f"{_WHOSE[whose]} {variable}" if variable else own and f"{own}, which it sees",
+        signs_in=f"{_WHOSE[whose]} {variable}"
+        if variable
+        else own and f"{own}, visible to the agent",
         problems=tuple(problems),
         warnings=tuple(warnings),
     )
 
 
-def types(standings: Sequence[AgentHealth]) -> RenderableType:
-    """A row for each agent type; below it what is wrong."""
+def types(checked: Sequence[AgentHealth]) -> RenderableType:
+    """A row for each agent type, with the problems below."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     rows.add_row(*(Text(name, "dim") for name in ("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")))
-    for one in standings:
+    for one in checked:
         words = (one.program, one.version or "-", one.signs_in or "nothing")
         rows.add_row(Text(one.case.type, "bold"), *(Text(plain(word)) for word in words))
-    return Group(rows, *(line for one in standings for line in _wrong(one, f"{one.case.type}: ")))
+    return Group(rows, *(line for one in checked for line in _problems(one, f"{one.case.type}: ")))
 
 
-def detail(standing: AgentHealth) -> RenderableType:
-    """Everything about one case."""
-    case = standing.case
+def detail(health: AgentHealth) -> RenderableType:
+    """One case: program, sign-in and problems."""
+    case = health.case
     where = f" in {case.project}" if case.project else ""
-    head = Text.assemble((f"{case.type}{where}", "bold"), "  ", standing.program)
-    head.append(f" {standing.version or 'is not there, or does not say its version'}")
-    signs_in = Text(f"  signs in with {standing.signs_in or 'nothing'}")
-    fine = [] if standing.problems else [Text("  can be started", "green")]
-    return Group(head, signs_in, *_wrong(standing, "  "), *fine)
+    head = Text.assemble((f"{case.type}{where}", "bold"), "  ", health.program)
+    head.append(f" {health.version or 'is not installed, or its version is unknown'}")
+    signs_in = Text(f"  signs in with {health.signs_in or 'nothing'}")
+    fine = [] if health.problems else [Text("  can start", "green")]
+    return Group(head, signs_in, *_problems(health, "  "), *fine)
 
 
-def answered(says: str, seconds: float, *, well: bool) -> RenderableType:
-    """What came of a round trip."""
-    if well:
+def round_trip(says: str, remedy: str, seconds: float, *, succeeded: bool) -> RenderableType:
+    """The result of a round trip to the model."""
+    if succeeded:
         return Text(f"  answered in {seconds:.1f} s: {plain(says)}", "green")
-    return Text(f"  did not answer: {plain(says)}", "red")
+    failure = Text(f"  no answer: {plain(says)}", "red")
+    return failure.append(f"\n  {plain(remedy)}", "yellow") if remedy else failure
 
 
-def remedied(remedy: str) -> RenderableType:
-    """What to do about a round trip that did not come back."""
-    return Text(f"  {plain(remedy)}", "yellow")
-
-
-def _wrong(standing: AgentHealth, before: str) -> Iterator[Text]:
-    for text, colour in (
-        *((problem, "red") for problem in standing.problems),
-        *((warning, "yellow") for warning in standing.warnings),
+def _problems(health: AgentHealth, prefix: str) -> Iterator[Text]:
+    for text, color in (
+        *((problem, "red") for problem in health.problems),
+        *((warning, "yellow") for warning in health.warnings),
     ):
-        yield Text(f"{before}{plain(text)}", colour)
+        yield Text(f"{prefix}{plain(text)}", color)

@@ -1,4 +1,4 @@
-"""What a command starts from: the configuration, the store, a session; or a refusal that helps."""
+"""Loads what commands work on: the configuration, the store, a session."""
 
 import difflib
 import os
@@ -7,8 +7,9 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from bot.cli.check_result import Installation
-from bot.cli.refused import PROBLEM, CliError
+from msgspec import Struct
+
+from bot.cli.options import PROBLEM, CliError
 from bot.store import Session, Store, StoreFailure
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
@@ -21,22 +22,31 @@ from runtimes.agents import AGENTS
 FILE = Path("mergewright.toml")
 
 
+class Installation(Struct, frozen=True, kw_only=True):
+    """The configuration with its secrets and the environment it was read in."""
+
+    folder: Path  #: The directory of the configuration file.
+    settings: Settings
+    secrets: Secrets
+    environ: Mapping[str, str]
+
+
 def file(config: Path | None) -> Path:
-    """The configuration to use, which must be there."""
+    """Return the path of the configuration file. Raises `CliError` if it does not exist."""
     path = config or FILE
     if path.is_file():
         return path
     if config:
-        what = "a folder, not a file" if config.is_dir() else "there is no such file"
+        what = "is a directory" if config.is_dir() else "no such file"
         raise CliError(f"{config}: {what}")
     raise CliError(
-        f"no configuration: {FILE} is not here, and --config or MERGEWRIGHT_CONFIG name none\n"
-        f"to begin: mergewright config example > {FILE}"
+        f"no configuration: {FILE} not found, and neither --config nor MERGEWRIGHT_CONFIG is set\n"
+        f"to create one: mergewright config example > {FILE}"
     )
 
 
 def settings(config: Path | None) -> Settings:
-    """The settings alone, for commands that need no secret."""
+    """Return the settings. Raises `CliError`."""
     path = file(config)
     try:
         found = load_settings(path)
@@ -47,7 +57,7 @@ def settings(config: Path | None) -> Settings:
 
 
 def everything(config: Path | None) -> tuple[Settings, Secrets]:
-    """The settings and the secrets."""
+    """Return the settings and the secrets. Raises `CliError`."""
     path = file(config)
     try:
         found, secrets = load(path, os.environ)
@@ -58,7 +68,7 @@ def everything(config: Path | None) -> tuple[Settings, Secrets]:
 
 
 def installation(config: Path | None, environ: Mapping[str, str]) -> Installation:
-    """The settings and the secrets, with what a look at this machine needs besides."""
+    """Return the whole installation. Raises `CliError`."""
     found, secrets = everything(config)
     return Installation(
         folder=file(config).parent, settings=found, secrets=secrets, environ=environ
@@ -66,13 +76,16 @@ def installation(config: Path | None, environ: Mapping[str, str]) -> Installatio
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
-    """The settings, and what takes secrets out of what is printed and written down."""
+    """Return the settings, and what replaces secrets in output. Raises `CliError`."""
     found, secrets = everything(config)
     return found, Redaction(secret_values(found, secrets, os.environ))
 
 
 def refuse_unknown_names(path: Path, found: Settings) -> None:
-    """Hold the names of programs and runtimes against the tables, which `config` does not know."""
+    """Raise `CliError` for programs and runtimes that do not exist.
+
+    `config` cannot check them, because it does not import the runtimes.
+    """
     wrong = [
         f"{path}: agent-types.{name}.program = {one.program!r}: {nearest(one.program, AGENTS)}"
         for name, one in found.agent_types.items()
@@ -92,8 +105,8 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
             program = found.agent_types[kind].program
             if program in AGENTS and not AGENTS[program].tools:
                 wrong.append(
-                    f"{path}: agents.{name}.tools: {program} ([agent-types.{kind}]) cannot be held"
-                    " to some of its tools: take it out of `types`, or leave `tools` out"
+                    f"{path}: agents.{name}.tools: {program} ([agent-types.{kind}]) cannot restrict"
+                    " its tools; remove it from `types` or remove `tools`"
                 )
     kind = found.runtime.kind
     if kind not in RUNTIMES:
@@ -103,30 +116,32 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
 
 
 def _unfit_agents(kind: AgentTypeSettings) -> str:
-    """What is wrong with what a type says of agents of its program's own; empty: nothing is."""
+    """Return the problem with an agent type's `intra-parallel`; empty if there is none."""
     program, allowed = AGENTS.get(kind.program), kind.intra_parallel
     if program is None or allowed is True:
         return ""
     if not program.runs_agents:
         return (
-            f"= {str(allowed).lower()}: Mergewright knows of no agents that {kind.program} runs"
-            " inside a session, and cannot hold it to that: leave it out"
+            f"= {str(allowed).lower()}: {kind.program} has no subagents that Mergewright could"
+            " limit; remove this setting"
         )
     if allowed and not program.counts_agents:
-        return f"= {allowed}: {kind.program} takes no number of agents: say true or false"
+        return (
+            f"= {allowed}: {kind.program} cannot limit the number of subagents; use true or false"
+        )
     return ""
 
 
 @contextmanager
 def store(found: Settings) -> Iterator[Store]:
-    """The server's database, to read from."""
+    """Open the server's database for reading. Raises `CliError`."""
     with _opened(found, Store.reading) as opened:
         yield opened
 
 
 @contextmanager
 def guest(found: Settings, redact: Redaction) -> Iterator[Store]:
-    """The server's database, to write a person's word into beside the server."""
+    """Open the server's database for submitting commands. Raises `CliError`."""
     with _opened(found, partial(Store.beside, redact=redact)) as opened:
         yield opened
 
@@ -135,7 +150,7 @@ def guest(found: Settings, redact: Redaction) -> Iterator[Store]:
 def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store]:
     path = Paths(found.data).database
     if not path.exists():
-        raise CliError(f"{path}: no database yet; `mergewright serve` makes it", PROBLEM)
+        raise CliError(f"{path}: no database yet; `mergewright serve` creates it", PROBLEM)
     try:
         with closing(opening(path)) as opened:
             yield opened
@@ -144,11 +159,11 @@ def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store
 
 
 def session(opened: Store, id: str) -> Session:
-    """One session by its id, or the nearest ids."""
+    """Return a session by its ID. Raises `CliError` with the closest IDs."""
     found = opened.sessions.get(id)
     if found is None:
         ids = [one.id for one in opened.sessions.all()]
         near = " or ".join(difflib.get_close_matches(id, ids))
-        hint = f"did you mean {near}?" if near else "`mergewright ls --all` lists them"
+        hint = f"did you mean {near}?" if near else "`mergewright ls --all` lists all sessions"
         raise CliError(f"no session {id!r}; {hint}")
     return found

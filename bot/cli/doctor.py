@@ -1,4 +1,4 @@
-"""What could stand in the way, looked at before it does; every fault comes with its remedy."""
+"""`mergewright doctor`: checks the installation and names a remedy for each problem."""
 
 import os
 import re
@@ -13,9 +13,18 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import agent_health, context
-from bot.cli.check_result import CheckResult, Installation, Severity
-from bot.cli.github_checks import clock, events, github, permissions, signatures, workflows
-from bot.cli.refused import CliError
+from bot.cli.context import Installation
+from bot.cli.github_checks import (
+    CheckResult,
+    Severity,
+    clock,
+    events,
+    github,
+    permissions,
+    signatures,
+    workflows,
+)
+from bot.cli.options import CliError
 from bot.cli.screens import show, show_json
 from bot.setup.files import SECRETS
 from bot.system.paths import Paths
@@ -25,7 +34,7 @@ _SHORT_SECRET = 16
 
 
 def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = False) -> bool:
-    """Print one line for each check; whether none failed."""
+    """Print a line for each check and return whether none failed."""
     findings = [(name, check()) for name, check in OF_THE_MACHINE]
     try:
         installed = context.installation(config, environ)
@@ -38,22 +47,22 @@ def examine(config: Path | None, environ: Mapping[str, str], *, as_json: bool = 
         show_json([{"name": name, **asdict(finding)} for name, finding in findings])
     else:
         show(_table(findings))
-    return all(finding.verdict is not Severity.FAIL for _, finding in findings)
+    return all(finding.severity is not Severity.FAIL for _, finding in findings)
 
 
 def not_installed(installed: Installation) -> list[str]:
-    """What the server cannot run without and this machine does not have, each with its remedy."""
+    """Return the missing programs that the server requires, each with its remedy."""
     looked = {"git": git(), "sqlite": sqlite(), "tmux": tmux(installed)}
     return [
         f"{name}: {found.says}: {found.remedy}"
         for name, found in looked.items()
-        if found.verdict is Severity.FAIL
+        if found.severity is Severity.FAIL
     ]
 
 
 def git() -> CheckResult:
     said = _answer("git", "--version")
-    if _numbers(said) < (2, 31):  # The first that takes settings from variables, off disk and argv.
+    if _numbers(said) < (2, 31):  # The first that reads settings from environment variables.
         return CheckResult(Severity.FAIL, said or "not found", "install git 2.31 or newer")
     return CheckResult(Severity.OK, said)
 
@@ -65,8 +74,8 @@ def sqlite() -> CheckResult:
     if _numbers(said) < (3, 51, 3):
         return CheckResult(
             Severity.WARN,
-            f"{said}: before 3.51.3 two writers at once can damage a database",
-            "nothing to do: Mergewright writes by one connection; let nothing else write",
+            f"{said}: before 3.51.3, two concurrent writers can damage a database",
+            "nothing to do: Mergewright writes through one connection; let nothing else write",
         )
     return CheckResult(Severity.OK, said)
 
@@ -81,15 +90,15 @@ def tmux(installed: Installation) -> CheckResult:
     if installed.settings.runtime.kind != "tmux":
         return CheckResult(Severity.OK, "not used")
     said = _answer("tmux", "-V")
-    if said == "tmux master":  # Made from its repository, where it has no number.
+    if said == "tmux master":  # Built from the repository, without a version number.
         return CheckResult(Severity.OK, said)
-    if _numbers(said) < (3, 2):  # The first that takes a session's variables from its caller.
+    if _numbers(said) < (3, 2):  # The first with `new-session -e`.
         return CheckResult(Severity.FAIL, said or "not found", "install tmux 3.2 or newer")
     if _numbers(said) < (3, 5):
         return CheckResult(
             Severity.WARN,
-            f"{said}: before 3.5 it can lose how a program ended",
-            "nothing to do: Mergewright keeps its own record; 3.5 has the fix",
+            f"{said}: before 3.5, tmux can lose a program's exit status",
+            "nothing to do: Mergewright keeps its own record; tmux 3.5 has the fix",
         )
     return CheckResult(Severity.OK, said)
 
@@ -99,24 +108,24 @@ def data(installed: Installation) -> CheckResult:
     if not folder.exists():
         parent = next(one for one in folder.parents if one.exists())
         if os.access(parent, os.W_OK | os.X_OK):
-            return CheckResult(Severity.OK, f"{folder} will be made")
-        return CheckResult(Severity.FAIL, f"{folder} cannot be made", f"make {parent} writable")
+            return CheckResult(Severity.OK, f"{folder} will be created")
+        return CheckResult(Severity.FAIL, f"{folder} cannot be created", f"make {parent} writable")
     if not os.access(folder, os.W_OK | os.X_OK):
-        return CheckResult(
-            Severity.FAIL, f"{folder} cannot be written", "give this user the folder"
-        )
+        return CheckResult(Severity.FAIL, f"{folder} is not writable", "make this user its owner")
     if folder.stat().st_mode & 0o077:
-        return CheckResult(Severity.FAIL, f"{folder} is open to others", f"chmod 700 {folder}")
+        return CheckResult(
+            Severity.FAIL, f"{folder} is accessible to other users", f"chmod 700 {folder}"
+        )
     return CheckResult(Severity.OK, f"{folder}, writable and private")
 
 
 def webhook_secret(installed: Installation) -> CheckResult:
     if installed.settings.polls:
-        return CheckResult(Severity.OK, "not used: GitHub is polled")
+        return CheckResult(Severity.OK, "not used: the bot polls GitHub")
     secret = installed.secrets.webhook_secret
     if not secret:
         return CheckResult(
-            Severity.FAIL, "not set", "set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
+            Severity.FAIL, "not set", "set MERGEWRIGHT_WEBHOOK_SECRET to the webhook's secret"
         )
     return _strength(secret)
 
@@ -124,7 +133,7 @@ def webhook_secret(installed: Installation) -> CheckResult:
 def page_token(installed: Installation) -> CheckResult:
     secret = installed.secrets.page_token
     if not secret:
-        return CheckResult(Severity.FAIL, "not set", "set MERGEWRIGHT_PAGE_TOKEN to see the page")
+        return CheckResult(Severity.FAIL, "not set", "set MERGEWRIGHT_PAGE_TOKEN to use the page")
     return _strength(secret)
 
 
@@ -139,9 +148,9 @@ def secret_files(installed: Installation) -> CheckResult:
     loose = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o077]
     if loose:
         return CheckResult(
-            Severity.WARN, "others can read a secret", f"chmod 600 {' '.join(loose)}"
+            Severity.WARN, "other users can read a secret", f"chmod 600 {' '.join(loose)}"
         )
-    return CheckResult(Severity.OK, "none others can read")
+    return CheckResult(Severity.OK, "private")
 
 
 def agents(installed: Installation) -> CheckResult:
@@ -150,10 +159,10 @@ def agents(installed: Installation) -> CheckResult:
     )
     wrong = [f"{one.case.type}: {said}" for one in looked for said in one.problems]
     if wrong:
-        return CheckResult(Severity.FAIL, "not all can start", "\n-> ".join(wrong))
+        return CheckResult(Severity.FAIL, "some cannot start", "\n-> ".join(wrong))
     odd = [f"{one.case.type}: {said}" for one in looked for said in one.warnings]
     if odd:
-        return CheckResult(Severity.WARN, "not all are as expected", "\n-> ".join(odd))
+        return CheckResult(Severity.WARN, "some have warnings", "\n-> ".join(odd))
     said = [f"{one.case.type} {one.version}".rstrip() for one in looked]
     return CheckResult(Severity.OK, ", ".join(said) or "none configured")
 
@@ -169,22 +178,22 @@ def incidents(installed: Installation) -> CheckResult:
     if not open_ones:
         return CheckResult(Severity.OK, "none")
     said = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in open_ones)
-    return CheckResult(Severity.WARN, said, "each goes by itself once its cause is gone")
+    return CheckResult(Severity.WARN, said, "each closes when its cause is gone")
 
 
 def sandbox(installed: Installation) -> CheckResult:
     if installed.settings.runtime.sandbox == "none":
         return CheckResult(
-            Severity.WARN, "none: agents have the rights of this user", "as configured"
+            Severity.WARN, "none: agents run with the rights of this user", "as configured"
         )
     return CheckResult(
         Severity.WARN,
-        "not decided: agents have the rights of this user",
-        'say so with runtime.sandbox = "none", or run Mergewright as a user of its own',
+        "not configured: agents run with the rights of this user",
+        'set runtime.sandbox = "none" to accept this, and run Mergewright as its own user',
     )
 
 
-#: Every check by the name people read, in the order they are printed.
+#: Every check with its name, in the order they are printed.
 OF_THE_MACHINE: tuple[tuple[str, Callable[[], CheckResult]], ...] = (
     ("git", git),
     ("sqlite", sqlite),
@@ -218,18 +227,20 @@ def _table(findings: Sequence[tuple[str, CheckResult]]) -> Table:
         said = Text(finding.says)
         if finding.remedy:
             said.append(f"\n-> {finding.remedy}", "dim")
-        table.add_row(Text(finding.verdict, colours[finding.verdict]), Text(name), said)
+        table.add_row(Text(finding.severity, colours[finding.severity]), Text(name), said)
     return table
 
 
 def _strength(secret: str) -> CheckResult:
     if len(secret) < _SHORT_SECRET:
-        return CheckResult(Severity.WARN, "set, but short", "make a long one: openssl rand -hex 32")
+        return CheckResult(
+            Severity.WARN, "set, but short", "use a longer one: openssl rand -hex 32"
+        )
     return CheckResult(Severity.OK, "set")
 
 
 def _answer(program: str, option: str) -> str:
-    """What a program says its version is; empty where it is missing."""
+    """Return a program's version; empty if it is not installed."""
     if not shutil.which(program):
         return ""
     said = subprocess.run([program, option], capture_output=True, text=True, check=False)

@@ -1,14 +1,17 @@
-"""The doctor's checks at GitHub: whether it knows us, what we may do there, what it asks of us."""
+"""The doctor's checks of GitHub: credentials, permissions, events and workflows."""
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Final
 
 import httpx
+from msgspec import Struct
 
 from bot.app.account import client
-from bot.cli.check_result import CheckResult, Installation, Severity
-from bot.cli.workflows import secrets_for_branches
+from bot.cli.context import Installation
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled
 from bot.setup.manifest import EVENTS_ASKED
@@ -18,7 +21,23 @@ from config.repository import PATH, RepositoryError, narrowed
 from lifecycle.model.names import NAME
 from lifecycle.model.policy import MergeMethod, Policy
 
-_CLOCK_SECONDS = 60  # A signed App token that is further off is refused.
+_CLOCK_SECONDS = 60  # GitHub refuses App tokens that are further off.
+
+
+class Severity(StrEnum):
+    """How serious a check's result is; a failed one prevents the server's work."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class CheckResult(Struct, frozen=True):
+    """The result of one check."""
+
+    severity: Severity
+    says: str
+    remedy: str = ""
 
 
 def github(installed: Installation) -> CheckResult:
@@ -31,17 +50,17 @@ def github(installed: Installation) -> CheckResult:
             for project in installed.settings.projects.values():
                 us.read.repository(project.repository)
     except NotInstalled as failure:
-        return CheckResult(Severity.FAIL, str(failure))  # It says what to do.
+        return CheckResult(Severity.FAIL, str(failure))  # Its message has the remedy.
     except GitHubFailure as failure:
         return CheckResult(Severity.FAIL, str(failure), "check github.api-url and the credentials")
     slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
     if slug not in (login, named.lower(), NAME):
         return CheckResult(
             Severity.WARN,
-            f"{installed.settings.github.api_url} knows us as {login}: @{slug} is not heard",
+            f"{installed.settings.github.api_url}: signed in as {login}, but @{slug} is ignored",
             f'set github.app-slug = "{slug}"',
         )
-    return CheckResult(Severity.OK, f"{installed.settings.github.api_url} knows us as {login}")
+    return CheckResult(Severity.OK, f"{installed.settings.github.api_url}: signed in as {login}")
 
 
 def permissions(installed: Installation) -> CheckResult:
@@ -58,9 +77,9 @@ def permissions(installed: Installation) -> CheckResult:
         if unseen and not wrong:
             return CheckResult(Severity.FAIL, "\n".join(unseen))
         if not wrong:
-            return CheckResult(Severity.OK, "all that are needed, as far as GitHub tells")
+            return CheckResult(Severity.OK, "complete, as far as GitHub shows them")
         remedy = (
-            "grant it in the App's settings, then accept the change where it is installed"
+            "grant it in the App's settings, then accept the change for the installation"
             if installed.settings.github.app_id
             else "give the token's account the role `write`, and a classic token the scope `repo`"
         )
@@ -71,16 +90,18 @@ def permissions(installed: Installation) -> CheckResult:
 
 def events(installed: Installation) -> CheckResult:
     if installed.settings.polls or not installed.settings.github.app_id:
-        return CheckResult(Severity.OK, "not looked at: only an App is told which")
+        return CheckResult(Severity.OK, "not checked: only Apps subscribe to events")
 
     def look(us: GitHub) -> CheckResult:
         places = [project.repository for project in installed.settings.projects.values()]
-        unheard = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
-        deaf = [f"{place}: {', '.join(sorted(some))}" for place, some in unheard.items() if some]
-        if not deaf:
-            return CheckResult(Severity.OK, "the App is told of all that is read")
+        missing = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
+        lines = [f"{place}: {', '.join(sorted(some))}" for place, some in missing.items() if some]
+        if not lines:
+            return CheckResult(Severity.OK, "the App is subscribed to all events")
         remedy = "subscribe to them in the App's settings, below its permissions"
-        return CheckResult(Severity.WARN, "the App is not told of\n" + "\n".join(deaf), remedy)
+        return CheckResult(
+            Severity.WARN, "the App is not subscribed to\n" + "\n".join(lines), remedy
+        )
 
     return _looked(installed, look)
 
@@ -94,11 +115,11 @@ def workflows(installed: Installation) -> CheckResult:
             if (secrets := secrets_for_branches(text))
         ]
         if not found:
-            return CheckResult(Severity.OK, "none gives secrets to branches")
+            return CheckResult(Severity.OK, "none gives secrets to pushed branches")
         return CheckResult(
             Severity.WARN,
-            "these run for every branch, with secrets:\n" + "\n".join(found),
-            "keep them in an environment for the default branch alone, or push to a fork: push-to",
+            "these run for every pushed branch and have secrets:\n" + "\n".join(found),
+            "move the secrets to an environment for the default branch, or set `push-to` to a fork",
         )
 
     return _looked(installed, look)
@@ -106,23 +127,23 @@ def workflows(installed: Installation) -> CheckResult:
 
 def signatures(installed: Installation) -> CheckResult:
     def look(us: GitHub) -> CheckResult:
-        wanted, verdict = [], Severity.OK
+        wanted, severity = [], Severity.OK
         for project in installed.settings.projects.values():
             place = project.repository
             here = us.read.repository(place)
             branch = project.base_branch or here.default_branch
             if us.read.wants_signatures(place, branch):
                 method = here.way(_policy(us, place, installed.settings.policy).merge_method)
-                wanted.append(f"{place}: {branch} takes signed commits alone (merged by {method})")
+                wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
                 if method is not MergeMethod.SQUASH:
-                    verdict = Severity.FAIL
+                    severity = Severity.FAIL
         if not wanted:
-            return CheckResult(Severity.OK, "no base branch asks for signed commits")
+            return CheckResult(Severity.OK, "no base branch requires signed commits")
         remedy = (
-            'use policy.merge-method = "squash", and allow it there:'
-            " GitHub signs what it squashes, agents sign nothing"
+            'set policy.merge-method = "squash" and allow squash merging in the repository:'
+            " GitHub signs squashed commits, agents do not sign theirs"
         )
-        return CheckResult(verdict, "\n".join(wanted), remedy if verdict is Severity.FAIL else "")
+        return CheckResult(severity, "\n".join(wanted), remedy if severity is Severity.FAIL else "")
 
     return _looked(installed, look)
 
@@ -134,26 +155,28 @@ def clock(installed: Installation) -> CheckResult:
     except httpx.HTTPError as error:
         return CheckResult(Severity.FAIL, f"{url} does not answer: {error}", "check the network")
     except (KeyError, ValueError):
-        return CheckResult(Severity.WARN, f"{url} does not say the time")
+        return CheckResult(Severity.WARN, f"{url} sent no date")
     off = abs((utc_now() - there).total_seconds())
     if off > _CLOCK_SECONDS:
-        return CheckResult(Severity.FAIL, f"{off:.0f} s off GitHub's", "set it by NTP")
-    return CheckResult(Severity.OK, "agrees with GitHub's")
+        return CheckResult(
+            Severity.FAIL, f"{off:.0f} s off GitHub's clock", "set the clock with NTP"
+        )
+    return CheckResult(Severity.OK, "in sync with GitHub")
 
 
 def _looked(installed: Installation, look: Callable[[GitHub], CheckResult]) -> CheckResult:
-    """What one look finds; a GitHub that cannot be looked at is told of by `github`."""
+    """Run a check with a client; if GitHub cannot be reached, the check `github` reports it."""
     if no_credentials(installed.settings, installed.secrets):
-        return CheckResult(Severity.WARN, "not looked at: no credentials")
+        return CheckResult(Severity.WARN, "not checked: no credentials")
     try:
         with closing(client(installed.settings, installed.secrets)) as us:
             return look(us)
     except GitHubFailure as failure:
-        return CheckResult(Severity.WARN, f"not looked at: {failure}")
+        return CheckResult(Severity.WARN, f"not checked: {failure}")
 
 
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
-    """What a repository makes of the server's policy; a file that cannot be used changes nothing.
+    """Return a repository's policy: its own file, if it is valid, applied to the server's.
 
     Raises `GitHubFailure`.
     """
@@ -161,3 +184,33 @@ def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
         return narrowed(us.files.one(repository, PATH).text or "", server)
     except RepositoryError:
         return server
+
+
+#: Events that run a workflow for a branch with an agent's commits.
+_EVENTS: Final = ("push", "pull_request", "pull_request_target", "create", "workflow_run")
+_SECRET: Final = re.compile(r"\bsecrets\s*(?:\.\s*([A-Za-z_]\w*)|\[\s*['\"](\w+)['\"]\s*\])")
+_ALL: Final = re.compile(r"^\s*secrets:\s*inherit\b", re.MULTILINE)
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*$", re.MULTILINE)
+#: `on` and what is indented below it; some quote it, because YAML 1.1 reads it as true.
+_TRIGGERS: Final = re.compile(
+    r"^(['\"]?)on\1\s*:(.*\n?(?:(?:[ \t]+.*|[ \t]*)(?:\n|$))*)", re.MULTILINE
+)
+#: The `push` trigger and what is indented below it.
+_PUSH: Final = re.compile(r"^([ \t]+)push:[ \t]*\n((?:\1[ \t]+.*(?:\n|\Z))*)", re.MULTILINE)
+
+
+def secrets_for_branches(workflow: str) -> list[str]:
+    """Return the secrets a workflow has when it runs for a pushed branch; `*` is all of them.
+
+    In doubt, a workflow is taken to run. `GITHUB_TOKEN` does not count.
+    """
+    text = _COMMENT.sub("", workflow)
+    triggers = _TRIGGERS.search(text)
+    events = triggers[2] if triggers else ""
+    push = _PUSH.search(events)
+    if push and "branches:" in push[2] and "*" not in push[2]:
+        events = events.replace(push[0], "")  # Only branches listed by name.
+    if not re.search(rf"\b(?:{'|'.join(_EVENTS)})\b", events):
+        return []
+    named = {one or other for one, other in _SECRET.findall(text)} - {"GITHUB_TOKEN"}
+    return sorted(named | ({"*"} if _ALL.search(text) else set()))

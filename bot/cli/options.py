@@ -1,9 +1,13 @@
-"""The options that many commands share."""
+"""The options, exit codes and error that all commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+
+#: Exit codes; 0 means success.
+PROBLEM: Final = 1
+USAGE: Final = 2
 
 Config = Annotated[
     Path | None,
@@ -11,11 +15,21 @@ Config = Annotated[
         "--config",
         envvar="MERGEWRIGHT_CONFIG",
         metavar="FILE",
-        help="The configuration; otherwise ./mergewright.toml.",
+        help="Configuration file [default: ./mergewright.toml].",
     ),
 ]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Such as widgets-12.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Do not wait until the running bot has judged it.")
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
 ]
+Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Return without waiting for the bot to apply it.")
+]
+
+
+class CliError(Exception):
+    """A command cannot be carried out; the message is printed to standard error."""
+
+    def __init__(self, message: str, code: int = USAGE) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,10 +1,9 @@
-"""What the commands show of a session, made to be read in 80 columns."""
+"""Renders sessions for terminals of 80 columns."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from rich.console import Console, Group, RenderableType
@@ -13,8 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.budget_usage import BudgetUsage
-from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, Session
-from bot.text.history import describe_event
+from bot.store import (
+    BOT,
+    Freeze,
+    HistoryKind,
+    HistoryRow,
+    Incident,
+    OutboxEntry,
+    Session,
+)
+from bot.text.history import describe_action, describe_event
+from bot.text.page_text import sentence
 from lifecycle.decide import Decision
 from lifecycle.judge.budgets import cost
 from lifecycle.judge.pauses import frozen_by
@@ -31,12 +39,12 @@ _HISTORY = 20
 
 
 def show(screen: RenderableType) -> None:
-    """Print a screen; colours only where a terminal reads them."""
+    """Print a screen, with colors if standard output is a terminal."""
     Console(highlight=False, markup=False, emoji=False).print(screen)
 
 
 def show_json(value: object) -> None:
-    """Print a value for programs."""
+    """Print a value as JSON."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
@@ -46,12 +54,11 @@ def listing(
     every: bool,
     places: Mapping[str, str] = {},
 ) -> RenderableType:
-    """The words of each session in columns; below them what it is about, and the sentence.
-
-    `places` say of those that wait for a slot where they stand.
-    """
+    """A line for each session with its title and status below; `places` are queue positions."""
     if not sessions:
-        return Text("No sessions yet." if every else "No live sessions; --all shows ended ones.")
+        return Text(
+            "No sessions yet." if every else "No live sessions. Use --all to include ended ones."
+        )
     rows = [("SESSION", "STATUS", "AGENT", "PULL", "SINCE")]
     for one in sessions:
         pulls = " ".join(f"#{pull.number}" for pull in one.pulls)
@@ -62,46 +69,51 @@ def listing(
     for one, line in zip(sessions, lines, strict=True):
         said = Text(line)
         said.stylize("bold", 0, len(one.id))
-        said.highlight_words([one.status], colour(one.status))
+        said.highlight_words([one.status], color(one.status))
         screen.append(said)
-        for below in (one.issue.title, one.because, places.get(one.id, "")):
+        for below in (one.issue.title, sentence(one.because), places.get(one.id, "")):
             if below:
                 screen.append(_below(Text(plain(below), "dim")))
     return Group(*screen)
 
 
-def standing(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterator[RenderableType]:
-    """What concerns more than one session: what is wrong, and where nothing is done."""
+def notices(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterator[RenderableType]:
+    """The open incidents and the freezes of more than one session."""
     for incident in incidents:
         yield Text(plain(incident.text), "red")
     for freeze in freezes:
-        yield Text(f"{freeze.scope or 'everything'} is frozen by {freeze.by}", "yellow")
+        yield Text(freeze_line(freeze), "yellow")
 
 
-def detail(
+def freeze_line(freeze: Freeze) -> str:
+    """A freeze in one line."""
+    scope = freeze.scope.replace(":", " ") or "everything"
+    return f"{scope} is frozen by {plain(freeze.by)}"
+
+
+def session(
     session: Session,
     facts: Facts,
     history: Sequence[HistoryRow],
+    outbox: Sequence[OutboxEntry],
     now: datetime,
     budgets: Sequence[BudgetUsage],
     place: str = "",
 ) -> RenderableType:
-    """Everything about one session, and the last things that happened.
-
-    `place` says where it stands among those that wait for a slot, where it does.
-    """
+    """Everything about one session and its last events; `place` is its queue position."""
+    phrases = {entry.key: describe_action(entry.action) for entry in outbox}
     rows = grid()
     issue = session.issue
     add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
     add(rows, "project", f"{session.project} ({session.repository})")
-    add(rows, "asked by", session.requester or "unknown")
+    add(rows, "requester", session.requester or "unknown")
     named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
     line = agent_line(session.agent, session.run, now)
     add(rows, "agent", f"{named}{session.agent_type}, {line}")
     if session.agent.native_id:
-        add(rows, "talk", session.agent.native_id)
+        add(rows, "resume ID", session.agent.native_id)
     if place:
-        add(rows, "in line", place)
+        add(rows, "queue", place)
     add(rows, "spent", cost(session.spent_ever), *map(spent_line, budgets))
     add_standing(rows, facts, now)
     add(rows, "work", work_line(session.work, session.branch), session.work.path)
@@ -109,40 +121,43 @@ def detail(
         add(rows, "pull", pull_line(pull), pull.url)
     for key, value in session.metadata.items():
         add(rows, key, value)
-    for key in sorted(facts.pending):
-        add(rows, "to do", key)
-    for key, failure in facts.failures.items():
-        add(rows, "gave up", f"{key}: {failure.detail}")
+    _add_actions(rows, facts, phrases)
     return Group(
-        _headline(session.id, session.status, session.because),
+        headline(session.id, session.status, session.because),
         _remedy(session.reason),
-        *_list("it is not merging because", session.blockers),
+        *_list("merge blocked by", _blockers(session.blockers)),
         rows,
         Text("\nhistory", "dim"),
-        _history(history[:_HISTORY]),
+        _history(history[:_HISTORY], phrases),
     )
 
 
 def preserved(kept: Sequence[Preserved], mirror: Path, now: datetime) -> Iterator[RenderableType]:
-    """Work that was kept when a workspace was removed: a restore goes on from the last of it."""
+    """The commits that were preserved when workspaces were removed; a restore uses the last."""
     if kept:
-        yield Text("\nkept when its workspace was removed", "dim")
+        yield Text("\npreserved when its workspace was removed", "dim")
     for one in kept:
         yield Text(f"  run {one.run}, {age(one.at, now)} ago: git fetch {mirror} {one.ref}")
 
 
-def verdict(
-    facts: Facts, decision: Decision, policy: Policy, now: datetime, budgets: Sequence[BudgetUsage]
+def explanation(
+    facts: Facts,
+    decision: Decision,
+    outbox: Sequence[OutboxEntry],
+    policy: Policy,
+    now: datetime,
+    budgets: Sequence[BudgetUsage],
 ) -> RenderableType:
-    """Facts, then the rule they match, then what follows."""
+    """The facts, the status they lead to, and the actions that follow."""
     rows = grid()
+    phrases = {entry.key: describe_action(entry.action) for entry in outbox}
     words = ", ".join(
         f"{name}={value}" for name, value in msgspec.structs.asdict(decision.signals).items()
     )
     add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
     add(rows, "agent", agent_line(facts.agent, facts.run, now))
     if facts.waits:
-        add(rows, "no slot", facts.waits)
+        add(rows, "queue", facts.waits)
     add(rows, "spent", *map(spent_line, budgets))
     add_standing(rows, facts, now)
     add(rows, "work", work_line(facts.work, facts.branch))
@@ -150,29 +165,26 @@ def verdict(
         add(rows, "pull", pull_line(pull))
     if facts.done:
         last = max(facts.done, key=lambda key: facts.done[key].at)
-        add(rows, "done", f"{len(facts.done)} actions, at last {last}")
-    for key in sorted(facts.pending):
-        add(rows, "to do", key)
-    for key, failure in facts.failures.items():
-        add(rows, "gave up", f"{key}: {failure.detail}")
-    add(rows, "in short", words)
-    follows = [_action(action) for action in decision.actions] or ["nothing new"]
+        add(rows, "done", f"{len(facts.done)} actions, last: {phrases.get(last, last)}")
+    _add_actions(rows, facts, phrases)
+    add(rows, "signals", words)
+    follows = [describe_action(action) for action in decision.actions] or ["none"]
     if policy.mode is Mode.OBSERVE:
-        follows = ["nothing: policy.mode is observe"]
-    again = f"in {age(now, decision.recheck_at)}" if decision.recheck_at else "when a fact changes"
+        follows = ['none, because policy.mode is "observe"']
+    again = f"in {age(now, decision.recheck_at)}" if decision.recheck_at else "on the next change"
     return Group(
-        _headline(facts.session, decision.status, decision.because),
+        headline(facts.session, decision.status, decision.because),
         _remedy(decision.reason),
         Text("facts", "dim"),
         rows,
-        *_list("it is not merging because", decision.blockers),
-        *_list("what follows", follows),
-        Text.assemble(("judged again  ", "dim"), again),
+        *_list("merge blocked by", _blockers(decision.blockers)),
+        *_list("next actions", follows),
+        Text.assemble(("next check  ", "dim"), again),
     )
 
 
-def colour(status: str) -> str:
-    """Red asks for a person, green is well, dim is over."""
+def color(status: str) -> str:
+    """The color of a status: red needs attention, green is good, dim has ended."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:
@@ -181,12 +193,12 @@ def colour(status: str) -> str:
 
 
 def age(since: datetime, now: datetime) -> str:
-    """How long between two times, in one unit."""
+    """The time between two moments, in one unit."""
     return duration(max(0.0, (now - since).total_seconds()))
 
 
 def duration(seconds: float) -> str:
-    """So many seconds, in one unit."""
+    """Seconds as a duration in one unit, such as 5m."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)}{unit}"
@@ -194,7 +206,7 @@ def duration(seconds: float) -> str:
 
 
 def agent_line(agent: Agent, run: int, now: datetime) -> str:
-    """What the agent does, and how we know."""
+    """The agent's activity, with its question, error or evidence."""
     if not run:
         return "not started yet"
     since = f" since {age(agent.since, now)}" if agent.since else ""
@@ -203,13 +215,13 @@ def agent_line(agent: Agent, run: int, now: datetime) -> str:
 
 
 def work_line(work: Work, branch: str) -> str:
-    """What there is of the agent's work."""
+    """The branch, its head and whether the workspace has uncommitted changes."""
     head = f" at {work.head[:7]}" if work.head else ""
-    return f"{branch}{head}{', not all committed' if work.dirty else ''}"
+    return f"{branch}{head}{', uncommitted changes' if work.dirty else ''}"
 
 
 def pull_line(pull: Pull) -> str:
-    """How far a pull request is."""
+    """A pull request's state, review, merge state and checks."""
     words = [f"#{pull.number} {'draft' if pull.draft else pull.state} at {pull.head[:7]}"]
     words.append(f"review {pull.review}, merge {pull.merge}")
     counted = [
@@ -222,27 +234,27 @@ def pull_line(pull: Pull) -> str:
     words.append(f"checks: {', '.join(counted) or 'none'}{names}")
     waiting = sum(not thread.resolved for thread in pull.threads)
     if waiting:
-        words.append(f"{waiting} open threads")
+        words.append(f"{waiting} unresolved thread{'' if waiting == 1 else 's'}")
     return "; ".join(words)
 
 
 def spent_line(bar: BudgetUsage) -> str:
-    """How much of a budget is used."""
+    """A budget and how much of it is used."""
     spent = f"{bar.spent:.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
     return f"{spent} of {bar.says}"
 
 
 def add_standing(rows: Table, facts: Facts, now: datetime) -> None:
-    """What holds it, and what it went through."""
+    """Rows for a freeze and for the last restore."""
     if frozen := frozen_by(facts):
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
-        add(rows, "frozen", f"{frozen.by} froze {where} {age(frozen.at, now)} ago")
+        add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at, now)} ago")
     if facts.restored_at:
         add(rows, "restored", f"{age(facts.restored_at, now)} ago")
 
 
 def add(rows: Table, name: str, *lines: str) -> None:
-    """One named row; words of other people cannot touch the terminal."""
+    """Add a named row; control characters in the lines are removed."""
     rows.add_row(Text(name, "dim"), Text("\n".join(plain(line) for line in lines if line)))
 
 
@@ -254,8 +266,10 @@ def grid() -> Table:
     return rows
 
 
-def _headline(name: str, status: str, because: str) -> Text:
-    return Text.assemble((name, "bold"), " ", (status, colour(status)), f"  {plain(because)}")
+def headline(name: str, status: str, because: str) -> Text:
+    """A session with its status and reason."""
+    reason = sentence(plain(because))
+    return Text.assemble((name, "bold"), " ", (status, color(status)), f"  {reason}")
 
 
 def _remedy(reason: str) -> Text:
@@ -269,26 +283,33 @@ def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:
     return [Text(title, "dim"), *(_below(Text(plain(line))) for line in lines)]
 
 
+def _blockers(blockers: Sequence[str]) -> list[str]:
+    return [sentence(blocker.partition(": ")[2]) for blocker in blockers]
+
+
+def _add_actions(rows: Table, facts: Facts, phrases: Mapping[str, str]) -> None:
+    for key in sorted(facts.pending):
+        add(rows, "pending", phrases.get(key, key))
+    for key, failure in facts.failures.items():
+        add(rows, "failed", f"{phrases.get(key, key)}: {failure.detail}")
+
+
 def _below(text: Text) -> Padding:
-    """What stands below its head, with all its lines."""
+    """Indent all lines of a text."""
     return Padding(text, (0, 0, 0, 2), expand=False)
 
 
-def _history(history: Sequence[HistoryRow]) -> Table:
+def _history(history: Sequence[HistoryRow], phrases: Mapping[str, str]) -> Table:
     rows = Table.grid(padding=(0, 2, 0, 0))
     for row in history:
         when = row.at.astimezone().strftime("%m-%d %H:%M:%S")
-        rows.add_row(Text(when, "dim"), Text(plain(_happened(row)), overflow="fold"))
+        rows.add_row(Text(when, "dim"), Text(plain(_event(row, phrases)), overflow="fold"))
     return rows
 
 
-def _happened(row: HistoryRow) -> str:
+def _event(row: HistoryRow, phrases: Mapping[str, str]) -> str:
     if row.kind is HistoryKind.DECISION:
-        actions = ", ".join(row.data["actions"])
+        actions = ", ".join(phrases.get(key, key) for key in row.data["actions"])
         return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
     who = f" by {row.actor}" if row.actor and row.actor != BOT else ""
-    return f"{row.kind.replace('_', ' ')}{who}: {describe_event(row.kind, row.data, {})}"
-
-
-def _action(action: Any) -> str:
-    return f"{type(action).__name__} {action.key}"
+    return f"{row.kind.replace('_', ' ')}{who}: {describe_event(row.kind, row.data, phrases)}"

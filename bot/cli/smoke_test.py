@@ -1,4 +1,4 @@
-"""A real round trip: a program of an agent type is asked for one word, and may answer it."""
+"""Starts an agent's program once and asks its model for one word."""
 
 import subprocess
 import tempfile
@@ -13,7 +13,7 @@ from secrets import token_urlsafe
 from msgspec import Struct
 
 from bot.cli.agent_health import AgentCase, endpoint_of, program_of
-from bot.cli.check_result import Installation
+from bot.cli.context import Installation
 from bot.model_proxy.endpoints import ModelUnavailable, key_source
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system.clock import utc_now
@@ -26,58 +26,65 @@ from runtimes.agents.base import Endpoint, RunFiles, RunLimits
 from runtimes.base import Launch, Options
 
 _PAUSE = 0.1
-_NEW_KEY = "it does not take {key}: set it to a key that is good"
-#: By what a model's endpoint answers.
+_NEW_KEY = "it rejects {key}: set it to a valid key"
+#: By the status code of the model's API.
 _REMEDIES: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: _NEW_KEY,
     HTTPStatus.FORBIDDEN: _NEW_KEY,
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
-    HTTPStatus.TOO_MANY_REQUESTS: "it limits how much {key} may ask: try again later",
+    HTTPStatus.TOO_MANY_REQUESTS: "{key} is rate-limited: try again later",
 }
-#: No second try changes that; it may yet be another one's answer that was heard once.
+#: Retries do not help against these; the first one may still belong to another request.
 _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
 
 class SmokeTestResult(Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of a round trip."""
 
-    well: bool
+    succeeded: bool
     says: str
     seconds: float
-    remedy: str = ""  #: What may help where it did not answer; empty: what it says has to do.
+    remedy: str = ""  #: Empty: `says` is all that is known.
 
 
 def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
-    """Start the program as for a session, in an empty repository that is gone afterwards."""
+    """Start the program as for a session, in a temporary empty repository.
+
+    `patience` is in seconds.
+    """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:
-        agent, trouble = _ask(installed, case, Path(place), began + patience)
+        agent, error = _ask(installed, case, Path(place), began + patience)
     seconds = time.monotonic() - began
     ended_well = agent.exit is not None and agent.exit.code == 0
-    well = agent.activity is Activity.READY or (agent.activity is Activity.EXITED and ended_well)
-    said = agent.summary if well else agent.question or agent.error
+    succeeded = agent.activity is Activity.READY or (
+        agent.activity is Activity.EXITED and ended_well
+    )
+    said = agent.summary if succeeded else agent.question or agent.error
     if agent.activity not in _OVER:
         waited = f"no answer within {patience:g} seconds"
-        over = waited if seconds >= patience else "the model refuses it"
-        said = f"{over}: {agent.evidence or 'it shows nothing'}"
-    remedy = _remedy(installed, case, trouble) if trouble and not well else ""
-    return SmokeTestResult(well=well, says=said or agent.evidence, seconds=seconds, remedy=remedy)
+        over = waited if seconds >= patience else "the model's API refuses the key"
+        said = f"{over}: {agent.evidence or 'no output'}"
+    remedy = _remedy(installed, case, error) if error and not succeeded else ""
+    return SmokeTestResult(
+        succeeded=succeeded, says=said or agent.evidence, seconds=seconds, remedy=remedy
+    )
 
 
-def _refused(trouble: UpstreamError | None) -> bool:
-    """Whether the model takes no key of ours, however long its program tries."""
-    return trouble is not None and trouble.status in _REFUSALS and trouble.times >= _ENOUGH
+def _refused(error: UpstreamError | None) -> bool:
+    """Whether the model's API refuses the key, however often the program retries."""
+    return error is not None and error.status in _REFUSALS and error.times >= _ENOUGH
 
 
-def _remedy(installed: Installation, case: AgentCase, trouble: UpstreamError) -> str:
-    """What to do about a model that does not answer: programs may not say, or try for long."""
+def _remedy(installed: Installation, case: AgentCase, error: UpstreamError) -> str:
+    """Return what to do about a model that does not answer."""
     key, _ = key_source(installed.settings, case.type, case.agent, case.project)
     table = f"[agent-types.{case.type}]"
-    if not trouble.status:
-        return f"{trouble.place} cannot be reached: check `endpoint` of {table}"
-    return f"{trouble.place} answered {trouble.status}: " + _REMEDIES.get(
-        trouble.status, "check {key}, and `model` and `endpoint` of {table}"
+    if not error.status:
+        return f"{error.place} cannot be reached: check `endpoint` of {table}"
+    return f"{error.place} answered {error.status}: " + _REMEDIES.get(
+        error.status, "check {key}, and `model` and `endpoint` of {table}"
     ).format(key=key, table=table)
 
 
@@ -100,7 +107,7 @@ def _ask(
         Options(data=place / "runtime", path=installed.environ.get("PATH", ""))
     )
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
-    with _door(endpoint_of(installed, case), place) as (endpoint, door):
+    with _proxy(endpoint_of(installed, case), place) as (endpoint, proxy):
         command = program.prepare(files, prompt, "", RunLimits(endpoint=endpoint))
         launch = Launch(
             name=files.dir.name,
@@ -113,7 +120,7 @@ def _ask(
         reader, agent = program.reader(files), Agent()
         try:
             while agent.activity not in _OVER and time.monotonic() < until:
-                if door and _refused(door.trouble):
+                if proxy and _refused(proxy.last_error):
                     break
                 time.sleep(_PAUSE)
                 if seen := runtime.look().get(handle):
@@ -121,12 +128,12 @@ def _ask(
                     agent = reader.read(seen, screen, utc_now())
         finally:
             runtime.stop(handle)
-        return agent, door.trouble if door else None
+        return agent, proxy.last_error if proxy else None
 
 
 @contextmanager
-def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """The endpoint behind our own door, as a session has it; itself, where it has no key."""
+def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
+    """Yield the endpoint behind a model proxy, as in a session; without a key, as it is."""
     if not real.key:
         yield real, None
         return
@@ -134,12 +141,12 @@ def _door(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | 
 
     def behind(word: str) -> Endpoint:
         if not compare_digest(word.encode(), shown.encode()):
-            raise ModelUnavailable("this is no session's pass", HTTPStatus.UNAUTHORIZED)
+            raise ModelUnavailable("unknown run token", HTTPStatus.UNAUTHORIZED)
         return real
 
-    door = ModelProxy(behind, lambda *_: None, place / "port")
-    door.start()
+    proxy = ModelProxy(behind, lambda *_: None, place / "port")
+    proxy.start()
     try:
-        yield Endpoint(url=door.url, key=shown), door
+        yield Endpoint(url=proxy.url, key=shown), proxy
     finally:
-        door.stop()
+        proxy.stop()

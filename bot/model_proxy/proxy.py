@@ -72,9 +72,9 @@ class ModelProxy:
             self._server.start()
 
     @property
-    def trouble(self) -> UpstreamError | None:
+    def last_error(self) -> UpstreamError | None:
         """Why the last question was not answered; None: it was, or there was none."""
-        return self._proxy.trouble
+        return self._proxy.last_error
 
     def stop(self) -> None:
         """Close it, where it was opened."""
@@ -109,7 +109,7 @@ class _Door:
         self._count = count
         self._under_way: Counter[str] = Counter()  #: Questions, by the passes that they show.
         self._room = _room()
-        self.trouble: UpstreamError | None = None
+        self.last_error: UpstreamError | None = None
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -189,13 +189,13 @@ class _Door:
             if response.status_code >= HTTPStatus.BAD_REQUEST:
                 self._hears(_place(endpoint), response.status_code)
             else:
-                self.trouble = None
+                self.last_error = None
             await answer.give(response)
 
     def _hears(self, place: str, status: int) -> None:
-        before = self.trouble
+        before = self.last_error
         again = before is not None and (before.place, before.status) == (place, status)
-        self.trouble = UpstreamError(place, status, before.times + 1 if before and again else 1)
+        self.last_error = UpstreamError(place, status, before.times + 1 if before and again else 1)
 
 
 def _place(endpoint: Endpoint) -> str:

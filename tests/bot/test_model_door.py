@@ -123,7 +123,7 @@ def test_what_a_model_refuses_again_and_again_is_counted(agent: Agent, provider:
     ):
         provider.answers = partial(whole, body=b"{}", status=status)
         agent.asks(content=b"{}")
-        assert agent.door.trouble == trouble
+        assert agent.door.last_error == trouble
 
 
 def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider) -> None:
@@ -166,7 +166,7 @@ def test_only_a_models_own_paths_are_open(
 
 def test_models_are_listed(agent: Agent, provider: Provider) -> None:
     assert agent.asks("/v1/models?limit=2", "GET", content=b"{}").status_code == 200
-    assert agent.door.trouble is None
+    assert agent.door.last_error is None
     path, said, body = provider.asked.get(timeout=SECONDS)
     assert path == "/gate/v1/models?limit=2"
     assert "transfer-encoding" not in said
@@ -202,7 +202,7 @@ def test_a_limit_is_passed_on_as_it_is(agent: Agent, provider: Provider) -> None
     )
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
-    assert agent.door.trouble == UpstreamError(provider.url.removeprefix("http://"), 429)
+    assert agent.door.last_error == UpstreamError(provider.url.removeprefix("http://"), 429)
     assert answer.json() == {"type": "error"}
     agent.asks(content=b"{}")
     provider.asked.get(timeout=SECONDS)

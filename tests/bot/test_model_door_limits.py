@@ -128,7 +128,7 @@ def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
     said = answer.json()["error"]["message"]
     assert said == "127.0.0.1:1 cannot be reached for the model: ConnectError"
-    assert agent.door.trouble == UpstreamError("127.0.0.1:1", 0)
+    assert agent.door.last_error == UpstreamError("127.0.0.1:1", 0)
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:

@@ -55,7 +55,7 @@ def test_types_are_listed_with_what_they_need(mergewright: CommandLine) -> None:
     said = words(mergewright("agents").out)
     assert "coder codex 0.168.0 the server's SERVER_KEY" in said
     assert "nowhere: there is a model key for nowhere, and no endpoint to show it at" in said
-    assert "coder: it is 0.168.0, and 0.169.0 is expected" in said
+    assert "coder: version 0.168.0 is installed, 0.169.0 is expected" in said
     assert "ada 0 0 0" in said
     told = json.loads(mergewright("agents", "--json").out)
     assert [one["case"]["type"] for one in told["types"]][:2] == ["shell", "coder"]
@@ -75,9 +75,9 @@ def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
     monkeypatch.setenv("GADGETS_KEY", "sk-2")
     result = mergewright("agents", "check", "ada")
     assert result.code == 0
-    assert words(result.out).count("can be started") == 3
+    assert words(result.out).count("can start") == 3
     assert "coder codex 0.168.0" in words(result.out)
-    assert "it is 0.168.0, and 0.169.0 is expected" in words(result.out)
+    assert "version 0.168.0 is installed, 0.169.0 is expected" in words(result.out)
 
 
 def test_what_is_not_installed_is_said_with_its_remedy(
@@ -85,8 +85,8 @@ def test_what_is_not_installed_is_said_with_its_remedy(
 ) -> None:
     writes(house, codex="no-such-codex", says="ready")
     (told,) = json.loads(mergewright("agents", "check", "coder", "--json").out)
-    assert told["standing"]["version"] == ""
-    assert told["standing"]["problems"] == [
+    assert told["health"]["version"] == ""
+    assert told["health"]["problems"] == [
         "no-such-codex is not installed: npm install -g @openai/codex"
     ]
     assert told["round_trip"] is None
@@ -105,14 +105,14 @@ def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
 ) -> None:
     result = mergewright("agents", "check", "keyed", "--round-trip", "--json")
     answers = [one["round_trip"] for one in json.loads(result.out)]
-    assert answers[0]["well"]
+    assert answers[0]["succeeded"]
     assert answers[0]["says"].startswith("http://127.0.0.1:")
     assert "sk-of-the-server" not in result.out
     assert answers[1] is None  # In the project whose key is missing.
     writes(house, codex="codex", says="blocked no credit")
     result = mergewright("agents", "check", "keyed", "--round-trip")
     assert result.code == 1
-    assert "did not answer: no credit" in result.out
+    assert "no answer: no credit" in result.out
     assert "check" not in result.out, "the model was not asked for anything"
 
 
@@ -121,9 +121,9 @@ def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
     [
         (0, "api cannot be reached: check `endpoint` of [agent-types.keyed]"),
         (400, "api answered 400: check SERVER_KEY, and `model` and `endpoint` of"),
-        (401, "api answered 401: it does not take SERVER_KEY: set it to a key that is good"),
+        (401, "api answered 401: it rejects SERVER_KEY: set it to a valid key"),
         (404, "api answered 404: correct `model` of [agent-types.keyed], or its `endpoint`"),
-        (429, "api answered 429: it limits how much SERVER_KEY may ask: try again later"),
+        (429, "api answered 429: SERVER_KEY is rate-limited: try again later"),
     ],
 )
 def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
@@ -133,7 +133,7 @@ def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
     status: int,
     remedy: str,
 ) -> None:
-    monkeypatch.setattr(ModelProxy, "trouble", UpstreamError("api", status))
+    monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", status))
     writes(house, codex="codex", says="blocked sorry")
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
@@ -141,11 +141,11 @@ def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
 def test_a_round_trip_waits_no_longer_for_a_key_that_is_refused(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ModelProxy, "trouble", UpstreamError("api", 403, times=2))
+    monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", 403, times=2))
     writes(house, codex="codex", says="active")
     result = mergewright("agents", "check", "keyed", "--round-trip", "--patience", "10")
-    assert "did not answer: the model refuses it: " in words(result.out)
-    assert "api answered 403: it does not take SERVER_KEY" in words(result.out)
+    assert "no answer: the model's API refuses the key: " in words(result.out)
+    assert "api answered 403: it rejects SERVER_KEY" in words(result.out)
 
 
 def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
@@ -155,15 +155,15 @@ def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
     house.file.write_text(text)
     result = mergewright("agents")
     assert result.code == 2
-    assert "agents.ada.tools: codex ([agent-types.coder]) cannot be held" in result.err
+    assert "agents.ada.tools: codex ([agent-types.coder]) cannot restrict" in result.err
 
 
 @pytest.mark.parametrize(
     ("kind", "allowed", "says"),
     [
-        ("keyed", "false", "= false: Mergewright knows of no agents that shell runs inside"),
-        ("keyed", "2", "= 2: Mergewright knows of no agents that shell runs inside"),
-        ("claude", "2", "= 2: claude takes no number of agents: say true or false"),
+        ("keyed", "false", "= false: shell has no subagents"),
+        ("keyed", "2", "= 2: shell has no subagents"),
+        ("claude", "2", "= 2: claude cannot limit the number of subagents; use true or false"),
         ("keyed", "true", ""),
         ("claude", "false", ""),
         ("coder", "2", ""),

@@ -33,5 +33,5 @@ def test_what_does_not_run_cannot_be_attached_to(
     house.has_ended(session)
     result = mergewright("attach", session)
     assert result.code == 1
-    assert "widgets-12 is killed: no program of it runs; `mergewright logs" in result.err
+    assert "widgets-12 is killed and has no terminal; use `mergewright logs" in result.err
     assert became == []

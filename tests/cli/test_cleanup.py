@@ -29,7 +29,7 @@ def test_a_dry_run_lists_what_would_go_and_refreshes_nothing(
 ) -> None:
     said = mergewright("cleanup", "--dry-run")
     assert said.code == 0, said.err
-    assert re.search(r"2 would be removed, \d+\.\d KB", said.out)
+    assert re.search(r"2 would be deleted, \d+\.\d KB", said.out)
     assert "widgets-12_r1" in said.out
     assert "ended 8.0 days ago" in said.out
     assert "1 kept" in said.out
@@ -58,7 +58,7 @@ def test_it_cleans_beside_a_bot_and_leaves_the_lead_as_it_was(
         assert store.lease.acquire(leader, house.now, 60)
     (house.paths.workspaces / "widgets-12").mkdir(parents=True)
     said = mergewright("cleanup")
-    assert "2 removed" in said.out
+    assert "2 deleted" in said.out
     assert not over.exists()
     led = store.lease.holder()
     assert led is not None if bot_runs else led is None
@@ -83,7 +83,7 @@ def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
     sha = git(mirror, "commit-tree", tree, "-m", "Keep").strip()
     git(mirror, "update-ref", "refs/mergewright/preserved/widgets-12/1", sha)
     shown = " ".join(mergewright("show", session).out.split())
-    assert re.search(r"kept when its workspace was removed run 1, \w+ ago: git fetch", shown)
+    assert re.search(r"preserved when its workspace was removed run 1, \w+ ago: git fetch", shown)
     assert "refs/mergewright/preserved/widgets-12/1" in shown
     (kept,) = json.loads(mergewright("show", session, "--json").out)["preserved"]
     assert (kept["run"], kept["sha"]) == (1, sha)
@@ -97,11 +97,11 @@ def test_a_mirror_that_is_broken_keeps_nothing_else_from_being_cleaned_or_shown(
     (mirror / "HEAD").write_text("broken")
     said = " ".join(mergewright("cleanup", "--dry-run").out.split())
     assert "not a git repository" in said
-    assert "2 removed" in mergewright("cleanup").out
+    assert "2 deleted" in mergewright("cleanup").out
     assert not over.exists()
     shown = mergewright("show", "widgets-12")
     assert shown.code == 0
-    assert "what was kept of it cannot be told" in shown.err
+    assert "cannot list preserved work" in shown.err
 
 
 def test_what_the_machine_refuses_is_said_in_one_line(

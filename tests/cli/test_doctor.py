@@ -92,8 +92,8 @@ def lines(
         found: dict[str, str] = {}
         for line in result.out.splitlines():
             if begins := re.fullmatch(r"(ok|warn|fail) +(.+?)(?:  +(.+))?", line):
-                verdict, name, says = begins.groups()
-                found[name] = f"{verdict} {says or ''}".rstrip()
+                severity, name, says = begins.groups()
+                found[name] = f"{severity} {says or ''}".rstrip()
             else:
                 found[name] += f" {line.strip()}"
         assert result.code == any(text.startswith("fail") for text in found.values())
@@ -108,17 +108,17 @@ def test_where_all_is_well_nothing_fails(lines: LineTail) -> None:
     assert found["git"] == "ok git version 2.39.5"
     assert found["tmux"] == "ok tmux 3.5a"
     assert found["data folder"].endswith("writable and private")
-    assert found["GitHub"] == f"ok {API} knows us as mergewright-bot"
-    assert found["clock"] == "ok agrees with GitHub's"
+    assert found["GitHub"] == f"ok {API}: signed in as mergewright-bot"
+    assert found["clock"] == "ok in sync with GitHub"
     assert found["agents"].startswith("ok shell /")
-    assert found["sandbox"].startswith("warn none: agents have the rights of this user")
+    assert found["sandbox"].startswith("warn none: agents run with the rights of this user")
     assert [name for name, text in found.items() if text.startswith("fail")] == []
 
 
 def test_workflows_that_hand_secrets_to_branches_are_listed(
     lines: LineTail, github: respx.MockRouter
 ) -> None:
-    assert lines()["workflows"] == "ok none gives secrets to branches"
+    assert lines()["workflows"] == "ok none gives secrets to pushed branches"
     entries = [
         {"name": "ci.yml", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},
         {"name": "README", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},
@@ -127,9 +127,10 @@ def test_workflows_that_hand_secrets_to_branches_are_listed(
     said = {"viewer": {"login": "us"}, "repository": {"object": {"entries": entries}}}
     github.post(GRAPHQL).respond(json={"data": said})
     found = lines()["workflows"]
-    assert found.startswith("warn these run for every branch, with secrets: ")
+    assert found.startswith("warn these run for every pushed branch and have secrets: ")
     assert (
-        "acme/widgets: .github/workflows/ci.yml: NPM_TOKEN -> keep them in an environment" in found
+        "acme/widgets: .github/workflows/ci.yml: NPM_TOKEN -> move the secrets to an environment"
+        in found
     )
     assert "README" not in found
 
@@ -139,7 +140,7 @@ def test_programs_get_every_finding(mergewright: CommandLine, lines: LineTail) -
     found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
     assert found["git"] == {
         "name": "git",
-        "verdict": "ok",
+        "severity": "ok",
         "says": "git version 2.39.5",
         "remedy": "",
     }
@@ -170,8 +171,8 @@ def test_what_is_wrong_with_the_whole_is_told_while_it_stands(
         ("tmux", {}, "fail not found -> install tmux 3.2 or newer"),
         ("tmux", {"tmux": "tmux 3.1c"}, "fail tmux 3.1c -> install tmux 3.2 or newer"),
         ("tmux", {"tmux": "tmux master"}, "ok tmux master"),
-        ("tmux", {"tmux": "tmux 3.3a"}, "warn tmux 3.3a: before 3.5 it can lose how a program"),
-        ("agents", {}, "fail not all can start -> shell: cat is not installed"),
+        ("tmux", {"tmux": "tmux 3.3a"}, "warn tmux 3.3a: before 3.5, tmux can lose a program"),
+        ("agents", {}, "fail some cannot start -> shell: cat is not installed"),
     ],
 )
 def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
@@ -189,7 +190,7 @@ def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
     ("version", "expected"),
     [
         ("3.36.0", "fail 3.36.0 -> use a Python with SQLite 3.37"),
-        ("3.40.1", "warn 3.40.1: before 3.51.3 two writers at once can damage"),
+        ("3.40.1", "warn 3.40.1: before 3.51.3, two concurrent writers can damage"),
         ("3.51.3", "ok 3.51.3"),
     ],
 )
@@ -209,16 +210,16 @@ def test_a_data_folder_that_others_can_read_fails(lines: LineTail, house: House)
 
 def test_a_data_folder_that_is_not_there_yet_will_be_made(lines: LineTail, house: House) -> None:
     house.paths.data.rmdir()
-    assert lines()["data folder"].endswith("will be made")
+    assert lines()["data folder"].endswith("will be created")
 
 
 def test_a_data_folder_that_cannot_be_written_fails(lines: LineTail, house: House) -> None:
     house.paths.data.rmdir()
     house.paths.data.touch()
-    assert "cannot be written -> give this user the folder" in lines()["data folder"]
+    assert "is not writable -> make this user its owner" in lines()["data folder"]
     text = house.file.read_text()
     house.file.write_text(text.replace(str(house.paths.data), f"{house.paths.data}/below"))
-    assert "cannot be made -> make " in lines()["data folder"]
+    assert "cannot be created -> make " in lines()["data folder"]
 
 
 def test_a_token_that_github_refuses_fails(lines: LineTail, github: respx.MockRouter) -> None:
@@ -248,7 +249,7 @@ def test_a_github_that_does_not_answer_fails(lines: LineTail, github: respx.Mock
 def test_a_clock_that_is_off_fails(lines: LineTail, github: respx.MockRouter) -> None:
     then = datetime.now(UTC) - timedelta(minutes=5)
     github.head(API).respond(headers={"Date": format_datetime(then)})
-    assert lines()["clock"].endswith("s off GitHub's -> set it by NTP")
+    assert lines()["clock"].endswith("s off GitHub's clock -> set the clock with NTP")
 
 
 def test_a_github_that_does_not_say_the_time_is_a_warning(
@@ -283,7 +284,7 @@ def test_an_app_without_its_key_is_named_as_the_server_names_it_whatever_token_t
     house.file.write_text(text.replace("[github]", f"[github]\n{app}"))
     found = lines()
     assert found["GitHub"].startswith("fail no private key for the GitHub App -> set github.priv")
-    assert found["permissions"] == "warn not looked at: no credentials"
+    assert found["permissions"] == "warn not checked: no credentials"
     assert "no private key for the GitHub App: set github.private-key-file" in " ".join(
         mergewright("serve").err.split()
     )
@@ -295,12 +296,12 @@ def test_a_bot_that_polls_needs_no_webhook_secret(
     monkeypatch.delenv("MERGEWRIGHT_WEBHOOK_SECRET")
     text = house.file.read_text()
     house.file.write_text(text.replace("[github]", '[github]\nevents = "polling"'))
-    assert lines()["webhook secret"] == "ok not used: GitHub is polled"
+    assert lines()["webhook secret"] == "ok not used: the bot polls GitHub"
 
 
 def test_a_short_secret_is_a_warning(lines: LineTail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "hunter2")
-    assert lines()["webhook secret"].startswith("warn set, but short -> make a long one")
+    assert lines()["webhook secret"].startswith("warn set, but short -> use a longer one")
 
 
 def test_a_secrets_file_that_others_can_read_is_a_warning(
@@ -311,7 +312,7 @@ def test_a_secrets_file_that_others_can_read_is_a_warning(
     file.chmod(0o644)
     monkeypatch.delenv("MERGEWRIGHT_PAGE_TOKEN")
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN_FILE", str(file))
-    assert lines()["secret files"].startswith("warn others can read a secret -> chmod 600")
+    assert lines()["secret files"].startswith("warn other users can read a secret -> chmod 600")
     file.chmod(0o600)
     assert lines()["secret files"].startswith("ok")
     house.file.write_text(
@@ -320,7 +321,7 @@ def test_a_secrets_file_that_others_can_read_is_a_warning(
     monkeypatch.setenv("X_FILE", str(key := tmp_path / "key"))
     key.write_text("k" * 32)
     key.chmod(0o644)
-    assert lines()["secret files"].startswith("warn others can read a secret")
+    assert lines()["secret files"].startswith("warn other users can read a secret")
 
 
 def test_what_setup_wrote_is_looked_at_as_well(lines: LineTail, house: House) -> None:
@@ -333,12 +334,12 @@ def test_what_setup_wrote_is_looked_at_as_well(lines: LineTail, house: House) ->
     assert lines()["secret files"].endswith(f"-> chmod 600 {key.name} {secrets.name}")
     key.chmod(0o600)
     secrets.chmod(0o600)
-    assert lines()["secret files"] == "ok none others can read"
+    assert lines()["secret files"] == "ok private"
 
 
 def test_a_sandbox_nobody_decided_on_is_a_warning(lines: LineTail, house: House) -> None:
     house.file.write_text(house.file.read_text().replace('sandbox = "none"', ""))
-    assert "not decided" in lines()["sandbox"]
+    assert "not configured" in lines()["sandbox"]
 
 
 def test_without_a_usable_configuration_the_machine_is_looked_at(
@@ -349,7 +350,7 @@ def test_without_a_usable_configuration_the_machine_is_looked_at(
     assert list(found) == ["git", "sqlite", "configuration"]
     assert "server.prt: unknown key" in found["configuration"]
     house.file.unlink()
-    assert "-> to begin: mergewright config example" in lines()["configuration"]
+    assert "-> to create one: mergewright config example" in lines()["configuration"]
 
 
 @pytest.mark.parametrize("told", [said(True), said(False, "REQUIRED_SIGNATURES")])
@@ -357,9 +358,9 @@ def test_a_base_branch_that_wants_signatures_is_named_where_commits_reach_it_uns
     lines: LineTail, github: respx.MockRouter, house: House, told: dict[str, Any]
 ) -> None:
     github.post(GRAPHQL).respond(json={"data": told})
-    wants = "acme/widgets: main takes signed commits alone"
-    assert lines()["signatures"] == f"ok {wants} (merged by squash)"
+    wants = "acme/widgets: main requires signed commits"
+    assert lines()["signatures"] == f"ok {wants} (merge method: squash)"
     with house.file.open("a") as file:
         file.write('\n[policy]\nmerge-method = "rebase"\n')
     found = lines()["signatures"]
-    assert found.startswith(f"fail {wants} (merged by rebase) -> use policy.merge-method")
+    assert found.startswith(f"fail {wants} (merge method: rebase) -> set policy.merge-method")

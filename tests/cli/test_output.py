@@ -30,7 +30,7 @@ def test_an_earlier_run_can_be_asked_for(mergewright: CommandLine, house: House)
     assert mergewright("logs", session, "--run", "2").out == "second\n"
     result = mergewright("logs", session)
     assert result.code == 1
-    assert result.err == "mergewright: widgets-12 has printed nothing in run 1\n"
+    assert result.err == "mergewright: widgets-12 has no output in run 1\n"
 
 
 def test_escape_sequences_are_taken_out_unless_asked_for(

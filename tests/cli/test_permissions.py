@@ -41,10 +41,10 @@ def app(github: FaultyGitHub, house: House, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def finding(mergewright: CommandLine, name: str) -> str:
-    """What the doctor says of a thing, after its verdict, with its remedy."""
+    """What the doctor says of a thing, after its severity, with its remedy."""
     said = json.loads(mergewright("doctor", "--json").out)
     return next(
-        f"{one['verdict']} {one['says']} -> {one['remedy']}" for one in said if one["name"] == name
+        f"{one['severity']} {one['says']} -> {one['remedy']}" for one in said if one["name"] == name
     )
 
 
@@ -53,7 +53,7 @@ def permissions(mergewright: CommandLine) -> str:
 
 
 def test_an_app_with_all_that_is_needed_is_fine(app: App, mergewright: CommandLine) -> None:
-    assert permissions(mergewright).startswith("ok all that are needed")
+    assert permissions(mergewright).startswith("ok complete")
 
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
@@ -70,10 +70,12 @@ def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
 def test_events_that_an_app_is_not_told_of_are_named(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert finding(mergewright, "events") == "ok the App is told of all that is read -> "
+    assert finding(mergewright, "events") == "ok the App is subscribed to all events -> "
     monkeypatch.setattr(app, "events", tuple({*app.events} - {"issue_comment", "push"}))
     said = finding(mergewright, "events")
-    assert said.startswith("warn the App is not told of\nacme/widgets: issue_comment, push -> subs")
+    assert said.startswith(
+        "warn the App is not subscribed to\nacme/widgets: issue_comment, push -> subs"
+    )
 
 
 def test_an_app_whose_own_name_is_not_heard_is_told_of(
@@ -82,7 +84,7 @@ def test_an_app_whose_own_name_is_not_heard_is_told_of(
     assert "is not heard" not in mergewright("doctor").out
     monkeypatch.setattr(app, "slug", "acme-bot")
     said = mergewright("doctor").out
-    assert "@acme-bot is not heard" in said
+    assert "@acme-bot is ignored" in said
     assert 'set github.app-slug = "acme-bot"' in said
 
 
@@ -119,8 +121,8 @@ def test_signatures_are_held_against_how_each_repository_is_really_merged(
         repo.merge_methods = allowed
         with house.file.open("a") as file:
             file.write(f'[projects.{name}]\nrepository = "acme/{name}"\nagent = "shell"\n')
-    verdict, *told = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
-    assert verdict == "fail"
+    severity, *told = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
+    assert severity == "fail"
     ways = {"all": "squash", "said": "merge", "broken": "squash", "forbidden": "rebase"}
     for line, (name, way) in zip(told, ways.items(), strict=True):
-        assert line.startswith(f"acme/{name}: main takes signed commits alone (merged by {way})")
+        assert line.startswith(f"acme/{name}: main requires signed commits (merge method: {way})")

@@ -69,13 +69,13 @@ def test_what_an_earlier_try_left_is_not_gone_on_with(
 ) -> None:
     house.paths.home("widgets-13").mkdir(parents=True)
     result = mergewright(*START)
-    assert (result.code, "`mergewright cleanup` removes it" in result.err) == (1, True)
+    assert (result.code, "run `mergewright cleanup` to remove it" in result.err) == (1, True)
     assert new_commands(house) == []
 
 
 def test_a_session_that_is_there_keeps_its_own(mergewright: CommandLine, house: House) -> None:
     result = mergewright("start", "widgets-12", "--resume", NATIVE)
-    assert (result.code, "has a conversation of its own" in result.err) == (2, True)
+    assert (result.code, "already has a conversation" in result.err) == (2, True)
 
 
 def test_only_the_servers_own_user_may(
@@ -84,7 +84,7 @@ def test_only_the_servers_own_user_may(
     stranger = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: stranger)
     result = mergewright(*START)
-    assert (result.code, "only the server's own user" in result.err) == (2, True)
+    assert (result.code, "only as the user that runs the server" in result.err) == (2, True)
     assert new_commands(house) == []
 
 

@@ -25,7 +25,7 @@ def test_sessions_are_listed_with_status_pull_age_and_reason(
         ["widgets-12", "ci_failed", "active", "#34"],
     ]
     assert all(re.fullmatch(r"\d+s", line[-1]) for line in lines[1:])
-    assert "  The parser drops a line\n  a check that counts failed on ccccccc: unit" in result.out
+    assert "  The parser drops a line\n  A check that counts failed on ccccccc: unit." in result.out
 
 
 def test_ended_sessions_are_listed_only_when_asked_for(
@@ -43,7 +43,7 @@ def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     house.paths.database.unlink()
     empty_database(house.paths.database)
-    assert mergewright("ls").out == "No live sessions; --all shows ended ones.\n"
+    assert mergewright("ls").out == "No live sessions. Use --all to include ended ones.\n"
     assert mergewright("ls", "--all").out == "No sessions yet.\n"
 
 
@@ -54,15 +54,15 @@ def test_a_session_is_shown_with_all_that_is_known(mergewright: CommandLine, hou
     assert result.code == 0
     shown = " ".join(result.out.split())
     for words in (
-        "widgets-12 ci_failed a check that counts failed on ccccccc: unit",
+        "widgets-12 ci_failed A check that counts failed on ccccccc: unit.",
         "#12 The parser drops a line",
         "https://example.com/issues/12",
-        "asked by ada",
+        "requester ada",
         "shell, run 1, active since 5m: it printed",
         "mergewright/12-it-breaks at ccccccc",
         "checks: 1 passed, 1 failed (unit)",
-        "to do comment:ci_failed",
-        "working: The agent is at work -> comment:working",
+        "pending Comment",
+        "working: The agent is at work -> Comment",
     ):
         assert words in shown
 
@@ -74,8 +74,8 @@ def test_why_goes_from_the_facts_to_the_rule_to_what_follows(
     before = house.paths.database.read_bytes()
     result = mergewright("why", session)
     assert result.code == 0
-    assert result.out.startswith("widgets-12 queued  waits for a free slot")
-    order = ["facts", "in short", "what follows", "judged again"]
+    assert result.out.startswith("widgets-12 queued  Waits for a free slot")
+    order = ["facts", "signals", "next actions", "next check"]
     places = [result.out.index(f"\n{word}") for word in order]
     assert places == sorted(places)
     assert house.paths.database.read_bytes() == before
@@ -83,14 +83,14 @@ def test_why_goes_from_the_facts_to_the_rule_to_what_follows(
 
 def test_why_names_the_actions_that_would_follow(mergewright: CommandLine, house: House) -> None:
     session = house.has_session(slot=True)
-    assert "Start start:" in mergewright("why", session).out
+    assert "Start the agent" in mergewright("why", session).out
 
 
 def test_an_observing_house_would_do_nothing(mergewright: CommandLine, house: House) -> None:
     session = house.has_session(slot=True)
     with house.file.open("a") as file:
         file.write('\n[policy]\nmode = "observe"\n')
-    assert "nothing: policy.mode is observe" in mergewright("why", session).out
+    assert "none, because policy.mode is" in mergewright("why", session).out
 
 
 def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
@@ -100,7 +100,7 @@ def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
     said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
     with closing(Store(house.paths.database)) as store:
         store.configurations.set(Configuration(repository="acme/widgets", blob="b", good=said))
-    assert "nothing: policy.mode is observe" in mergewright("why", session).out
+    assert "none, because policy.mode is" in mergewright("why", session).out
     for command in ("why", "show"):
         assert "1.5" in mergewright(command, session).out, command
 
@@ -121,9 +121,9 @@ def test_what_was_not_said_yet_takes_no_room(mergewright: CommandLine, house: Ho
     assert mergewright("ls").out.splitlines()[1:] == [
         "widgets-14  queued  none   -     5m",
         "  It breaks",
-        "  number 1, start any moment: not looked at yet",
+        "  number 1, starts any moment: not checked yet",
     ]
-    assert "agent     shell, not started yet" in mergewright("show", "widgets-14").out
+    assert "agent      shell, not started yet" in mergewright("show", "widgets-14").out
     assert "- " in mergewright("agents").out.splitlines()[1]
     assert mergewright("agents", "show", "ada").err == "mergewright: no agent 'ada'; known: shell\n"
 
@@ -137,7 +137,7 @@ def test_what_concerns_all_sessions_stands_above_them(
         store.freezes.add("project:widgets", "cli:ada")
     assert mergewright("ls").out.splitlines()[:2] == [
         "five sessions seem dead at once",
-        "project:widgets is frozen by cli:ada",
+        "project widgets is frozen by cli:ada",
     ]
 
 
@@ -147,4 +147,4 @@ def test_what_is_asked_of_a_frozen_session_says_that_it_is_frozen(
     session = house.has_session()
     mergewright("freeze", "--all")
     answered = json.loads(mergewright("pause", session, "--json").out)
-    assert answered["answer"].startswith("It is frozen by cli:")
+    assert answered["reply"].startswith("Frozen by cli:")

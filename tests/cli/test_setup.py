@@ -154,7 +154,7 @@ def test_nothing_is_overwritten(mergewright: CommandLine, tmp_path: Path, name: 
     (tmp_path / name).touch()
     result = mergewright("setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path))
     assert result.code == 2
-    assert f"{name} is there already: move it away" in result.err
+    assert f"{name} already exists; move it away" in result.err
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_nothing_is_overwritten(mergewright: CommandLine, tmp_path: Path, name: 
         (("widgets", "--url", URL), "expected 'owner/name'"),
         (("acme/widgets", "--url", "bot"), "server.public-url"),
         (("acme/widgets", "--url", URL, "--agent", "nobody"), "known: "),
-        (("acme/widgets", "--url", URL, "--folder", "nowhere"), "there is no such folder"),
+        (("acme/widgets", "--url", URL, "--folder", "nowhere"), "no such directory"),
     ],
 )
 def test_what_cannot_be_set_up_is_said_before_anything_is_made(

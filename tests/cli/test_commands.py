@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from bot.cli.steer import PLAIN
+from bot.cli.commands import PLAIN
 from bot.store import Session, SessionDecision, Store
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Ended
@@ -101,11 +101,11 @@ def test_what_takes_something_is_read_as_in_a_comment(
         (("tell", "widgets-12", " "), "tell needs a text"),
         (("budget", "widgets-12", "lots"), "budget needs an amount in US dollars"),
         (("merge", "widgets-12", "squish"), "did you mean `squash`?"),
-        (("merge", "widgets-12", "--pull", "9"), "no pull request #9; it has none"),
+        (("merge", "widgets-12", "--pull", "9"), "no pull request #9; its pull requests: none"),
         (("stop", "widgets-13"), "no session 'widgets-13'; did you mean widgets-12?"),
         (
             ("start", "widget-1"),
-            "no session 'widget-1', and no issue of a project: expected PROJECT-NUMBER; did you"
+            "no session 'widget-1', and it does not name an issue as PROJECT-NUMBER; did you"
             " mean 'widgets'? known: widgets",
         ),
         *((("start", f"widgets-{number}"), "no session") for number in NO_NUMBERS),
@@ -142,8 +142,8 @@ def test_a_secret_that_is_said_is_not_written_down(
 def test_without_a_bot_it_says_when_it_is_taken_up(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     out = " ".join(mergewright("pause", "widgets-12").out.split())
-    said = "no bot runs: it is taken up when `mergewright serve` starts"
-    assert out == f"widgets-12: pause is written down; {said}"
+    said = "no bot is running, so it is applied when `mergewright serve` starts"
+    assert out == f"widgets-12: pause submitted; {said}"
 
 
 def test_what_the_bot_made_of_it_is_shown(
@@ -152,7 +152,7 @@ def test_what_the_bot_made_of_it_is_shown(
     house.has_session()
     a_bot(judge(Status.KILLED, "cli:ada stopped it", "It is ended; its work is kept."))
     out = mergewright("stop", "widgets-12").out
-    assert out == "widgets-12 killed  cli:ada stopped it\nIt is ended; its work is kept.\n"
+    assert out == "widgets-12 killed  cli:ada stopped it.\nIt is ended; its work is kept.\n"
 
 
 def test_programs_get_the_same(
@@ -161,8 +161,8 @@ def test_programs_get_the_same(
     house.has_session()
     a_bot(judge(Status.WORKING, "at work", "It is not paused."))
     said = json.loads(mergewright("resume", "widgets-12", "--json").out)
-    assert (said["kind"], said["judged"], said["status"]) == ("resume", True, "working")
-    assert said["answer"] == "It is not paused."
+    assert (said["kind"], said["applied"], said["status"]) == ("resume", True, "working")
+    assert said["reply"] == "It is not paused."
     assert said["key"] == session(house).commands[0].key
 
 
@@ -172,7 +172,7 @@ def test_nobody_has_to_wait(
     house.has_session()
     a_bot(lambda _: pytest.fail("it waited"))
     out = mergewright("stop", "widgets-12", "--no-wait").out
-    assert out == "widgets-12: stop is written down; it was not waited for\n"
+    assert out == "widgets-12: stop submitted, not applied yet\n"
 
 
 def test_a_session_that_is_not_there_yet_can_be_started(
@@ -188,7 +188,7 @@ def test_a_session_that_is_not_there_yet_can_be_started(
 
     a_bot(makes_it)
     out = mergewright("start", "widgets-13", "shell").out
-    assert out == "widgets-13 working  The agent is at work\na session was made\n"
+    assert out == "widgets-13 working  The agent is at work.\na session was made\n"
 
 
 def test_a_start_that_is_refused_says_why(
@@ -209,15 +209,15 @@ def test_everything_or_a_project_is_frozen_and_unfrozen(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_session()
-    assert mergewright("freeze", "--all").out == "everything is frozen\n"
+    assert mergewright("freeze", "--all").out == "everything is now frozen\n"
     out = mergewright("freeze", "--project", "widgets").out
-    assert out.startswith("widgets is frozen\neverything is frozen by cli:")
-    assert mergewright("freeze", "--all").out.startswith("everything is frozen already\n")
+    assert out.startswith("widgets is now frozen\neverything is frozen by cli:")
+    assert mergewright("freeze", "--all").out.startswith("everything is already frozen\n")
     (all_of_it, one) = json.loads(mergewright("freeze", "--all", "--json").out)
     assert (all_of_it["scope"], one["scope"]) == ("", "project:widgets")
-    assert mergewright("unfreeze", "--all").out.startswith("everything is not frozen\n")
-    assert "froze the project" in mergewright("show", "widgets-12").out
-    assert "froze the project" in mergewright("why", "widgets-12").out
+    assert mergewright("unfreeze", "--all").out.startswith("everything is now not frozen\n")
+    assert "the project, by cli:" in mergewright("show", "widgets-12").out
+    assert "the project, by cli:" in mergewright("why", "widgets-12").out
 
 
 def test_what_people_want_to_remember_is_kept_and_shown(
@@ -230,7 +230,7 @@ def test_what_people_want_to_remember_is_kept_and_shown(
     assert json.loads(mergewright("meta", "widgets-12", "team=", "--json").out) == {
         "ticket": "OPS-1"
     }
-    assert "ticket    OPS-1" in mergewright("show", "widgets-12").out
+    assert "ticket     OPS-1" in mergewright("show", "widgets-12").out
 
 
 def test_a_merge_is_bound_to_the_head_that_stands(mergewright: CommandLine, house: House) -> None:
@@ -259,4 +259,4 @@ def test_it_gives_up_waiting_for_a_bot_that_hangs(
     ticks = iter(range(0, 1000, 6))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
     out = mergewright("stop", "widgets-12").out
-    assert out == "widgets-12: stop is written down; it was not waited for\n"
+    assert out == "widgets-12: stop submitted, not applied yet\n"

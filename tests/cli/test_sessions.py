@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli.records import UsageGroup
+from bot.cli.sessions import UsageGroup
 from bot.store import GROUPS, Observation, Store
 from lifecycle.model.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
@@ -38,9 +38,9 @@ def test_usage_is_shown_with_its_cost_and_with_what_has_no_price(
     assert "widgets-12 1.2k 12k 9 2.5M 0 $1.50 0.1" in shown
     assert "widgets-13 100 0 0 0 0 $0.50 90 0.1" in shown
     assert "all 1.3k 12k 9 2.5M 0 $2.00 90 0.2" in shown
-    assert 'odd-model has no price: add [prices."odd-model"] to the configuration.' in shown
+    assert 'odd-model has no price. Add [prices."odd-model"] to the configuration.' in shown
     assert not any("known has no price" in line for line in shown)
-    assert "Prices of the configuration are as of 2026-11-20 or later." in shown
+    assert "The oldest configured price is of 2026-11-20." in shown
 
 
 def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
@@ -65,7 +65,7 @@ def test_usage_can_be_asked_for_by_all_that_the_store_sums_up_by() -> None:
 
 def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
-    assert lines(mergewright("usage").out) == ["Nothing was used yet."]
+    assert lines(mergewright("usage").out) == ["No usage yet."]
 
 
 def test_a_transcript_is_printed_with_its_numbers(mergewright: CommandLine, house: House) -> None:

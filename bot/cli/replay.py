@@ -1,4 +1,4 @@
-"""What `mergewright replay` does and says."""
+"""`mergewright replay`: repeats recorded decisions, or shows what a webhook would cause."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,17 +10,17 @@ from rich.text import Text
 
 from bot.app.replay import Effect, Recording, Replayed, effects, recording, replay
 from bot.cli import context
-from bot.cli.refused import PROBLEM, CliError
+from bot.cli.options import PROBLEM, CliError
 from bot.cli.screens import add, grid, show, show_json
 from bot.decide.policies import Policies
 from bot.store import HistoryKind
 from lifecycle.model.text import plain
 
-_MOST = 2_000  #: Characters of a value that are shown; a message to an agent may hold whole logs.
+_MOST = 2_000  #: Characters shown of a value; a message to an agent may contain whole logs.
 
 
 def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
-    """Make a session's decisions again and say how they come out; whether all do as before."""
+    """Replay a session's decisions, print the differences and return whether there are none."""
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
         found = list(replay(store.judgements.of(name)))
@@ -34,7 +34,7 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
 
 
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
-    """Say what a recorded webhook would cause. Raises `CliError`."""
+    """Print what a recorded webhook would cause. Raises `CliError`."""
     webhook = _recorded(file, event)
     settings = context.settings(config)
     with context.store(settings) as store:
@@ -42,7 +42,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             policies = Policies(store, settings.projects, settings.policy)
             found = effects(store, policies, webhook, settings.github.app_slug)
         except (msgspec.DecodeError, RecursionError) as error:
-            said = f"{file}: this is no payload of `{webhook.event}` ({error})"
+            said = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(said, PROBLEM) from None
     if as_json:
         show_json({"event": webhook.event, "effects": found})
@@ -66,20 +66,20 @@ def _decisions(
     for one in differing:
         table = grid()
         for difference in one.differences:
-            add(table, difference.field, f"then {_json(difference.then)}")
-            add(table, "", f"now  {_json(difference.now)}")
+            add(table, difference.field, f"recorded {_json(difference.then)}")
+            add(table, "", f"replayed {_json(difference.now)}")
         when = one.row.at.isoformat(sep=" ", timespec="seconds")
-        lines += [Text(f"decision {one.row.seq} of {when} comes out otherwise:", "bold"), table]
-    verdict = f"{len(differing)} come out otherwise" if differing else "all come out the same"
-    lines.append(Text(f"{session}: {len(found)} decisions made again, {verdict}"))
+        lines += [Text(f"decision {one.row.seq} of {when} differs:", "bold"), table]
+    verdict = f"{len(differing)} differ" if differing else "no differences"
+    lines.append(Text(f"{session}: {len(found)} decisions replayed, {verdict}"))
     if older:
-        lines.append(Text(f"{older} more cannot be: what they were made from is not kept"))
+        lines.append(Text(f"{older} older decisions cannot be replayed: their facts have expired"))
     return Group(*lines)
 
 
 def _effects(event: str, found: Sequence[Effect]) -> RenderableType:
     if not found:
-        return Text(f"{event} would cause nothing: it is about no repository or person here")
+        return Text(f"{event} would cause nothing: no configured project or person is concerned")
     table = grid()
     for effect in found:
         add(table, effect.session or "no session", effect.what)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli import capacity
+from bot.cli import tables
 from bot.store import AgentRecord, QueuedSession
 from bot.store.agents import AgentsTable
 from tests.cli.conftest import CommandLine, House
@@ -24,7 +24,7 @@ def test_the_line_shows_place_wait_estimate_and_reason(
     house.looks_for_slots(1)
     house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
     assert lines(mergewright("queue").out) == [
-        "SESSION WAITS STARTS BECAUSE",
+        "SESSION WAITED STARTS REASON",
         "1 widgets-3 5m unknown every slot is taken, 1 in all; priority:high",
         "2 widgets-2 5m unknown every slot is taken, 1 in all",
     ]
@@ -45,7 +45,7 @@ def test_the_estimate_is_made_of_how_long_others_took(
     house.looks_for_slots(1)
     house.has_waiting(3)
     house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
-    assert lines(mergewright("queue").out)[1] == "1 widgets-3 5m in about 4m not looked at yet"
+    assert lines(mergewright("queue").out)[1] == "1 widgets-3 5m in about 4m not checked yet"
 
 
 def test_what_moves_a_session_up_or_down_the_line_is_said(house: House) -> None:
@@ -58,21 +58,21 @@ def test_what_moves_a_session_up_or_down_the_line_is_said(house: House) -> None:
         priority=-1,
         awaited=True,
     )
-    assert capacity.because(waits) == "every slot is taken; priority:low; a person waits"
+    assert tables._reason(waits) == "every slot is taken; priority:low; a person waits for it"
 
 
 def test_list_and_session_say_where_it_stands(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
-    assert "\n  number 1, start any moment: not looked at yet" in mergewright("ls").out
+    assert "\n  number 1, starts any moment: not checked yet" in mergewright("ls").out
     shown = lines(mergewright("show", "widgets-1").out)
-    assert "in line number 1, start any moment: not looked at yet" in shown
+    assert "queue number 1, starts any moment: not checked yet" in shown
     assert json.loads(mergewright("ls", "--json").out)[0]["place"]["position"] == 1
     assert json.loads(mergewright("show", "widgets-1", "--json").out)["place"]["position"] == 1
 
 
 def test_where_nobody_waits_that_is_said(mergewright: CommandLine, house: House) -> None:
     house.has_session(1, slot=True)
-    assert mergewright("queue").out == "Nobody waits for a slot.\n"
+    assert mergewright("queue").out == "No sessions are queued.\n"
     assert "in line" not in mergewright("show", "widgets-1").out
 
 
@@ -90,12 +90,12 @@ def test_agents_are_listed_those_too_that_had_nothing_yet(
         "old 1 0 0 - 0 $0.00 -",
     ]
     one = lines(mergewright("agents", "show", "ada").out)
-    assert "is told Be kind." in one
-    assert "sessions 1, 1 under way; none ended" in one
+    assert "prompt Be kind." in one
+    assert "sessions 1, 1 live; none ended" in one
     assert any(line.startswith("widgets-2 ") for line in one)
     old = lines(mergewright("agents", "show", "old").out)
-    assert "runs not in the configuration" in old
-    assert "sessions 1, 0 under way; 1 killed" in old
+    assert "types not in the configuration" in old
+    assert "sessions 1, 0 live; 1 killed" in old
     told = json.loads(mergewright("agents", "show", "old", "--json").out)
     assert told["outcomes"] == {"killed": 1}
 
@@ -120,9 +120,9 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
     assert "ada 5 1 4 25% 3 $7.50 + 12k tokens 2h" in lines(mergewright("agents").out)
     one = lines(mergewright("agents", "show", "ada").out)
     for line in (
-        "sessions 5, 1 under way; 4 merged",
-        "first pass 25% of those merged",
-        "repairs 3, and 2 review rounds",
+        "sessions 5, 1 live; 4 merged",
+        "first pass 25% merged without repairs or review rounds",
+        "repairs 3; 2 review rounds",
         "cost $7.50 + 12k tokens",
         "to merge 2h",
     ):

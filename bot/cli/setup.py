@@ -1,4 +1,4 @@
-"""`mergewright setup`: from nothing to an App, or a token, and the files that use it."""
+"""`mergewright setup`: creates a GitHub App or stores a token, and writes the configuration."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -7,7 +7,7 @@ from secrets import token_hex
 
 import typer
 
-from bot.cli.refused import PROBLEM, CliError
+from bot.cli.options import PROBLEM, CliError
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
@@ -18,38 +18,38 @@ from config.load import ConfigError, settings_of
 from config.settings import Settings
 
 _NEXT = """\
-Written to {folder}: {names}
+Wrote to {folder}: {names}
 
 1. {webhook}
 2. Load the secrets:        set -a; . {folder}/mergewright.env; set +a
-3. Have it looked over:     mergewright doctor --config {folder}/mergewright.toml
-4. Start it:                mergewright serve --config {folder}/mergewright.toml
+3. Check the installation:  mergewright doctor --config {folder}/mergewright.toml
+4. Start the server:        mergewright serve --config {folder}/mergewright.toml
 """
 
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
-    """The settings that would be written, if nothing is wrong with them or in the way."""
+    """Return the settings to write. Raises `CliError` if they are invalid or files exist."""
     if there := files.standing(folder):
-        raise CliError(f"{there[0]} is there already: move it away, or name another --folder")
+        raise CliError(f"{there[0]} already exists; move it away or use another --folder")
     if not folder.is_dir():
-        raise CliError(f"{folder}: there is no such folder")
+        raise CliError(f"{folder}: no such directory")
     try:
-        return settings_of(files.configuration(wanted, 1), "what would be written")
+        return settings_of(files.configuration(wanted, 1), "the new configuration")
     except ConfigError as error:
         raise CliError(str(error)) from None
 
 
 def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bool) -> None:
-    """Make an App by way of the browser, and keep its keys."""
+    """Create a GitHub App in the browser and store its keys. Raises `CliError`."""
     settings = checked(wanted, folder)
 
     def take(code: str) -> str:
         made = converted(wanted.api_url, code)
         if made.owner.login.casefold() != wanted.owner.casefold():
             raise GitHubFailure(
-                f"{made.html_url} belongs to {made.owner.login}, and only there can it be"
-                f" installed: delete it, and make it as {wanted.owner}; if that is an"
-                " organization, start setup with --organization."
+                f"{made.html_url} belongs to {made.owner.login} and can only be installed there."
+                f" Delete it and create it as {wanted.owner}; for an organization, run setup with"
+                " --organization."
             )
         text = files.configuration(wanted, made.id, made.slug)
         secrets = {"MERGEWRIGHT_WEBHOOK_SECRET": made.webhook_secret or token_hex(32)}
@@ -60,17 +60,19 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
     page = _page(port, f"{settings.github.git_base}{place}/apps/new", take)
     with page:
         page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
-        print(f"Open {page.url} in a browser on this machine, and press the button.")
-        print(f"From elsewhere, first: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE")
+        print(f"Open {page.url} in a browser on this machine and press the button.")
+        print(
+            f"From another machine, first run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE"
+        )
         print("Waiting for GitHub to send the browser back ...", flush=True)
         page.wait()
-    _say(folder, f"Install the App on {wanted.repository}: your browser shows the page.")
+    _say(folder, f"Install the App on {wanted.repository}; your browser shows the page.")
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
-    """Take a token, see that it may write, and keep it."""
+    """Ask for a token, check its permissions and store it. Raises `CliError`."""
     checked(wanted, folder)
-    given = typer.prompt("The token of the bot's account", hide_input=True)
+    given = typer.prompt("Token of the bot's account", hide_input=True)
     try:
         with closing(GitHub(wanted.api_url, Credentials(token=given))) as github:
             login = github.read.me()
@@ -85,7 +87,7 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
     _say(
         folder,
         f"Add a webhook to {wanted.repository}: {webhook}, content type application/json,"
-        " its secret as in mergewright.env, all events.",
+        " the secret from mergewright.env, all events.",
     )
 
 
@@ -93,7 +95,7 @@ def _page(port: int, new_app_url: str, take: Callable[[str], str]) -> SetupPage:
     try:
         return SetupPage(port, new_app_url, take)
     except OSError as error:
-        raise CliError(f"port {port} cannot be listened on: {error.strerror}", PROBLEM) from None
+        raise CliError(f"cannot listen on port {port}: {error.strerror}", PROBLEM) from None
 
 
 def _say(folder: Path, webhook: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.cli.workflows import secrets_for_branches
+from bot.cli.github_checks import secrets_for_branches
 
 USES = "jobs:\n  a:\n    steps:\n      - run: deploy ${{ secrets.DEPLOY_KEY }}\n"
 

@@ -1,4 +1,4 @@
-"""What `cleanup` works on, made without a server, and what it shows."""
+"""`mergewright cleanup`: deletes expired data, beside a running bot or without one."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,15 +22,16 @@ from lifecycle.model.text import plain
 from runtimes import RUNTIMES
 from runtimes.base import Options
 
-#: How long nobody else acts on the database, if this process should hang.
+#: How long other bots keep off the database if this process hangs.
 _LEASE_SECONDS = 900.0
 
 
 @contextmanager
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
-    """Retention over the server's data folder, beside a running bot or without one.
+    """Yield the retention of the server's data folder.
 
-    Where none runs, none begins meanwhile, and workspaces are released from here.
+    If no bot is running, this process takes the lease, so that none starts meanwhile, and releases
+    workspaces itself.
     """
     with context.guest(settings, redact) if writing else context.store(settings) as store:
         paths = Paths(settings.data)
@@ -60,19 +61,19 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
-    """What goes or went, then what is kept, each with its size and why."""
+    """What is deleted and what is kept, each with its size and reason."""
     going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
     total = size(sum(item.bytes for item in going))
-    said = "removed" if done else "would be removed"
+    said = "deleted" if done else "would be deleted"
     parts: list[RenderableType] = [Text(f"{len(going)} {said}, {total}", "bold"), _table(going)]
     if kept:
-        heading = "could not be removed" if done else "kept"
+        heading = "could not be deleted" if done else "kept"
         parts += [Text(f"\n{len(kept)} {heading}", "bold"), _table(kept)]
     return Group(*parts)
 
 
 def size(count: int) -> str:
-    """Bytes in a unit that leaves few digits."""
+    """A number of bytes in a unit with few digits."""
     number = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if number < 1000:

@@ -1,0 +1,272 @@
+"""The read-only commands about sessions."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.cli.options import PROBLEM, CliError, Config, Json, SessionId
+
+app = typer.Typer()
+
+_MOST_MESSAGES = 10**9  #: More than any transcript has.
+Run = Annotated[int | None, typer.Option(min=1, help="An earlier run [default: the last one].")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new output as it comes.")]
+
+
+class UsageGroup(StrEnum):
+    """What the rows of `usage` are grouped by."""
+
+    SESSION = "session"
+    RUN = "run"
+    AGENT = "agent"
+    ISSUE = "issue"
+    REPOSITORY = "repository"
+    DAY = "day"
+
+
+@app.command()
+def ls(
+    config: Config = None,
+    every: Annotated[bool, typer.Option("--all", help="Include ended sessions.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List sessions, newest first."""
+    from bot.cli import context, screens, tables
+    from bot.decide.assignment import caps
+    from bot.show.session_summary import summarize
+    from bot.system.clock import utc_now
+
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        sessions = store.sessions.all(live=None if every else True)
+        queued = {one.session: one for one in store.slots.queue(caps(settings))}
+        freezes, incidents = store.freezes.all(), store.incidents.current()
+    now = utc_now()
+    if as_json:
+        screens.show_json([summarize(one, queued.get(one.id)) for one in sessions])
+    else:
+        positions = {name: tables.queue_position(one, now) for name, one in queued.items()}
+        for notice in screens.notices(incidents, freezes):
+            screens.show(notice)
+        screens.show(screens.listing(sessions, now, every, positions))
+
+
+@app.command()
+def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
+    """Show a session: status, work, budgets and history."""
+    from rich.console import Group
+
+    from bot.cli import context, screens, tables
+    from bot.decide.assignment import caps
+    from bot.decide.policies import Policies
+    from bot.show.budget_usage import budget_usage
+    from bot.system.clock import utc_now
+    from bot.system.paths import Paths
+    from runtimes.workspaces.git import GitFailure
+    from runtimes.workspaces.mirror import Mirror
+
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
+        facts, history = store.facts.get(session.id), store.history.of(session.id)
+        outbox = store.outbox.of(session.id)
+        queued = {one.session: one for one in store.slots.queue(caps(settings))}.get(session.id)
+        policy = Policies(store, settings.projects, settings.policy).of(session.project)
+    now = utc_now()
+    budgets = budget_usage(facts, policy, now)
+    mirror = Paths(settings.data).mirror(session.project)
+    try:
+        preserved = Mirror(mirror, "").preserved(session.id) if mirror.is_dir() else []
+    except GitFailure as failure:  # Everything else can be shown.
+        preserved = []
+        print(f"mergewright: cannot list preserved work: {failure}", file=sys.stderr)
+    if as_json:
+        known = {"session": session, "facts": facts, "history": history}
+        screens.show_json({**known, "place": queued, "budgets": budgets, "preserved": preserved})
+    else:
+        position = tables.queue_position(queued, now) if queued else ""
+        screen = screens.session(session, facts, history, outbox, now, budgets, position)
+        screens.show(Group(screen, *screens.preserved(preserved, mirror, now)))
+
+
+@app.command(hidden=True)
+def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
+    """Point to `show`: typer would otherwise suggest `start` for the comment command's name."""
+    raise CliError(f"no command 'status'; use `ls` to list sessions or `show {session_id}`")
+
+
+@app.command()
+def queue(config: Config = None, as_json: Json = False) -> None:
+    """Show queued sessions, why they wait and when they may start."""
+    from bot.cli import context, screens, tables
+    from bot.decide.assignment import caps
+    from bot.system.clock import utc_now
+
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        entries = store.slots.queue(caps(settings))
+    if as_json:
+        screens.show_json(entries)
+    else:
+        screens.show(tables.queue(entries, utc_now()))
+
+
+@app.command()
+def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
+    """Explain a session's status and next actions. Read-only."""
+    from bot.cli import context, screens
+    from bot.decide.policies import Policies
+    from bot.show.budget_usage import budget_usage
+    from bot.system.clock import utc_now
+    from lifecycle.decide import decide
+
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        facts = store.facts.get(context.session(store, session_id).id)
+        outbox = store.outbox.of(session_id)
+        policy = Policies(store, settings.projects, settings.policy).of(facts.project)
+    now = utc_now()
+    decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
+    if as_json:
+        screens.show_json({"facts": facts, "decision": decision, "budgets": budgets})
+    else:
+        screens.show(screens.explanation(facts, decision, outbox, policy, now, budgets))
+
+
+@app.command()
+def replay(
+    session_id: Annotated[
+        str | None, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
+    ] = None,
+    config: Config = None,
+    delivery: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Show what a recorded webhook would cause instead."),
+    ] = None,
+    event: Annotated[
+        str, typer.Option(help="The webhook's event, if FILE does not contain it.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Replay recorded decisions and exit 1 on any difference. Read-only."""
+    from bot.cli import replay
+
+    if (session_id is None) == (delivery is None):
+        raise CliError("name either a SESSION or a recorded webhook with --delivery")
+    if delivery is not None:
+        replay.delivery(config, delivery, event, as_json=as_json)
+    elif session_id is not None and not replay.session(config, session_id, as_json=as_json):
+        raise typer.Exit(PROBLEM)
+
+
+@app.command()
+def attach(session_id: SessionId, config: Config = None) -> None:
+    """Attach to a session's terminal."""
+    from bot.cli import context
+    from bot.system.paths import Paths, run_name
+    from lifecycle.model.status import TERMINAL
+    from runtimes import RUNTIMES
+    from runtimes.base import Options
+
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
+    if session.status in TERMINAL or not session.run:
+        raise CliError(
+            f"{session.id} is {session.status} and has no terminal;"
+            f" use `mergewright logs {session.id}` for its output",
+            PROBLEM,
+        )
+    runtime = RUNTIMES[settings.runtime.kind](Options(data=Paths(settings.data).runtime))
+    command = runtime.attach(runtime.handle(run_name(session.id, session.run)))
+    os.execvp(command[0], command)
+
+
+@app.command()
+def logs(
+    session_id: SessionId,
+    config: Config = None,
+    follow: Follow = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines.")] = 200,
+    run: Run = None,
+    ansi: Annotated[
+        bool, typer.Option("--ansi", help="Keep escape sequences, which reach your terminal.")
+    ] = False,
+) -> None:
+    """Print the output of a session's agent."""
+    from bot.cli import context, output
+    from bot.system.paths import Paths
+
+    settings, redact = context.redacting(config)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
+    number = run or session.run
+    path = Paths(settings.data).run(session.id, number) / "output.log"
+    if not path.exists():
+        raise CliError(f"{session.id} has no output in run {number}", PROBLEM)
+    output.log(path, lines, redact, follow=follow, ansi=ansi)
+
+
+@app.command()
+def usage(
+    session_id: Annotated[
+        str, typer.Argument(metavar="SESSION", help="Only this session, by run.")
+    ] = "",
+    config: Config = None,
+    by: Annotated[UsageGroup | None, typer.Option(help="Group rows by.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show model usage and cost."""
+    from bot.cli import context, screens, tables
+
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        sessions = [context.session(store, session_id)] if session_id else store.sessions.all()
+        rows = store.usage.totals(
+            by or (UsageGroup.RUN if session_id else UsageGroup.SESSION), session_id
+        )
+    if as_json:
+        screens.show_json(rows)
+    else:
+        screens.show(tables.usage(rows, sessions, settings.prices))
+
+
+@app.command()
+def transcript(
+    session_id: SessionId,
+    config: Config = None,
+    run: Run = None,
+    first: Annotated[
+        int,
+        typer.Option(
+            "--from", metavar="N", min=0, max=_MOST_MESSAGES, help="Number of the first message."
+        ),
+    ] = 0,
+    most: Annotated[
+        int | None,
+        typer.Option("--messages", "-n", min=1, max=_MOST_MESSAGES, help="Number of messages."),
+    ] = None,
+    follow: Follow = False,
+    as_json: Json = False,
+) -> None:
+    """Print the conversation of a run: prompts, answers and tool calls."""
+    from bot.cli import context, output
+    from bot.show.transcripts import NoTranscript, Transcripts
+    from bot.system.locations import local_records, programs
+    from bot.system.paths import Paths
+
+    settings, redact = context.redacting(config)
+    paths, adapters = Paths(settings.data), programs(settings)
+    with context.store(settings) as store:
+        session = context.session(store, session_id)
+        records = local_records(paths, adapters)
+        transcripts = Transcripts(store, records, adapters, paths.archive, redact)
+        try:
+            with transcripts.of(session, run or session.run) as messages:
+                output.transcript(messages, first, most, follow=follow, as_json=as_json)
+        except NoTranscript as nothing:
+            raise CliError(str(nothing), PROBLEM) from None

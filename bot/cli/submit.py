@@ -1,0 +1,280 @@
+"""Submits commands to the running bot through its database, and prints its replies.
+
+`start` is the one command for a session that need not exist yet: the bot reads the issue and
+creates it.
+"""
+
+import os
+import pwd
+import re
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from rich.text import Text
+
+from bot.cli import agent_health, context, screens
+from bot.cli.options import PROBLEM, CliError
+from bot.intake import local_commands
+from bot.intake.commands import InvalidArgument
+from bot.store import NewCommand, Session, Store
+from bot.system.clock import utc_now
+from bot.system.locations import programs
+from bot.system.paths import Paths
+from config.contradictions import nearest
+from config.settings import Settings
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.facts import Command
+from lifecycle.model.text import plain
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.adoption import NotAdopted
+from runtimes.workspaces.worktree import checkout, remove_tree
+
+_WAIT_SECONDS = 15.0
+_POLL_SECONDS = 0.1
+#: An issue's number at the end of a session ID.
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+
+
+class CommandOutcome(Struct, frozen=True, kw_only=True):
+    """What became of a command."""
+
+    key: str
+    session: str
+    kind: str
+    text: str
+    applied: bool  #: False: we did not wait for it, or no bot is running.
+    status: str
+    because: str
+    reply: str
+
+
+def submit(
+    config: Path | None,
+    id: str,
+    kind: str,
+    text: str,
+    *,
+    pull: int | None,
+    resume: str,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Submit a command and print its outcome. Raises `CliError`."""
+    settings, redact = context.redacting(config)
+    with context.guest(settings, redact) as store:
+        if kind == "start" and store.sessions.get(id) is None:
+            outcome = _start(settings, store, id, text, resume, wait)
+        elif resume:
+            raise CliError(f"{id} already has a conversation; --resume works for new sessions only")
+        else:
+            outcome = _submit(store, id, kind, text, pull, wait)
+        running = _bot_runs(store)
+    if as_json:
+        screens.show_json(outcome)
+    else:
+        screens.show(_screen(outcome, running=running))
+
+
+def set_frozen(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
+    """Freeze or unfreeze a project, or everything if it is empty. Raises `CliError`."""
+    settings, redact = context.redacting(config)
+    if project and project not in settings.projects:
+        raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
+    scope = f"project:{project}" if project else ""
+    with context.guest(settings, redact) as store:
+        set_state = store.freezes.add if frozen else store.freezes.remove
+        changed = set_state(scope, _actor())
+        freezes = store.freezes.all()
+    if as_json:
+        screens.show_json(freezes)
+        return
+    what, state = project or "everything", "frozen" if frozen else "not frozen"
+    screens.show(Text(f"{what} is {'now' if changed else 'already'} {state}"))
+    for one in freezes:
+        if one.scope != scope:
+            screens.show(Text(screens.freeze_line(one), "dim"))
+
+
+def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
+    """Set `KEY=VALUE` pairs of a session and print all its metadata. Raises `CliError`."""
+    pairs = dict(_pair(value) for value in values)
+    settings, redact = context.redacting(config)
+    with context.guest(settings, redact) if pairs else context.store(settings) as store:
+        session = context.session(store, id)
+        if pairs:
+            store.metadata.set(session.id, pairs)
+        metadata = store.metadata.of(session.id)
+    if as_json:
+        screens.show_json(metadata)
+        return
+    for key, value in metadata.items():
+        screens.show(Text(f"{key}={plain(value)}"))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not local_commands.METADATA_KEY.fullmatch(key):
+        raise CliError(
+            f"{text!r}: expected KEY=VALUE; keys are up to 64 letters, digits, dots and dashes"
+        )
+    return key, value
+
+
+def _submit(
+    store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool
+) -> CommandOutcome:
+    session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
+    try:
+        command = local_commands.command_of(
+            *(session, kind, text),
+            actor=_actor(),
+            key=key,
+            at=utc_now(),
+            head=_head(session, pull) if pull else "",
+        )
+    except InvalidArgument as problem:
+        raise CliError(str(problem)) from None
+    local_commands.ask(store, session, command)
+    applied = wait and _bot_runs(store) and _wait_until(lambda: _applied(store, command, id))
+    now, frozen = context.session(store, id), frozen_by(store.facts.get(id))
+    held = f"Frozen by {frozen.by}. The command waits for `unfreeze`." if frozen else ""
+    return CommandOutcome(
+        key=key,
+        session=id,
+        kind=kind,
+        text=command.text,
+        applied=applied,
+        status=now.status,
+        because=now.because,
+        reply=local_commands.answers(store.outbox.of(id)).get(key, "") or held,
+    )
+
+
+def _head(session: Session, number: int) -> str:
+    for pull in session.pulls:
+        if pull.number == number:
+            return pull.head
+    known = ", ".join(f"#{pull.number}" for pull in session.pulls) or "none"
+    raise CliError(f"{session.id} has no pull request #{number}; its pull requests: {known}")
+
+
+def _applied(store: Store, command: Command, id: str) -> bool:
+    """Whether the session was reconciled since the command."""
+    session = store.sessions.get(id)
+    return session is not None and (session.due is None or session.due > command.at)
+
+
+def _start(
+    settings: Settings, store: Store, id: str, agent: str, resume: str, wait: bool
+) -> CommandOutcome:
+    """Request a session for an issue that has none."""
+    project, _, number = id.rpartition("-")
+    if project not in settings.projects or not _NUMBER.fullmatch(number):
+        raise CliError(
+            f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER;"
+            f" {nearest(project, settings.projects)}"
+        )
+    try:
+        name = local_commands.ASKABLE["start"].parse_argument(agent)
+    except InvalidArgument as problem:
+        raise CliError(f"start {problem}") from None
+    if resume:
+        _adopt(settings, id, name or settings.projects[project].agent, resume)
+    command = NewCommand(
+        key=f"cli:{uuid.uuid4()}",
+        repository=settings.projects[project].repository,
+        number=int(number),
+        kind="start",
+        actor=_actor(),
+        at=utc_now(),
+        text=name,
+        resume=resume,
+    )
+    store.commands.add(command)
+    applied = (
+        wait
+        and _bot_runs(store)
+        and _wait_until(lambda: store.commands.outcome(command.key) is not None)
+    )
+    session, reply = store.sessions.get(id), store.commands.outcome(command.key)
+    if reply and session is None:
+        if resume:
+            remove_tree(Paths(settings.data).home(id))
+        raise CliError(f"{id} was not started: {reply}", PROBLEM)
+    return CommandOutcome(
+        key=command.key,
+        session=id,
+        kind="start",
+        text=name,
+        applied=applied,
+        status=session.status if session else "",
+        because=session.because if session else "",
+        reply=reply or "",
+    )
+
+
+def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
+    """Copy a conversation of the person at the command line into the new session's home.
+
+    `native` is the agent's own ID for it. Raises `CliError`.
+    """
+    paths = Paths(settings.data)
+    if paths.database.stat().st_uid != os.geteuid():
+        raise CliError("--resume works only as the user that runs the server")
+    kind = agent_health.cases_of(settings, agent)[0].type
+    home = paths.home(id)
+    try:
+        home.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        remedy = "run `mergewright cleanup` to remove it"
+        raise CliError(f"{home} is left over from an earlier try; {remedy}", PROBLEM) from None
+    files = RunFiles(
+        session=id,
+        run=1,
+        dir=paths.run(id, 1),
+        workspace=checkout(paths.workspaces, id),
+        branch="",
+    )
+    try:
+        programs(settings)[kind].adopt(files, native)
+    except (NotAdopted, OSError) as failure:
+        remove_tree(home)
+        raise CliError(str(failure), PROBLEM) from None
+
+
+def _wait_until(condition: Callable[[], bool]) -> bool:
+    """Wait up to 15 seconds for a condition and return whether it came true."""
+    until = time.monotonic() + _WAIT_SECONDS
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _bot_runs(store: Store) -> bool:
+    """Whether a bot holds the lease on the database."""
+    leader = store.lease.holder()
+    return leader is not None and leader[1] > utc_now()
+
+
+def _screen(outcome: CommandOutcome, *, running: bool) -> Text:
+    if not running:
+        later = "; no bot is running, so it is applied when `mergewright serve` starts"
+        return Text(f"{outcome.session}: {outcome.kind} submitted{later}", "dim")
+    if not outcome.applied:
+        return Text(f"{outcome.session}: {outcome.kind} submitted, not applied yet", "dim")
+    screen = screens.headline(outcome.session, outcome.status, outcome.because)
+    return screen.append(f"\n{plain(outcome.reply)}" if outcome.reply else "")
+
+
+def _actor() -> str:
+    """The person at the command line, as the history names them."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # A user without an entry, as in some containers.
+        name = str(os.getuid())
+    return f"{local_commands.CLI}{name}"

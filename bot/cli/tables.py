@@ -1,0 +1,153 @@
+"""Tables of the queue, the agents and model usage, for 80 columns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli.options import CliError
+from bot.cli.screens import add, age, duration, grid, listing
+from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
+from config.contradictions import nearest
+from config.settings import AgentSettings, ModelPrice
+from lifecycle.model.status import Status
+from lifecycle.model.text import plain
+
+_USAGE_COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED", "HOURS")
+
+
+def queue(entries: Sequence[QueuedSession], now: datetime) -> RenderableType:
+    """The sessions that wait for a slot, the next one first."""
+    if not entries:
+        return Text("No sessions are queued.")
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_row(*(Text(name, "dim") for name in ("", "SESSION", "WAITED", "STARTS", "REASON")))
+    for one in entries:
+        waited = age(one.since, now)
+        rows.add_row(str(one.position), one.session, waited, _start(one, now), Text(_reason(one)))
+    return rows
+
+
+def queue_position(one: QueuedSession, now: datetime) -> str:
+    """A session's place in the queue, in one line."""
+    start = f"starts {_start(one, now)}" if one.starts_at else "start time unknown"
+    return f"number {one.position}, {start}: {_reason(one)}"
+
+
+def _start(one: QueuedSession, now: datetime) -> str:
+    if one.starts_at is None:
+        return "unknown"
+    return f"in about {age(now, one.starts_at)}" if one.starts_at > now else "any moment"
+
+
+def _reason(one: QueuedSession) -> str:
+    """Why it waits, and what moves it up or down the queue."""
+    label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
+    person = "; a person waits for it" if one.awaited else ""
+    return f"{one.waits or 'not checked yet'}{label}{person}"
+
+
+def record_of(records: Sequence[AgentRecord], name: str) -> AgentRecord:
+    """The record of one agent. Raises `CliError`."""
+    by_name = {one.agent: one for one in records if one.agent}
+    if name not in by_name:
+        raise CliError(f"no agent {name!r}; {nearest(name, by_name)}")
+    return by_name[name]
+
+
+def agents(records: Sequence[AgentRecord]) -> RenderableType:
+    """A row for each agent."""
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    names = ("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
+    rows.add_row(*(Text(name, "dim") for name in names))
+    for one in records:
+        rows.add_row(
+            Text(one.agent or "-", "bold"),
+            *(str(one.sessions), str(one.live), str(one.outcomes.get(Status.MERGED, 0))),
+            *(_first_pass(one), str(one.repairs), _cost(one), _time_to_merge(one)),
+        )
+    return rows
+
+
+def agent(
+    one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session], now: datetime
+) -> RenderableType:
+    """One agent's record and its sessions."""
+    rows = grid()
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one.outcomes.items())
+    add(rows, "types", ", ".join(identity.types) if identity else "not in the configuration")
+    add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
+    add(rows, "first pass", f"{_first_pass(one)} merged without repairs or review rounds")
+    add(rows, "repairs", f"{one.repairs}; {one.review_rounds} review rounds")
+    add(rows, "cost", _cost(one))
+    add(rows, "to merge", _time_to_merge(one))
+    if identity and identity.system_prompt:
+        add(rows, "prompt", identity.system_prompt)
+    return Group(Text(one.agent, "bold"), rows, Text(), listing(sessions, now, every=True))
+
+
+def _first_pass(one: AgentRecord) -> str:
+    return "-" if one.first_pass_rate is None else f"{one.first_pass_rate:.0%}"
+
+
+def _cost(one: AgentRecord) -> str:
+    unpriced = f" + {_tokens(one.unpriced)} tokens" if one.unpriced else ""
+    return f"${one.cost_usd:.2f}{unpriced}"
+
+
+def _time_to_merge(one: AgentRecord) -> str:
+    return "-" if one.seconds_to_merge is None else duration(one.seconds_to_merge)
+
+
+def usage(
+    rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, ModelPrice]
+) -> RenderableType:
+    """Tokens and dollars with their sum; below, models without a price and the prices' age."""
+    if not rows:
+        return Text("No usage yet.")
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(overflow="fold")
+    for _ in _USAGE_COLUMNS:
+        table.add_column(justify="right")
+    table.add_row(*(Text(name, "dim") for name in ("", *_USAGE_COLUMNS)))
+    for one in rows:
+        table.add_row(Text(plain(one.name) or "-", "bold"), *_figures([one]))
+    if len(rows) > 1:
+        table.add_row(Text("all", "dim"), *_figures(rows))
+    return Group(table, *(Text(f"\n{note}", "dim") for note in _notes(sessions, prices)))
+
+
+def _figures(rows: Sequence[UsageTotal]) -> Iterator[str]:
+    for kind in ("input", "output", "reasoning", "cache_read", "cache_write"):
+        yield _tokens(sum(getattr(one, kind) for one in rows))
+    yield f"${sum(one.cost_usd for one in rows):.2f}"
+    yield _tokens(sum(one.unpriced for one in rows)) if any(one.unpriced for one in rows) else ""
+    yield f"{sum(one.active_seconds for one in rows) / 3600:.1f}"
+
+
+def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Iterator[str]:
+    unknown = sorted(
+        {
+            name
+            for session in sessions
+            for name, used in session.agent.usage.models.items()
+            if session.agent.usage.unpriced and used.cost_usd is None
+        }
+    )
+    for name in unknown:
+        yield f'{plain(name)} has no price. Add [prices."{plain(name)}"] to the configuration.'
+    if prices:
+        oldest = min(price.as_of for price in prices.values())
+        yield f"The oldest configured price is of {oldest}."
+
+
+def _tokens(count: int) -> str:
+    """A count of tokens in few characters, such as 1.2M."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if count >= 10 * size:
+            return f"{count / size:.0f}{unit}"
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+    return str(count)
