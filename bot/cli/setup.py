@@ -61,9 +61,7 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
     with page:
         page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
         print(f"Open {page.url} in a browser on this machine and press the button.")
-        print(
-            f"From another machine, first run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE"
-        )
+        print(f"From another machine, run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE")
         print("Waiting for GitHub to send the browser back ...", flush=True)
         page.wait()
     _say(folder, f"Install the App on {wanted.repository}; your browser shows the page.")
