@@ -104,7 +104,7 @@ def _by_label(repo: Repository, started: Path) -> float:
 
 
 def _by_hand(folder: Path, repo: Repository, turn: int) -> float:
-    """Seconds of `git worktree add` and `tmux new-session` until the program does its first thing."""
+    """Seconds of `git worktree add` and `tmux new-session` until the program acts."""
     mark, tree = folder / f"by-hand-{turn}", folder / f"tree-{turn}"
     tmux = ["tmux", "-L", f"mw-bench-{folder.name}", "-f", "/dev/null"]
     begun = time.perf_counter()
