@@ -1,4 +1,4 @@
-"""The agent types: one file each, one line each here."""
+"""The registry of agent types: one package and one line each."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,7 @@
-"""What every agent type offers: how it starts, how its state is read. It knows no runtime."""
+"""The interface of an agent type's adapter: how its program starts and how its state is read.
+
+Adapters know no runtime: they get what a runtime saw, and return what it has to start.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,57 +11,57 @@ from typing import Protocol
 from msgspec import Struct
 
 from lifecycle.model.facts import Agent
+from runtimes.agents.shared.dialogs import Dialog
 from runtimes.agents.shared.files import read_text
-from runtimes.agents.shared.messages import Messages
-from runtimes.agents.shared.questions import Dialog
+from runtimes.agents.shared.messages import MessageReader
 from runtimes.base import Seen
 
 
 class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """How a program runs: `[agent-types.NAME]` of the configuration."""
 
-    program: str  #: A name in AGENTS.
-    command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual one.
-    args: tuple[str, ...] = ()  #: More arguments, before the prompt.
+    program: str  #: A name in `AGENTS`.
+    command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual ones.
+    args: tuple[str, ...] = ()  #: Further arguments, before the prompt.
     model: str = ""
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
-    env: Mapping[str, str] = {}  #: Set for the program, as they stand.
-    pass_env: tuple[str, ...] = ()  #: Names of the server's variables the program may see.
-    #: Whether it may run agents of its own inside its session, or how many at a time.
+    env: Mapping[str, str] = {}  #: Additional environment variables.
+    pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program gets.
+    #: Whether it may start subagents inside its session, or how many at a time.
     intra_parallel: bool | int = True
-    preamble: str = ""  #: Where the system prompt stands: one of its program's; empty: the first.
+    preamble: str = ""  #: One of the program's `preambles`; empty: the first of them.
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """Where a program finds its model, and the key it shows there. Its repr shows no key."""
+    """Where a program reaches its model, and the key it uses there. Its repr hides the key."""
 
     url: str = ""  #: Of the API, without the version in its path; empty: the provider's own.
-    key: str = ""  #: Empty: it signs in by itself, or nobody asks for one.
+    key: str = ""  #: Empty: the program signs in by itself, or needs no key.
 
     def __repr__(self) -> str:
         return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
 
     def variables(self, *, url: str = "", key: str = "") -> dict[str, str]:
-        """The environment of a program that has these names for it; nothing that is empty."""
+        """Return the endpoint as environment variables with these names, without empty ones."""
         named = {url: self.url, key: self.key}
         return {name: value for name, value in named.items() if name and value}
 
 
-#: The provider's own, where a program signs in by itself.
+#: The provider's own endpoint, where the program signs in by itself.
 PROVIDER_DEFAULT = Endpoint()
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
-    """What a run is held to besides its work."""
+    """What the configuration sets for a run besides its agent type."""
 
-    system: str = ""  #: What it is told before anything else.
+    system: str = ""  #: The system prompt.
     endpoint: Endpoint = PROVIDER_DEFAULT
-    #: The kinds of tools it may use, as far as `Program.tools` goes; empty: all.
+    #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; empty: all.
     tools: Collection[str] = ()
 
 
-#: A program as it is by itself.
-USUAL = RunLimits()
+#: No system prompt, the provider's own endpoint, all tools.
+NO_LIMITS = RunLimits()
 
 
 class RunFiles(Struct, frozen=True, kw_only=True):
@@ -66,13 +69,13 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     session: str
     run: int
-    dir: Path  #: Of this run alone, 0700.
+    dir: Path  #: Of this run only, mode 0700.
     workspace: Path
     branch: str
 
     @property
     def home(self) -> Path:
-        """HOME of the session's programs: kept from run to run, for it holds the conversation."""
+        """HOME of the session's programs: it holds the conversation and outlives the runs."""
         return self.dir.parent / f"{self.session}_home"
 
     @property
@@ -82,20 +85,20 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> Path:
-        """What the session's pull request is to say, written by the agent: a title, then the rest.
+        """Title and text of the session's pull request, written by the agent.
 
-        In a folder of its own: all of the home that a program's sandbox has to open for writing.
+        In a folder of its own: it is all of the home that a program's sandbox must make writable.
         """
         return self.home / "for-people" / "pull_request.md"
 
     @property
     def progress(self) -> Path:
-        """What is done and what is next, written by the agent for whoever goes on with its work."""
+        """The agent's notes on what is done and what is next, for the run that continues."""
         return self.summary.with_name("progress.md")
 
     @property
     def output(self) -> Path:
-        """All the program printed, as the runtime kept it."""
+        """Everything the program printed, as the runtime recorded it."""
         return self.dir / "output.log"
 
     @property
@@ -105,12 +108,12 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def conversation(self) -> Path:
-        """The program's own name for the run's conversation, written before it starts."""
+        """The program's own id of the run's conversation, written before the program starts."""
         return self.dir / "conversation"
 
     @property
     def began(self) -> datetime:
-        """When the run was prepared: what is kept of earlier runs is not about it."""
+        """When the run was prepared: earlier records in the home belong to earlier runs."""
         try:
             return datetime.fromtimestamp(self.conversation.stat().st_mtime, UTC)
         except OSError:
@@ -118,7 +121,10 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def git_folders(self) -> tuple[Path, ...]:
-        """What a commit is written to: git's own folder; of a worktree its repository's too."""
+        """The folders a commit writes to: a worktree's own git folder and its repository's.
+
+        https://git-scm.com/docs/gitrepository-layout
+        """
         words = read_text(self.workspace / ".git")
         if not words.startswith("gitdir: "):
             return (self.workspace / ".git",)
@@ -127,114 +133,117 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def trusted(self) -> tuple[Path, ...]:
-        """The folders whose trust a program asks for: of a worktree the main repository too."""
+        """The folders that programs ask to trust: the workspace and its main repository.
+
+        Programs store the trust in a worktree for its main repository.
+        """
         common = self.git_folders[-1]
         main = common.parent if common.name == ".git" else common
         return tuple(dict.fromkeys((self.workspace, main)))
 
 
 class LaunchSpec(Struct, frozen=True, kw_only=True):
-    """How to start a run: what `runtimes.base.Launch` needs of the agent."""
+    """What a runtime needs from the adapter to start a run: see `runtimes.base.Launch`."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    native_id: str = ""  #: The conversation's name, where we choose it.
+    native_id: str = ""  #: The conversation's id, where the adapter chooses it.
 
 
 class Reader(Protocol):
-    """Reads one run's state from its files; remembers how far, so a look costs what is new."""
+    """Reads one run's state from its files, incrementally: a look costs only what is new."""
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """The agent's activity with its evidence. A source that fails changes nothing.
+        """Return the agent's activity with its evidence. An unreadable source changes nothing.
 
-        `screen` is what the terminal shows, where somebody looked; None: nobody did.
+        `screen` is the text on the terminal; None: it was not captured.
         """
         ...
 
     def received(self, key: str) -> bool:
-        """Whether a message that carries this visible key has reached the agent."""
+        """Whether a message containing this key has reached the agent."""
         ...
 
 
 class AgentAdapter(Protocol):
-    """One agent type at work. Made from its `AgentType`; holds no state of a session."""
+    """The adapter of one agent type, made from its `AgentType`. Holds no state of a session."""
 
-    def __init__(self, kind: AgentType) -> None: ...
+    def __init__(self, agent_type: AgentType) -> None: ...
 
-    #: The pause this program needs between a paste and Enter.
+    #: The pause the program needs between a paste and Enter.
     submit_seconds: float
-    #: Where it can be told its system prompt: `system-prompt` or `instructions-file`.
+    #: How it takes a system prompt: `system-prompt` (an option) or `instructions-file`.
     preambles: Collection[str]
-    #: By kind (`read`, `edit`, `run`, `web`), its own names for its tools. Empty: it cannot be
-    #: held to some of them.
+    #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
     tools: Mapping[str, Collection[str]]
-    #: Whether it can run agents of its own inside its session, and be kept from it.
+    #: Whether it can start subagents inside its session, and be kept from it.
     runs_agents: bool
-    #: Whether it can be told how many of them at a time.
+    #: Whether the number of its concurrent subagents can be limited.
     counts_agents: bool
-    #: Its provider's own API, without a version; empty: nobody knows.
+    #: Base URL of its provider's API, without a version; empty: unknown.
     provider: str
-    #: The variables with which it signs in by itself, where it is given one of them.
-    logins: Collection[str]
-    #: Whether `Reader.read` needs the screen when its files say nothing.
+    #: The environment variables it can sign in with by itself.
+    login_variables: Collection[str]
+    #: Whether `Reader.read` needs the screen.
     wants_screen: bool
-    #: Whether a run that goes on with its conversation knows what was said in it.
+    #: Whether a run that resumes a conversation knows what was said in it.
     remembers: bool
-    #: Whether it can write outside its workspace, where the file for its pull request is.
+    #: Whether it can write outside its workspace, where `RunFiles.summary` is.
     writes_outside: bool
 
     def prepare(
-        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write the files the program needs (settings, hooks, prompt) and say how to start it.
+        """Write the files the program needs (settings, hooks, prompt); return how to start it.
 
-        `resume` is the conversation to go on with, or empty. Safe to repeat.
+        `resume` is the id of the conversation to resume, or empty; one that is missing from the
+        session's home is replaced by a new conversation. Idempotent.
         """
         ...
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy a conversation of the person who runs this into a session's home, before its runs.
+        """Copy a conversation of the user who runs this into a session's home, before its runs.
 
-        Raises `adopting.NotAdopted`, also where the program can go on with none but its own, and
-        `OSError` where it cannot be copied.
+        Raises `adoption.NotAdopted`, also if the program cannot resume such a copy, and `OSError`
+        if it cannot be copied.
         """
         ...
 
     def reader(self, files: RunFiles) -> Reader:
-        """A reader for one run."""
+        """Return a reader for one run."""
         ...
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
-        """What a run asks now, by its screen or its port; None: it hears messages even so.
+        """Return the dialog of a waiting run; None: the program takes answers as messages.
 
-        Raises `OSError` where its port does not say.
+        Raises `OSError` if the program does not answer at its port.
         """
         ...
 
-    def typed(self, screen: str) -> str:
-        """The words in its input box that nobody has sent; empty: none, or nobody can tell."""
+    def unsent_text(self, screen: str) -> str:
+        """Return the text typed into the input box but not sent; empty if none is recognised."""
         ...
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """The files of a run that tell what was said and done: they grow, and are archived.
+        """Return the files that record the run's conversations, for the archive.
 
-        They stand in the run's folder or in the session's home; any of them may be missing.
+        They are in the run's folder or the session's home, grow, and may be missing.
         """
         ...
 
-    def messages(self, files: RunFiles) -> Messages:
-        """What was said in the session's conversations, or in this run where it keeps them apart.
+    def messages(self, files: RunFiles) -> MessageReader:
+        """Return a reader of the messages in `records`.
 
-        They are read from the same files as `records`.
+        They are those of all conversations of the session, or of this run if it keeps them apart.
         """
         ...
 
     def version(self) -> str:
-        """The installed program's version; raises `FileNotFoundError` where there is none."""
+        """Return the installed program's version. Raises `FileNotFoundError` if it is missing."""
         ...
 
     def check(
         self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
     ) -> Sequence[str]:
-        """What stands in the way of starting it, each with its remedy; empty: nothing."""
+        """Return what prevents a start, each problem with its remedy; empty: nothing."""
         ...

@@ -1,33 +1,33 @@
-"""What was said in a conversation of Aider, from what it writes down for people to read."""
+"""Parses the messages in a chat history of Aider, which is Markdown for people."""
 
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.shared.messages import Message, MessageKind
 
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
-_PROMPT, _NOTE = "#### ", "> "
+PROMPT, NOTE = "#### ", "> "  #: How lines of a prompt and of Aider itself begin.
 
 
-class AiderMessages:
-    """The messages of one conversation: each line is one."""
+class AiderMessageParser:
+    """Parses one chat history: each line is a message, with the time of the last start."""
 
     def __init__(self) -> None:
-        self._began: datetime | None = None  #: Of the lines it tells no other time.
+        self._started: datetime | None = None
 
     def __call__(self, line: str) -> Iterator[Message]:
-        """The message of the next line."""
+        """Yield the message of the next line."""
         text = line.rstrip()
         if started := _STARTED.fullmatch(text):
-            # It writes the time of this machine, without saying so.
-            self._began = datetime.fromisoformat(started[1]).astimezone()
-        elif text.startswith(_PROMPT):
-            yield self._said(Kind.PROMPT, text.removeprefix(_PROMPT))
-        elif text.startswith(_NOTE):
-            yield self._said(Kind.NOTE, text.removeprefix(_NOTE))
+            # A local time without a zone.
+            self._started = datetime.fromisoformat(started[1]).astimezone()
+        elif text.startswith(PROMPT):
+            yield self._message(MessageKind.PROMPT, text.removeprefix(PROMPT))
+        elif text.startswith(NOTE):
+            yield self._message(MessageKind.NOTE, text.removeprefix(NOTE))
         elif text:
-            yield self._said(Kind.ANSWER, text)
+            yield self._message(MessageKind.ANSWER, text)
 
-    def _said(self, kind: Kind, text: str) -> Message:
-        return Message(kind=kind, text=text, at=self._began)
+    def _message(self, kind: MessageKind, text: str) -> Message:
+        return Message(kind=kind, text=text, at=self._started)

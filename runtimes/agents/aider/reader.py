@@ -1,7 +1,7 @@
-"""Reads one run of Aider: its calls from what it counts, errors and words from its conversation.
+"""Reads the activity of an Aider run: requests from its analytics log, words from its chat history.
 
-Both are files it appends to. Into the first goes a line too whenever it wants to hear something
-after a call; whether that is the next message or an answer to a question only its screen shows.
+The adapter has Aider append a line to the log whenever it wants input after a request. Only the
+screen shows whether it wants the next message or the answer to a question.
 """
 
 import re
@@ -11,59 +11,61 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
-from runtimes.agents.aider import files as its
+from runtimes.agents.aider import files as aider_files
+from runtimes.agents.aider import screen as aider_screen
+from runtimes.agents.aider.files import AiderEvent
+from runtimes.agents.aider.messages import NOTE, PROMPT
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.exits import ended
-from runtimes.agents.shared.files import TEXT, holds, read_text, understood
+from runtimes.agents.shared.activity import exited, waiting
+from runtimes.agents.shared.files import TEXT, contains, decode_lines, read_text
 from runtimes.agents.shared.line_tail import LineTail
-from runtimes.agents.shared.usage_counter import UsageCounter
-from runtimes.agents.shared.usage_limits import resets
+from runtimes.agents.shared.usage import UsageCounter, limit_reset
 from runtimes.base import Seen
 
-_WAITS = "Waiting for "  #: It shows this until the first word of an answer comes.
+_SPINNER = "Waiting for "  #: On the screen until the first word of a response arrives.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
-_MARKS = ("#", ">")  #: Of what are not its model's own words, in its conversation.
-#: In its words: a file's name with what is to stand in it.
+_NOT_WORDS = ("#", ">")  #: How lines of the chat history begin that are not the model's words.
+#: An edit among the model's words: a file's name and its new content.
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
 
 class AiderReader:
-    """What is known of a run so far. A look costs what is new."""
+    """Reads one run of Aider."""
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
         self._native = read_text(files.conversation)
         self._events = LineTail(files.spool)
-        self._history = LineTail(its.history(files, self._native))
-        self._last = ""  #: The last thing it counted that says what it is at.
-        self._since: datetime | None = None  #: When it last began to start, or to call the model.
-        self._touched: datetime | None = None
+        self._history = LineTail(aider_files.history(files, self._native))
+        self._last_event = ""  #: The last event that tells what it does.
+        self._since: datetime | None = None  #: Time of the last start or request.
+        self._touched: datetime | None = None  #: Time of the newest event.
         self._model = ""
-        self._tally = UsageCounter()
-        self._calls = 0  #: Calls that were counted since its spool was last begun.
-        self._begun = 0
-        self._fault = ""  #: What the last call broke off with, by itself.
-        self._error = ""  #: What it says of the last call to its provider.
-        self._words: list[str] = []
-        #: The last words since each start that its conversation tells of, also of earlier runs.
-        self._said = [""]
-        self._starts = 0  #: Those of this run.
+        self._counter = UsageCounter()
+        self._requests = 0  #: Requests counted since the log was last read from its beginning.
+        self._restarts = 0
+        self._exception = ""  #: The exception that broke off the last request.
+        self._error = ""  #: The provider's error to the last request.
+        self._words: list[str] = []  #: Of the response that is being written.
+        #: The last response after each start in the chat history, earlier runs included.
+        self._responses = [""]
+        self._starts = 0  #: Starts of this run.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """The activity by what it counts and says, with its screen; see `Reader.read`."""
-        for line in self._history.to_end():  # First: it says there which model it calls.
-            if line.startswith(_MARKS):
-                self._hear(line.rstrip())
+        """Return the activity; see `Reader.read`."""
+        # The chat history first: it names the model of the requests.
+        for line in self._history.to_end():
+            if line.startswith(_NOT_WORDS):
+                self._note_line(line.rstrip())
             else:
                 self._words.append(line)
         events = self._events.to_end()
-        if self._events.begun != self._begun:
-            self._begun, self._calls, self._starts = self._events.begun, 0, 0
-        for line in events:
-            if event := understood(line, its.Event):
-                self._count(event)
+        if self._events.restarts != self._restarts:
+            self._restarts, self._requests, self._starts = self._events.restarts, 0, 0
+        for event in decode_lines(events, AiderEvent):
+            self._note_event(event)
         agent = Agent(
             run=self._files.run,
             runtime=seen.runtime,
@@ -71,41 +73,41 @@ class AiderReader:
             native_id=self._native,
             summary=self._summary(),
             seen=self._progress(),
-            usage=self._tally.usage(),
+            usage=self._counter.usage(),
         )
-        return ended(seen, agent) or self._judged(agent, seen, (screen or "").rstrip())
+        return exited(seen, agent) or self._judge(agent, seen, (screen or "").rstrip())
 
     def received(self, key: str) -> bool:
-        """Whether the key is in the conversation."""
-        return holds(its.history(self._files, self._native), key)
+        """Whether the key is in the chat history."""
+        return contains(aider_files.history(self._files, self._native), key)
 
-    def _judged(self, agent: Agent, seen: Seen, screen: str) -> Agent:
-        shown = screen.rpartition("\n")[2].strip()
-        if self._last == "message_send_starting":
-            words = shown and _WAITS not in shown  # They come, one by one.
+    def _judge(self, agent: Agent, seen: Seen, screen: str) -> Agent:
+        shown = aider_screen.last_line(screen)
+        if self._last_event == "message_send_starting":
+            streaming = shown and _SPINNER not in shown
             return replace(
                 agent,
                 activity=Activity.ACTIVE,
                 since=self._since,
-                seen=(seen.output_at if words else None) or agent.seen,
+                seen=(seen.output_at if streaming else None) or agent.seen,
                 evidence="it calls its model",
             )
-        if not self._last or not screen:
+        if not self._last_event or not screen:
             return agent
-        box = its.BOX.fullmatch(shown)
-        asked = its.QUESTION.fullmatch(shown)
-        if (box or asked) and (error := self._fault or self._error):
-            # After an error it asks whether to open the provider's page.
+        prompt = aider_screen.PROMPT.fullmatch(shown)
+        asked = aider_screen.QUESTION.fullmatch(shown)
+        if (prompt or asked) and (error := self._exception or self._error):
+            # The question after an error is whether to open the provider's page.
             return replace(
                 agent,
                 activity=Activity.BLOCKED,
                 since=agent.seen,
                 evidence="its conversation says error",
                 error=error[:TEXT],
-                limit_until=resets(error, agent.seen),
+                limit_until=limit_reset(error, agent.seen),
                 unauthorised=bool(_UNAUTHORISED.search(error)),
             )
-        if box:
+        if prompt:
             return replace(
                 agent,
                 activity=Activity.READY,
@@ -113,72 +115,67 @@ class AiderReader:
                 evidence="its screen asks for a message",
             )
         if asked:
-            return replace(
-                agent,
-                activity=Activity.WAITING_INPUT,
-                since=agent.seen,
-                evidence="its screen asks",
-                question=its.question(asked, screen),
-            )
+            question = aider_screen.question(asked, screen)
+            return waiting(agent, agent.seen, "its screen asks", question)
         return replace(
             agent,
             activity=Activity.ACTIVE,
             since=self._since,
             evidence="its screen asks for nothing",
-            calling=self._last in ("message_send", "asks") and not its.FILLED.match(shown),
+            calling=self._last_event in ("message_send", "asks")
+            and not aider_screen.FILLED_PROMPT.match(shown),
         )
 
     def _summary(self) -> str:
-        """Its last words in this run."""
-        ours = self._said[max(0, len(self._said) - self._starts) :]
+        """The last response of this run."""
+        ours = self._responses[max(0, len(self._responses) - self._starts) :]
         return next(filter(None, reversed(ours)), "")
 
     def _progress(self) -> datetime | None:
-        """When it last counted or said something."""
-        if self._history.written is None or self._touched is None:
+        """Time of the newest event or line of the chat history."""
+        if self._history.modified is None or self._touched is None:
             return self._touched
-        return max(self._touched, datetime.fromtimestamp(self._history.written, UTC))
+        return max(self._touched, datetime.fromtimestamp(self._history.modified, UTC))
 
-    def _count(self, event: its.Event) -> None:
-        given = event.properties
+    def _note_event(self, event: AiderEvent) -> None:
         self._touched = datetime.fromtimestamp(event.time, UTC)
         self._starts += event.event == "launched"
         match event.event:
             case "launched" | "message_send_starting":
                 self._since = self._touched
-                self._fault = ""
+                self._exception = ""
             case "message_send_exception":
-                self._fault = given.exception
+                self._exception = event.properties.exception
             case "message_send":
-                self._calls += 1
-                self._tally.counts(str(self._calls), self._model, its.used(given))
+                self._requests += 1
+                self._counter.count(str(self._requests), self._model, event.properties.usage())
             case "asks" | "exit":
                 pass
             case _:
                 return
-        self._last = event.event
+        self._last_event = event.event
 
-    def _hear(self, said: str) -> None:
-        if said.startswith("#### "):
+    def _note_line(self, line: str) -> None:
+        if line.startswith(PROMPT):
             self._error = ""
-        elif said.startswith("# aider chat started at "):
-            self._said.append("")
-        elif said.startswith("> "):
-            self._note(said.removeprefix("> "))
+        elif line.startswith("# aider chat started at "):
+            self._responses.append("")
+        elif line.startswith(NOTE):
+            self._note(line.removeprefix(NOTE))
         else:
-            self._words.append(said)
+            self._words.append(line)
             return
         self._words.clear()
 
-    def _note(self, said: str) -> None:
-        """What it says itself: its model's own words stand above what they have cost."""
-        if said.startswith("Tokens: "):
+    def _note(self, line: str) -> None:
+        """Note a line of Aider itself; the model's words are above the line with their tokens."""
+        if line.startswith("Tokens: "):
             self._error = ""
             words = "\n".join(map(str.rstrip, self._words)).strip()
-            if "```" in words:  # To search for them takes longer than all else.
+            if "```" in words:  # Searching for edits takes longer than everything else.
                 words = _EDIT.sub("", words).strip()
-            self._said[-1] = words[:TEXT] or self._said[-1]
-        elif _ERROR.match(said):
-            self._error = said
-        elif model := _MODEL.match(said):
+            self._responses[-1] = words[:TEXT] or self._responses[-1]
+        elif _ERROR.match(line):
+            self._error = line
+        elif model := _MODEL.match(line):
             self._model = model[1]

@@ -1,13 +1,12 @@
-"""Where Claude Code keeps what it says of itself, and what of it is used.
+"""The files of Claude Code: a status file, transcripts, hook payloads and the status line.
 
-It keeps a status file while it lives (`sessions/PID.json`: `idle`, `busy`, `waiting`, or `shell`:
-idle, while a command of its own runs on in the background), appends everything said and done to a
-transcript (`projects/*/ID.jsonl`), calls hooks, which append their payloads to the run's spool, and
-a status line, whose first and last input are kept in the run's folder. Activity comes from the
-first, words and tokens from the next two, costs from the last.
+- `sessions/PID.json`, while the program lives: `idle`, `busy`, `waiting`, or `shell` (idle, with a
+  command in the background). The source of the activity.
+- `projects/*/ID.jsonl`: the transcript. With the hooks, the source of words and tokens.
+- The first and the last input of its status line (https://code.claude.com/docs/en/statusline),
+  which the adapter keeps in the run's folder: the source of costs and usage limits.
 """
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,32 +18,19 @@ from msgspec import Meta, Struct
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Dollars, Seconds, opened, read_text, understood
-from runtimes.agents.shared.forms import Ask, Page, asks_in, form, place_of
-from runtimes.agents.shared.hooks import Hook, last
-from runtimes.agents.shared.questions import Dialog, on_screen, walked
+from runtimes.agents.shared.files import (
+    Count,
+    Dollars,
+    Seconds,
+    decode_json,
+    open_regular,
+    read_text,
+)
 
-_CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
-_RULE = re.compile(r"─{20,}")
-#: The box for the next message, between two rules.
-_BOX = re.compile(r"^─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}", re.MULTILINE)
-#: Above its questions, behind a rule.
-_HEADINGS = re.compile(r"─{20,}\n(?:←  | )[☐☒] ")
-#: So begins what it shows in an empty box.
-_PROPOSES = re.compile(r'Try "|Resend |Once fixed, resend|Run /rewind|Press (up|Enter) to ')
-#: The choices of its first questions, which it does not number, and the foot.
-_LISTED = re.compile(r"((?:^ *(?:❯ )?\S.*\n)+)\n* *Enter to confirm · Esc to cancel", re.MULTILINE)
-_MARK = "❯ "
-#: What it shows of an error that it is about to get over: `✻ 429 ... · retrying in 8s · ...`.
-_RETRIES = re.compile(r"^\S (.+?) · retrying\b.* · attempt ", re.MULTILINE)
-#: The line of an answer, below its question, before all of them are sent.
-_REVIEWED = re.compile(r"^ +→ (.*(?:\n(?! +● ).+)*)", re.MULTILINE)
-#: The choice of its questions that is none of them.
-_OWN_WORDS = "Type something."
-_FIRST_LINES = 20  #: At the latest the first prompt tells its time.
+_HEAD_LINES = 20  #: A transcript's first prompt, which has a time, is within these.
 
 
-class Status(Struct, frozen=True, rename="camel"):
+class ClaudeStatus(Struct, frozen=True, rename="camel"):
     """`sessions/PID.json`."""
 
     pid: int
@@ -52,11 +38,11 @@ class Status(Struct, frozen=True, rename="camel"):
     proc_start: str
     status: str = ""
     waiting_for: str = ""
-    status_updated_at: Annotated[float, Meta(ge=0, le=4e12)] = 0.0  #: Milliseconds.
+    status_updated_at: Annotated[float, Meta(ge=0, le=4e12)] = 0.0  #: Milliseconds since 1970.
 
 
-class Payload(Struct, frozen=True):
-    """What a hook is given."""
+class ClaudeHook(Struct, frozen=True):
+    """A hook's payload: https://code.claude.com/docs/en/hooks."""
 
     session_id: str
     hook_event_name: str
@@ -66,179 +52,111 @@ class Payload(Struct, frozen=True):
     error: str = ""
 
 
-class Tokens(Struct, frozen=True):
-    """What one answer of the model used; it is repeated with every part of the answer."""
+class ClaudeTokens(Struct, frozen=True):
+    """Tokens of one model response; every part of the response repeats them."""
 
     input_tokens: Count = 0
     output_tokens: Count = 0
     cache_creation_input_tokens: Count = 0
     cache_read_input_tokens: Count = 0
 
+    def usage(self) -> Usage:
+        """Return them as usage."""
+        return Usage(
+            input=self.input_tokens,
+            output=self.output_tokens,
+            cache_read=self.cache_read_input_tokens,
+            cache_write=self.cache_creation_input_tokens,
+        )
 
-class Message(Struct, frozen=True):
-    """What was said, by whom and at what expense."""
+
+class ClaudeMessage(Struct, frozen=True):
+    """The message in a transcript record, as in Anthropic's Messages API."""
 
     id: str = ""
     model: str = ""
     content: str | list[dict[str, object]] = ""
-    usage: Tokens | None = None
+    usage: ClaudeTokens | None = None
 
 
-class Record(Struct, frozen=True, rename="camel"):
-    """One line of the transcript."""
+class ClaudeRecord(Struct, frozen=True, rename="camel"):
+    """One line of a transcript."""
 
     type: str
     timestamp: Annotated[datetime, Meta(tz=True)] | None = None
-    message: Message | None = None
+    message: ClaudeMessage | None = None
     is_api_error_message: bool = False
-    is_meta: bool = False  #: Whether the program itself put it in.
-    prompt_source: str = ""  #: Of a prompt: `system` where nobody wrote it.
-    error: object = ""  #: A word beside an error message, e.g. `rate_limit`.
+    is_meta: bool = False  #: Whether the program itself inserted it.
+    prompt_source: str = ""  #: `system` for prompts that no person wrote.
+    error: object = ""  #: One word beside an error message, such as `rate_limit`.
 
 
-class Cost(Struct, frozen=True):
-    """What the whole conversation has cost, by the program's own prices."""
+class ClaudeCost(Struct, frozen=True):
+    """The cost of the whole conversation, at the program's own prices."""
 
     total_cost_usd: Dollars = 0.0
 
 
-class Window(Struct, frozen=True):
+class ClaudeLimitWindow(Struct, frozen=True):
     """One usage limit of a subscription."""
 
     used_percentage: float
     resets_at: Seconds
 
 
-class Line(Struct, frozen=True):
-    """What the status line is given."""
+class ClaudeStatusLine(Struct, frozen=True):
+    """The input of the status line."""
 
-    cost: Cost = Cost()
-    rate_limits: dict[str, Window] = {}
-
-
-def used(tokens: Tokens) -> Usage:
-    """What an answer used."""
-    return Usage(
-        input=tokens.input_tokens,
-        output=tokens.output_tokens,
-        cache_read=tokens.cache_read_input_tokens,
-        cache_write=tokens.cache_creation_input_tokens,
-    )
+    cost: ClaudeCost = ClaudeCost()
+    rate_limits: dict[str, ClaudeLimitWindow] = {}
 
 
 def folder(files: RunFiles) -> Path:
-    """The program's own folder."""
+    """The program's folder, its CLAUDE_CONFIG_DIR."""
     return files.home / ".claude"
 
 
-def first_line(files: RunFiles) -> Path:
-    """What the status line was given first in this run: before anything was spent."""
+def first_status_line(files: RunFiles) -> Path:
+    """The first input of the run's status line: what the conversation cost before."""
     return files.dir / "claude-line.first"
 
 
-def last_line(files: RunFiles) -> Path:
-    """What the status line was given last."""
+def last_status_line(files: RunFiles) -> Path:
+    """The last input of the run's status line."""
     return files.dir / "claude-line.last"
 
 
 def transcript(files: RunFiles, native: str) -> Path | None:
-    """The transcript of a conversation, where there is one."""
+    """The transcript of a conversation; None if there is none yet."""
     found = (folder(files) / "projects").glob(f"*/{native}.jsonl") if native else ()
     return next(iter(found), None)
 
 
 def transcripts(files: RunFiles) -> list[Path]:
-    """The transcripts of all conversations, in no order."""
+    """The transcripts of all conversations, unordered."""
     return list((folder(files) / "projects").glob("*/*.jsonl"))
 
 
-def subagents(transcript: Path) -> list[Path]:
-    """The transcripts of agents that a conversation began."""
+def subagent_transcripts(transcript: Path) -> Sequence[Path]:
+    """The transcripts of the subagents that a conversation started."""
     return sorted((transcript.with_suffix("") / "subagents").glob("*.jsonl"))
 
 
-def began(transcript: Path) -> datetime:
-    """When a transcript begins, by the first of its lines that says when it was written."""
-    with suppress(OSError), opened(transcript) as file:
-        for line in islice(file, _FIRST_LINES):
-            record = understood(line.decode(errors="replace"), Record)
+def started_at(transcript: Path) -> datetime:
+    """When a conversation began: the first time in its transcript."""
+    with suppress(OSError), open_regular(transcript) as file:
+        for line in islice(file, _HEAD_LINES):
+            record = decode_json(line.decode(errors="replace"), ClaudeRecord)
             if record is not None and record.timestamp is not None:
                 return record.timestamp
     return datetime.max.replace(tzinfo=UTC)
 
 
-def lives(status: Status) -> bool:
-    """Whether the file is of a living process, and not left by one whose pid was given away."""
-    words = read_text(Path(f"/proc/{status.pid}/stat"))
-    return words.rpartition(")")[2].split()[19:20] == [status.proc_start]
+def is_alive(status: ClaudeStatus) -> bool:
+    """Whether a status file's process lives: a killed program leaves the file behind.
 
-
-def dialog(files: RunFiles, screen: str) -> Dialog:
-    """What its screen asks: questions below their headings, or leave below the last rule."""
-    asked = last(files, "PermissionRequest", Hook[Payload])
-    name = str(asked.at) if asked else ""
-    if headings := list(_HEADINGS.finditer(screen)):
-        asks = asks_in(asked.hook.tool_input) if asked else ()
-        page = _page(screen[headings[-1].start() :], asks)
-        return form(name, asks, page) if page else Dialog()
-    found = _choices(screen)
-    if not found or "Esc to cancel" not in screen[found[-1].end() :]:
-        return first_question(screen)
-    above = _RULE.split(screen[: found[0].start()])[-1].strip()
-    return on_screen(f"{name} {above}", (one[3] for one in found))
-
-
-def _choices(screen: str) -> Sequence[re.Match[str]]:
-    """The choices of a dialog, the last that begin with 1; none where none of them is marked."""
-    found = list(_CHOICE.finditer(screen))
-    first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
-    return found[first:] if any(one[1] for one in found[first:]) else ()
-
-
-def _page(shows: str, asks: Sequence[Ask]) -> Page | None:
-    """What it shows of its questions; None: of none of these."""
-    found = _choices(shows)
-    if not found or not asks:
-        return None
-    said = shows[: found[0].start()]
-    if "\nReview your answers\n" in said:
-        return Page(at=None, shows=shows, said=tuple(_REVIEWED.findall(said)), on=("1",))
-    at = place_of(said.partition("\n\n")[2], asks)
-    if at is None:
-        return None
-    own = found[len(asks[at].labels) :][:1]  # Beside a preview there is none.
-    return Page(
-        at=at,
-        shows=shows,
-        marked=next(int(one[2]) for one in found if one[1]),
-        ticks={int(one[2]): one[3].startswith("[✔]") for one in found},
-        own=(own[0][2],) if own else None,
-        typed="".join(one[3] for one in own if one[3] != _OWN_WORDS),
-        on=("Tab",),
-    )
-
-
-def first_question(screen: str) -> Dialog:
-    """What its screen asks before its first turn: one walks from the marked choice to another."""
-    found = _LISTED.search(screen)
-    if found is None:
-        return Dialog()
-    lines = [line.strip() for line in found[1].splitlines()]
-    marked = next((place for place, line in enumerate(lines) if line.startswith(_MARK)), None)
-    if marked is None:
-        return Dialog()
-    above = _RULE.split(screen[: found.start()])[-1].strip()
-    return walked(above, [line.removeprefix(_MARK) for line in lines], marked)
-
-
-def retried(screen: str) -> str:
-    """The error after which its screen says that it tries again; empty: it does not."""
-    found = _RETRIES.search(screen)
-    return found[1] if found else ""
-
-
-def typed(screen: str) -> str:
-    """The words in the box for the next message."""
-    boxes = _BOX.findall(screen)
-    words = boxes[-1].strip() if boxes else ""
-    return "" if _PROPOSES.match(words) else words
+    Compares the start time of the process (proc(5), field 22 of /proc/PID/stat), because the pid
+    may belong to another process by now.
+    """
+    fields = read_text(Path(f"/proc/{status.pid}/stat"))
+    return fields.rpartition(")")[2].split()[19:20] == [status.proc_start]

@@ -1,7 +1,6 @@
-"""Claude Code, in its own terminal: how it is started.
+"""Starts Claude Code with settings, hooks and a home of the session's own.
 
-What it leaves behind is in `claude_files`, how that is read in `claude_reader`. Its folders hang
-below a home of the session's own, so that nothing of a person's is read or changed.
+Nothing in the user's own home is read or changed.
 """
 
 import json
@@ -12,66 +11,65 @@ from pathlib import Path
 from shlex import quote
 
 from runtimes.agents.base import (
+    NO_LIMITS,
     PROVIDER_DEFAULT,
-    USUAL,
-    AgentType,
     Endpoint,
     LaunchSpec,
     RunFiles,
     RunLimits,
 )
-from runtimes.agents.claude import files as its
-from runtimes.agents.claude import messages
+from runtimes.agents.claude import files as claude_files
+from runtimes.agents.claude import screen as claude_screen
+from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.claude.reader import ClaudeReader
-from runtimes.agents.shared.adoption import adopt, their_folder
-from runtimes.agents.shared.conversation import MessagesOfLines
-from runtimes.agents.shared.files import read_text, understood, write_private
-from runtimes.agents.shared.hooks import harmless, spooling
+from runtimes.agents.shared.adoption import copy_transcript, user_folder
+from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared.files import decode_json, read_text, write_private
+from runtimes.agents.shared.hooks import silenced, spool_command
 from runtimes.agents.shared.launch import (
-    argument,
-    environment,
-    installed_version,
-    introduced,
-    login,
-    missing,
-    named,
+    ANTHROPIC,
+    TerminalAgent,
+    begin_run,
+    conversation,
+    login_variable,
+    option,
+    prompt_argument,
+    tool_names,
 )
-from runtimes.agents.shared.providers import ANTHROPIC
-from runtimes.agents.shared.questions import Dialog
+from runtimes.agents.shared.messages import LineMessageReader
 
+#: https://code.claude.com/docs/en/permission-modes
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
+#: No updates and no telemetry: https://code.claude.com/docs/en/env-vars
 _QUIET = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
-#: Those with which it talks to people and plans; it always has them.
+#: Tools for questions and plans, which every agent keeps.
 _ALWAYS = ("AskUserQuestion", "TodoWrite", "ExitPlanMode")
-#: Those with which it runs agents of its own, also by the name that one had before.
-_AGENTS = ("Agent", "Task", "Workflow")
+#: Tools that start subagents; `Task` is an earlier name of `Agent`.
+_SUBAGENT_TOOLS = ("Agent", "Task", "Workflow")
 _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
-_INSTALL = "npm install -g @anthropic-ai/claude-code"
 
 
-class Claude:
+class Claude(TerminalAgent):
     """The `claude` program."""
 
-    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
-    wants_screen = True  #: Only it tells of its first questions, and that it tries again.
-    remembers = True
-    writes_outside = True
+    program = "claude"
+    install = "npm install -g @anthropic-ai/claude-code"
+
     preambles: Collection[str] = ("system-prompt", "instructions-file")
+    #: https://code.claude.com/docs/en/tools-reference
     tools: Mapping[str, Collection[str]] = {
         "read": ("Read", "Glob", "Grep"),
         "edit": ("Edit", "Write", "NotebookEdit"),
         "run": ("Bash",),
         "web": ("WebFetch", "WebSearch"),
     }
-    runs_agents = True
-    counts_agents = False
     provider = ANTHROPIC
-    logins: Collection[str] = (
+    login_variables: Collection[str] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
         "CLAUDE_CODE_OAUTH_TOKEN",
@@ -79,132 +77,131 @@ class Claude:
         "CLAUDE_CODE_USE_VERTEX",
     )
 
-    def __init__(self, kind: AgentType) -> None:
-        self._kind = kind
-        self._program = kind.command or ("claude",)
-
     def prepare(
-        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write settings, hooks and the answers to its first questions; see `Program.prepare`.
-
-        A conversation that is not in the session's home any more is begun anew.
-        """
-        prompt, system = introduced(self._kind, prompt, run_limits.system)
-        env = {**environment(self._kind, files), **_QUIET}
+        """Write settings, hooks and the answers to startup dialogs; see `AgentAdapter.prepare`."""
+        folder = claude_files.folder(files)
+        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        env |= _QUIET
         env |= run_limits.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
-        env["CLAUDE_CONFIG_DIR"] = str(its.folder(files))
-        write_private(files.prompt, prompt)
+        env["CLAUDE_CONFIG_DIR"] = str(folder)
         settings = files.dir / "claude-settings.json"
         write_private(settings, json.dumps(_settings(files), indent=1))
-        write_private(
-            its.folder(files) / ".claude.json", json.dumps(_answers(files, env), indent=1)
-        )
+        write_private(folder / ".claude.json", json.dumps(_state(files, env), indent=1))
+        in_file = self._type.preamble == "instructions-file"
+        write_private(folder / "CLAUDE.md", system if in_file else "")
 
-        in_file = self._kind.preamble == "instructions-file"
-        write_private(its.folder(files) / "CLAUDE.md", system if in_file else "")
+        def choose() -> str:
+            return resume if claude_files.transcript(files, resume) else str(uuid.uuid4())
 
-        tools = named(self.tools, run_limits.tools)
-        native = read_text(files.conversation)
-        if not native:
-            native = resume if its.transcript(files, resume) else str(uuid.uuid4())
-            write_private(files.conversation, native)
+        native = conversation(files, choose)
+        tools = tool_names(self.tools, run_limits.tools)
         argv = [
-            *self._program,
+            *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
             *("--settings", str(settings)),
             *("--name", files.session),
-            *("--permission-mode", _MODES.get(self._kind.permission_mode, "default")),
-            *(("--model", self._kind.model) if self._kind.model else ()),
-            *(("--append-system-prompt", system) if system and not in_file else ()),
-            *(("--tools", ",".join((*_ALWAYS, *tools))) if tools else ()),
-            *(() if self._kind.intra_parallel else ("--disallowedTools", ",".join(_AGENTS))),
-            *self._kind.args,
+            *("--permission-mode", _MODES.get(self._type.permission_mode, "default")),
+            *option("--model", self._type.model),
+            *option("--append-system-prompt", "" if in_file else system),
+            *option("--tools", ",".join((*_ALWAYS, *tools)) if tools else ""),
+            *(
+                ()
+                if self._type.intra_parallel
+                else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))
+            ),
+            *self._type.args,
         ]
-        return LaunchSpec(argv=(*argv, "--", argument(files, prompt)), env=env, native_id=native)
+        argv += ["--", prompt_argument(files, prompt)]
+        return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy its transcript; where it was said does not matter to the program."""
-        theirs = their_folder("CLAUDE_CONFIG_DIR", ".claude")
-        adopt(theirs, "projects/*/{id}.jsonl", native, its.folder(files))
+        """Copy its transcript: the program resumes it from any working directory."""
+        source = user_folder("CLAUDE_CONFIG_DIR", ".claude")
+        copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
 
     def reader(self, files: RunFiles) -> ClaudeReader:
-        """A reader of the run's status file, transcript, hooks and status line."""
+        """Return a reader of the run's status file, transcript, hooks, status line and screen."""
         return ClaudeReader(files)
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """What its screen asks."""
-        return its.dialog(files, screen)
+        """Return the dialog on the screen."""
+        return claude_screen.dialog(files, screen)
 
-    def typed(self, screen: str) -> str:
-        """What its screen shows in the box."""
-        return its.typed(screen)
+    def unsent_text(self, screen: str) -> str:
+        """Return the text in the input box."""
+        return claude_screen.unsent_text(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """The transcripts of its conversations, each with those of agents that it began."""
-        talks = its.transcripts(files)
-        return [path for talk in talks for path in (talk, *its.subagents(talk))]
+        """Return the transcripts, each followed by those of its subagents."""
+        return [
+            path
+            for one in claude_files.transcripts(files)
+            for path in (one, *claude_files.subagent_transcripts(one))
+        ]
 
-    def messages(self, files: RunFiles) -> MessagesOfLines:
-        """What its own transcripts say, the one that began first in front."""
+    def messages(self, files: RunFiles) -> LineMessageReader:
+        """Return a reader of the transcripts, without those of subagents."""
 
         def paths() -> list[Path]:
-            return sorted(its.transcripts(files), key=its.began)
+            return sorted(claude_files.transcripts(files), key=claude_files.started_at)
 
-        return MessagesOfLines(paths, lambda: messages.messages)
+        return LineMessageReader(paths, lambda: parse_line)
 
-    def version(self) -> str:
-        """What `claude --version` says."""
-        return installed_version(self._program, _INSTALL)
-
-    def check(
-        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
-    ) -> Sequence[str]:
-        """What stands in the way: it is not installed, cannot sign in, or refuses this user."""
-        problems = missing(self._program, _INSTALL, environ.get("PATH"))
-        if endpoint == PROVIDER_DEFAULT and not login(self._kind, environ, self.logins):
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
+        problems = []
+        if endpoint == PROVIDER_DEFAULT and not login_variable(
+            self._type, environ, self.login_variables
+        ):
             problems.append(
                 "it has no credentials: set ANTHROPIC_API_KEY for the server and name it in `key`"
-                " of the agent type, or CLAUDE_CODE_OAUTH_TOKEN, which `claude setup-token` makes"
-                " of a subscription, in `pass-env`"
+                " of the agent type, or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which"
+                " `claude setup-token` creates for a subscription"
             )
         if (
-            self._kind.permission_mode == "auto"
+            self._type.permission_mode == "auto"
             and os.geteuid() == 0
-            and not login(self._kind, environ, ("IS_SANDBOX",))
+            and not login_variable(self._type, environ, ("IS_SANDBOX",))
         ):
             problems.append(
                 'it refuses permission-mode "auto" as root: run the server as another user, or set'
-                " IS_SANDBOX=1 in env of the agent type where this machine is a sandbox"
+                " IS_SANDBOX=1 in `env` of the agent type if this machine is a sandbox"
             )
         return problems
 
 
 def _settings(files: RunFiles) -> dict[str, object]:
-    """Commands that keep what they are given, and cannot fail or delay the agent."""
-    first, last = quote(str(its.first_line(files))), quote(str(its.last_line(files)))
+    """The run's settings: hooks, status line and the files the agent may always use.
+
+    https://code.claude.com/docs/en/settings
+    """
+    first = quote(str(claude_files.first_status_line(files)))
+    last = quote(str(claude_files.last_status_line(files)))
     keep = f"cat > {last}.new; [ -e {first} ] || cp {last}.new {first}; mv -f {last}.new {last}"
     own = [f"Edit(/{file})" for file in (files.summary, files.progress)]
-    hook = {"hooks": [{"type": "command", "command": spooling(files), "timeout": 10}]}
+    hook = {"hooks": [{"type": "command", "command": spool_command(files), "timeout": 10}]}
     return {
         "hooks": {event: [hook] for event in _HOOKS},
-        "statusLine": {"type": "command", "command": harmless(keep)},
-        "promptSuggestionEnabled": False,  # They stand in the box as if somebody had typed them.
+        "statusLine": {"type": "command", "command": silenced(keep)},
+        "promptSuggestionEnabled": False,  # Suggestions in the input box look like typed text.
         "permissions": {"allow": [f"Read(/{files.prompt})", *own]},
     }
 
 
-def _answers(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
-    """The program's own settings file, with its first questions answered."""
-    known = understood(read_text(its.folder(files) / ".claude.json"), dict[str, object]) or {}
+def _state(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
+    """The program's own state file, with the startup dialogs answered in advance."""
+    state = claude_files.folder(files) / ".claude.json"
+    known = decode_json(read_text(state), dict[str, object]) or {}
     key = env.get("ANTHROPIC_API_KEY", "")
     return (
         known
         | {
             "hasCompletedOnboarding": True,
             "bypassPermissionsModeAccepted": True,
-            "diffSidebarOpen": False,  # By itself it hides a part of what the screen asks.
+            "diffSidebarOpen": False,  # The sidebar covers part of the dialogs.
             "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
+            # It identifies an API key by its last 20 characters.
             "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
         }
     )

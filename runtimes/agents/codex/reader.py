@@ -1,4 +1,7 @@
-"""Reads one run of Codex from the files it leaves behind."""
+"""Reads the activity of a Codex run: turns from its rollout, requests from its hooks.
+
+Only the screen shows that a permission was given, and dialogs before the first prompt.
+"""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,129 +12,129 @@ from msgspec.structs import replace
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents.base import RunFiles
-from runtimes.agents.codex import files as its
-from runtimes.agents.shared.exits import ended
-from runtimes.agents.shared.files import TEXT, holds, read_text, understood
-from runtimes.agents.shared.forms import questions
-from runtimes.agents.shared.hooks import Hook
+from runtimes.agents.codex import files as codex_files
+from runtimes.agents.codex import screen as codex_screen
+from runtimes.agents.codex.files import (
+    CodexError,
+    CodexEvent,
+    CodexHook,
+    CodexItem,
+    CodexLimits,
+    CodexRecord,
+    CodexTurnContext,
+    CodexUsage,
+)
+from runtimes.agents.shared.activity import exited, waiting
+from runtimes.agents.shared.dialogs import permission_request, with_choices
+from runtimes.agents.shared.files import TEXT, contains, decode_json, decode_lines, read_text
+from runtimes.agents.shared.hooks import HookCall, HookTail
 from runtimes.agents.shared.line_tail import LineTail
-from runtimes.agents.shared.questions import permission, with_choices
-from runtimes.agents.shared.usage_counter import UsageCounter
-from runtimes.agents.shared.usage_limits import resets
+from runtimes.agents.shared.question_forms import describe_questions
+from runtimes.agents.shared.usage import UsageCounter, limit_reset
 from runtimes.base import Seen
 
-#: Its dialog is on the screen at the latest so long after its hook was called.
+#: The dialog is on the screen this long after its hook was called, at the latest.
 _SETTLE = timedelta(seconds=3)
-#: From so many percent on a limit is used up: it rounds.
+#: A usage limit is reached from this percentage on: the program rounds.
 _FULL = 99.0
-#: Its words and HTTP codes for a usage limit, and for a key or a login that is not accepted.
+#: Kinds of errors and HTTP statuses: a usage limit, and a rejected key or login.
 _LIMITED = ("usage_limit_exceeded", 429)
 _UNAUTHORISED = ("unauthorized", 401, 403)
-_WAITS = "its screen says that it waits to try again"
-#: The tool with which it asks people.
-_ASKS = "request_user_input"
+#: The tool that asks people.
+_QUESTION_TOOL = "request_user_input"
 
 
-class _Ask(Struct, frozen=True):
-    """What it waits for: leave to use a tool, or an answer."""
+class _Request(Struct, frozen=True):
+    """What the agent waits for: a permission, or an answer to its questions."""
 
     turn: str
     question: str
     at: datetime
-    leave: bool
+    permission: bool
 
 
 class CodexReader:
-    """What is known of a run so far. A look costs what is new."""
+    """Reads one run of Codex."""
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
         self._began = files.began
         self._native = read_text(files.conversation)
-        self._spool = LineTail(files.spool)
+        self._hooks = HookTail(files, HookCall[CodexHook])
         self._path: Path | None = None
         self._rollout: LineTail | None = None
-        self._recorded: datetime | None = None
-        self._announced: dict[str, str] = {}  #: The call of each use of a tool.
-        self._asks: dict[str, _Ask] = {}  #: What it waits for, by its call.
-        self._calls: set[str] = set()  #: Tools that run, or wait for leave to run.
+        self._recorded: datetime | None = None  #: Time of the newest record.
+        self._announced: dict[str, str] = {}  #: Id of the call by tool and command.
+        self._requests: dict[str, _Request] = {}  #: By the id of the call that waits.
+        self._calls: set[str] = set()  #: Tool calls without an output.
         self._model = ""  #: Of the turn.
-        self._tally = UsageCounter()
-        self._limits = its.Limits()
-        self._turn = Agent(run=files.run)  #: What its rollout says of the turn.
+        self._counter = UsageCounter()
+        self._limits = CodexLimits()
+        self._turn = Agent(run=files.run)  #: The state of the turn by the rollout.
         self._last = self._turn
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """The activity by its hooks and its rollout, with its screen; see `Reader.read`."""
+        """Return the activity; see `Reader.read`."""
         self._read_hooks()
         self._read_rollout()
         agent = replace(
-            self._judged(screen, now),
+            self._judge(screen or "", now),
             runtime=seen.runtime,
             program=seen.program,
             native_id=self._native,
             seen=self._recorded,
-            usage=self._tally.usage(),
+            usage=self._counter.usage(),
         )
-        if end := ended(seen, agent):
+        if end := exited(seen, agent):
             return end
         self._last = agent
         return agent
 
     def received(self, key: str) -> bool:
-        """Whether the key is in a submitted prompt, or in the conversation."""
+        """Whether the key is in a submitted prompt or in the rollout."""
         path = self._find_rollout()
-        return holds(self._files.spool, key) or (path is not None and holds(path, key))
+        return contains(self._files.spool, key) or (path is not None and contains(path, key))
 
-    def _judged(self, screen: str | None, now: datetime) -> Agent:
-        """What the turn does, or what it waits for."""
-        shown, choices = its.leave_on(screen or "")
-        ask = next(iter(self._asks.values()), None)
-        if ask is not None:
-            if ask.leave and screen and not shown and now - ask.at > _SETTLE:
-                evidence = "its screen asks for leave no more"
+    def _judge(self, screen: str, now: datetime) -> Agent:
+        shown, choices = codex_screen.permission_dialog(screen)
+        request = next(iter(self._requests.values()), None)
+        if request is not None:
+            if request.permission and screen and not shown and now - request.at > _SETTLE:
+                evidence = "its screen no longer asks for the permission"
                 return replace(self._turn, evidence=evidence, calling=True)
-            source = "its hook PermissionRequest was called" if ask.leave else f"it called {_ASKS}"
-            question = with_choices(ask.question, choices if ask.leave else ())
-            return self._waiting(question, ask.at, source)
+            if request.permission:
+                source = "its hook PermissionRequest was called"
+                question = with_choices(request.question, choices)
+            else:
+                source, question = f"it called {_QUESTION_TOOL}", request.question
+            return waiting(self._turn, request.at, source, question)
         if shown:
             question = with_choices(shown, choices)
             since = self._last.since if self._last.question == question else now
-            return self._waiting(question, since, "its screen shows a dialog")
+            return waiting(self._turn, since, "its screen shows a dialog", question)
         turn = replace(self._turn, calling=bool(self._calls))
-        error = its.retried(screen or "") if turn.activity is Activity.ACTIVE else ""
-        return replace(turn, evidence=f"{_WAITS}: {error}"[:TEXT]) if error else turn
-
-    def _waiting(self, question: str, since: datetime | None, evidence: str) -> Agent:
-        return replace(
-            self._turn,
-            activity=Activity.WAITING_INPUT,
-            since=since,
-            evidence=evidence,
-            question=question[:TEXT],
-        )
+        error = codex_screen.retry_error(screen) if turn.activity is Activity.ACTIVE else ""
+        evidence = f"its screen says that it retries after: {error}"[:TEXT]
+        return replace(turn, evidence=evidence) if error else turn
 
     def _read_hooks(self) -> None:
-        for line in self._spool.to_end():
-            said = understood(line, Hook[its.Payload])
-            if said is None or said.run != self._files.run:
-                continue
-            hook = said.hook
+        for call in self._hooks.new():
+            hook = call.hook
             self._native = self._native or hook.session_id
-            given = hook.tool_input if isinstance(hook.tool_input, dict) else {}
-            use = f"{hook.tool_name} {given.get('command')}"
+            arguments = hook.tool_input if isinstance(hook.tool_input, dict) else {}
+            use = f"{hook.tool_name} {arguments.get('command')}"
             if hook.hook_event_name == "PreToolUse":
                 self._announced[use] = hook.tool_use_id
             elif hook.hook_event_name == "PermissionRequest":
-                self._asks[self._announced.get(use, use)] = _Ask(
+                self._requests[self._announced.get(use, use)] = _Request(
                     turn=hook.turn_id,
-                    question=permission(hook.tool_name, given),
-                    at=datetime.fromtimestamp(said.at, UTC),
-                    leave=True,
+                    question=permission_request(hook.tool_name, arguments),
+                    at=datetime.fromtimestamp(call.at, UTC),
+                    permission=True,
                 )
 
     def _find_rollout(self) -> Path | None:
-        self._path = self._path or its.rollout(self._files, self._native)
+        self._path = self._path or codex_files.rollout(self._files, self._native)
         return self._path
 
     def _read_rollout(self) -> None:
@@ -140,42 +143,42 @@ class CodexReader:
             return
         if self._rollout is None:
             self._rollout = LineTail(path)
-        for line in self._rollout.to_end():
-            record = understood(line, its.Record)
-            if record is None:
-                continue
+        for record in decode_lines(self._rollout.to_end(), CodexRecord):
             at, ours = record.timestamp, record.timestamp >= self._began
             self._recorded = at if ours else self._recorded
             if record.type == "event_msg":
-                self._happened(understood(record.payload, its.Event), at, ours)
+                self._note_event(decode_json(record.payload, CodexEvent), at, ours)
             elif record.type == "turn_context":
-                context = understood(record.payload, its.Context)
+                context = decode_json(record.payload, CodexTurnContext)
                 self._model = context.model if context else ""
             elif record.type == "token_usage_record" and ours:
-                self._spent(understood(record.payload, its.Spent))
+                self._count(decode_json(record.payload, CodexUsage))
             elif record.type == "response_item" and ours:
-                self._said(understood(record.payload, its.Item), at)
+                self._note_item(decode_json(record.payload, CodexItem), at)
 
-    def _spent(self, spent: its.Spent | None) -> None:
-        if spent is not None:
-            self._tally.counts(spent.response_id, self._model, its.used(spent.usage))
+    def _count(self, used: CodexUsage | None) -> None:
+        if used is not None:
+            self._counter.count(used.response_id, self._model, used.usage.usage())
 
-    def _happened(self, event: its.Event | None, at: datetime, ours: bool) -> None:
-        """A turn began or ended, or limits were told."""
+    def _note_event(self, event: CodexEvent | None, at: datetime, ours: bool) -> None:
         if event is None:
             return
         if event.type == "token_count":
             self._limits = event.rate_limits or self._limits
         elif ours and event.type == "task_started":
-            self._goes_on(event, at, Activity.ACTIVE)
+            self._set_turn(event, at, Activity.ACTIVE)
         elif ours and event.type in ("task_complete", "turn_aborted"):
             self._calls.clear()
-            self._asks = {call: a for call, a in self._asks.items() if a.turn != event.turn_id}
-            self._goes_on(event, at, Activity.READY)
+            self._requests = {
+                call: request
+                for call, request in self._requests.items()
+                if request.turn != event.turn_id
+            }
+            self._set_turn(event, at, Activity.READY)
             if event.error is not None:
-                self._fails(event.error, at)
+                self._fail(event.error, at)
 
-    def _goes_on(self, event: its.Event, at: datetime, activity: Activity) -> None:
+    def _set_turn(self, event: CodexEvent, at: datetime, activity: Activity) -> None:
         self._turn = Agent(
             run=self._files.run,
             activity=activity,
@@ -184,36 +187,35 @@ class CodexReader:
             summary=(event.last_agent_message or self._turn.summary)[:TEXT],
         )
 
-    def _fails(self, error: its.Failure, at: datetime) -> None:
+    def _fail(self, error: CodexError, at: datetime) -> None:
         limited = error.word in _LIMITED or error.code in _LIMITED
         self._turn = replace(
             self._turn,
             activity=Activity.BLOCKED,
             error=error.message[:TEXT] or error.word,
-            limit_until=self._limit() or resets(error.message, at) if limited else None,
+            limit_until=self._limit_reset() or limit_reset(error.message, at) if limited else None,
             unauthorised=error.word in _UNAUTHORISED or error.code in _UNAUTHORISED,
         )
 
-    def _said(self, item: its.Item | None, at: datetime) -> None:
-        """A tool was called, or has returned."""
+    def _note_item(self, item: CodexItem | None, at: datetime) -> None:
         if item is None:
             return
         if item.type.endswith("_call_output"):
             self._calls.discard(item.call_id)
-            self._asks.pop(item.call_id, None)
+            self._requests.pop(item.call_id, None)
         elif item.type.endswith("_call") and item.call_id:
             self._calls.add(item.call_id)
-            if item.name == _ASKS:
-                given = understood(str(item.arguments), dict[str, object])
-                self._asks[item.call_id] = _Ask(
+            if item.name == _QUESTION_TOOL:
+                arguments = decode_json(str(item.arguments), dict[str, object])
+                self._requests[item.call_id] = _Request(
                     turn="",
-                    question=questions(given) or "It asks something.",
+                    question=describe_questions(arguments) or "It asks something.",
                     at=at,
-                    leave=False,
+                    permission=False,
                 )
 
-    def _limit(self) -> datetime | None:
-        """When the last of the limits that are used up resets, if it was told of any."""
+    def _limit_reset(self) -> datetime | None:
+        """When the last of the exhausted usage limits resets; None if the program has no time."""
         windows = (self._limits.primary, self._limits.secondary)
         full = [
             each.resets_at

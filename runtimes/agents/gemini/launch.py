@@ -1,7 +1,6 @@
-"""Gemini CLI, in its own terminal: how it is started.
+"""Starts Gemini CLI with settings, hooks and a home of the session's own.
 
-What it leaves behind is in `gemini_files`, how that is read in `gemini_reader`. Its folder hangs
-below a home of the session's own, so that nothing of a person's is read or changed.
+Settings and command line: https://geminicli.com/docs/reference/configuration.
 """
 
 import json
@@ -10,56 +9,53 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents.base import (
+    NO_LIMITS,
     PROVIDER_DEFAULT,
-    USUAL,
-    AgentType,
     Endpoint,
     LaunchSpec,
     RunFiles,
     RunLimits,
 )
-from runtimes.agents.gemini import files as its
-from runtimes.agents.gemini.messages import GeminiMessages
+from runtimes.agents.gemini import files as gemini_files
+from runtimes.agents.gemini import screen as gemini_screen
+from runtimes.agents.gemini.messages import GeminiMessageParser
 from runtimes.agents.gemini.reader import GeminiReader
-from runtimes.agents.shared.adoption import adopt
-from runtimes.agents.shared.conversation import MessagesOfLines
-from runtimes.agents.shared.files import read_text, write_private
-from runtimes.agents.shared.hooks import spooling
+from runtimes.agents.shared.adoption import copy_transcript
+from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared.files import write_private
+from runtimes.agents.shared.hooks import spool_command
 from runtimes.agents.shared.launch import (
-    argument,
-    environment,
-    installed_version,
-    introduced,
-    login,
-    missing,
-    named,
+    GOOGLE,
+    TerminalAgent,
+    begin_run,
+    conversation,
+    login_variable,
+    option,
+    prompt_argument,
+    tool_names,
 )
-from runtimes.agents.shared.providers import GOOGLE
-from runtimes.agents.shared.questions import Dialog
+from runtimes.agents.shared.messages import LineMessageReader
 
-_INSTALL = "npm install -g @google/gemini-cli"
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
-#: The variables with which it signs in, each with its own word for that.
-_WORDS = {
+#: The variables it signs in with, each with its value of `security.auth.selectedType`.
+_AUTH_TYPES = {
     "GEMINI_API_KEY": "gemini-api-key",
     "GOOGLE_API_KEY": "vertex-ai",
     "GOOGLE_CLOUD_PROJECT": "vertex-ai",
 }
-#: Those with which it talks to people and plans; it always has them.
+#: Tools for questions and plans, which every agent keeps.
 _ALWAYS = ("ask_user", "write_todos", "exit_plan_mode")
-#: That with which it runs agents of its own, which those that it brings along have even where
-#: agents are switched off.
-_AGENTS = "invoke_agent"
+#: The tool that starts subagents. The setting that disables agents leaves the built-in ones.
+_SUBAGENT_TOOL = "invoke_agent"
 _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 
 
-class Gemini:
+class Gemini(TerminalAgent):
     """The `gemini` program."""
 
-    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
-    wants_screen = True  #: Only it tells that leave was given.
-    remembers = True
-    writes_outside = True
+    program = "gemini"
+    install = "npm install -g @google/gemini-cli"
+
     preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {
         "read": ("read_file", "read_many_files", "list_directory", "glob", "grep_search"),
@@ -67,107 +63,94 @@ class Gemini:
         "run": ("run_shell_command",),
         "web": ("web_fetch", "google_web_search"),
     }
-    runs_agents = True
-    counts_agents = False
     provider = GOOGLE
-    logins: Collection[str] = _WORDS.keys()
-
-    def __init__(self, kind: AgentType) -> None:
-        self._kind = kind
-        self._program = kind.command or ("gemini",)
+    login_variables: Collection[str] = _AUTH_TYPES.keys()
 
     def prepare(
-        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write its settings, its hooks and what it is told; see `Program.prepare`.
-
-        A conversation that is not in the session's home any more is begun anew.
-        """
-        prompt, system = introduced(self._kind, prompt, run_limits.system)
-        env = environment(self._kind, files)
+        """Write settings, hooks and instructions; see `AgentAdapter.prepare`."""
+        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
         env |= run_limits.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
-        write_private(files.prompt, prompt)
         settings = _settings(files, env)
         if run_limits.tools:
-            settings["tools"] = {"core": [*_ALWAYS, *named(self.tools, run_limits.tools)]}
-        elif not self._kind.intra_parallel:
-            settings["tools"] = {"exclude": [_AGENTS]}
-        write_private(its.folder(files) / "settings.json", json.dumps(settings, indent=1))
-        write_private(its.folder(files) / "GEMINI.md", system)
-        native = read_text(files.conversation)
-        if not native:
-            native = resume if resume and its.transcripts(files, resume) else str(uuid.uuid4())
-            write_private(files.conversation, native)
+            settings["tools"] = {"core": [*_ALWAYS, *tool_names(self.tools, run_limits.tools)]}
+        elif not self._type.intra_parallel:
+            settings["tools"] = {"exclude": [_SUBAGENT_TOOL]}
+        write_private(gemini_files.folder(files) / "settings.json", json.dumps(settings, indent=1))
+        write_private(gemini_files.folder(files) / "GEMINI.md", system)
+
+        def choose() -> str:
+            known = resume and gemini_files.transcripts(files, resume)
+            return resume if known else str(uuid.uuid4())
+
+        native = conversation(files, choose)
         argv = (
-            *self._program,
+            *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
-            *("--approval-mode", _MODES.get(self._kind.permission_mode, "default")),
-            *(("--model", self._kind.model) if self._kind.model else ()),
-            *self._kind.args,
-            f"--prompt-interactive={argument(files, prompt)}",
+            *("--approval-mode", _MODES.get(self._type.permission_mode, "default")),
+            *option("--model", self._type.model),
+            *self._type.args,
+            f"--prompt-interactive={prompt_argument(files, prompt)}",
         )
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy its transcript, to a folder that the program takes for the workspace's."""
-        theirs = Path.home() / ".gemini"
+        """Copy its transcript, and register its folder as that of the workspace."""
         pattern = "tmp/*/chats/session-*-{id:.8}.jsonl"
-        folder = adopt(theirs, pattern, native, its.folder(files)).parent.parent
-        known = {"projects": {str(files.workspace): folder.name}}
-        write_private(its.folder(files) / "projects.json", json.dumps(known))
-        write_private(folder / ".project_root", str(files.workspace))
+        folder = gemini_files.folder(files)
+        copy = copy_transcript(Path.home() / ".gemini", pattern, native, folder)
+        project = copy.parent.parent
+        projects = {"projects": {str(files.workspace): project.name}}
+        write_private(folder / "projects.json", json.dumps(projects))
+        write_private(project / ".project_root", str(files.workspace))
 
     def reader(self, files: RunFiles) -> GeminiReader:
-        """A reader of the run's hooks, transcript and screen."""
+        """Return a reader of the run's hooks, transcript and screen."""
         return GeminiReader(files)
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """What its screen asks."""
-        return its.dialog(files, screen)
+        """Return the dialog on the screen."""
+        return gemini_screen.dialog(files, screen)
 
-    def typed(self, screen: str) -> str:
-        """What its screen shows in the box."""
-        return its.typed(screen)
+    def unsent_text(self, screen: str) -> str:
+        """Return the first line of the text in the input box."""
+        return gemini_screen.unsent_text(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """The transcripts of its conversations."""
-        found = (its.folder(files) / "tmp").glob("*/chats/*.jsonl")
+        """Return the transcripts of all conversations."""
+        found = (gemini_files.folder(files) / "tmp").glob("*/chats/*.jsonl")
         return sorted(found, key=lambda path: path.name)
 
-    def messages(self, files: RunFiles) -> MessagesOfLines:
-        """What its transcripts say."""
-        return MessagesOfLines(lambda: self.records(files), GeminiMessages)
+    def messages(self, files: RunFiles) -> LineMessageReader:
+        """Return a reader of the transcripts."""
+        return LineMessageReader(lambda: self.records(files), GeminiMessageParser)
 
-    def version(self) -> str:
-        """What `gemini --version` says."""
-        return installed_version(self._program, _INSTALL)
-
-    def check(
-        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
-    ) -> Sequence[str]:
-        """What stands in the way: it is not installed, or cannot sign in."""
-        problems = missing(self._program, _INSTALL, environ.get("PATH"))
-        if endpoint == PROVIDER_DEFAULT and not login(self._kind, environ, self.logins):
-            problems.append(
-                "it has no credentials: set GEMINI_API_KEY for the server and name it in `key` of"
-                " the agent type"
-            )
-        return problems
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
+        if endpoint != PROVIDER_DEFAULT or login_variable(
+            self._type, environ, self.login_variables
+        ):
+            return []
+        return [
+            "it has no credentials: set GEMINI_API_KEY for the server and name it in `key` of the"
+            " agent type"
+        ]
 
 
 def _settings(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
-    """Its settings: how it signs in, nothing that changes by itself, and its hooks."""
-    words = [word for name, word in _WORDS.items() if name in env]
-    command = {"type": "command", "name": "mergewright", "command": spooling(files)}
+    """The run's settings: the sign-in, no updates or telemetry, and the hooks."""
+    types = [word for name, word in _AUTH_TYPES.items() if name in env]
+    command = {"type": "command", "name": "mergewright", "command": spool_command(files)}
     return {
         "security": {
-            "auth": {"selectedType": words[0]} if words else {},
+            "auth": {"selectedType": types[0]} if types else {},
             "folderTrust": {"enabled": False},
         },
         "general": {
             "enableAutoUpdate": False,
             "enableAutoUpdateNotification": False,
-            # A start removes what it takes for old, and with a resumed one its whole conversation.
+            # Otherwise a start deletes the stub of a resumed conversation, and with it the
+            # conversation itself (measured three times).
             "sessionRetention": {"enabled": False},
         },
         "privacy": {"usageStatisticsEnabled": False},

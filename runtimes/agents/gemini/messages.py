@@ -1,66 +1,69 @@
-"""What was said in a conversation of Gemini CLI, from its transcript."""
+"""Parses the messages in a transcript of Gemini CLI."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from runtimes.agents.gemini import files as its
-from runtimes.agents.shared.conversation import shown, texts
-from runtimes.agents.shared.files import understood
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.gemini.files import GeminiRecord
+from runtimes.agents.shared.files import decode_json
+from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 
 
-class GeminiMessages:
-    """The messages of one transcript, line by line."""
+class GeminiMessageParser:
+    """Parses one transcript, line by line.
+
+    The program appends a response again whenever it has grown; each part is yielded once.
+    """
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()  #: An answer is written again when it has grown.
+        self._yielded: set[tuple[str, str]] = set()
 
     def __call__(self, line: str) -> Iterator[Message]:
-        """The messages of the next line that no line before had."""
-        record = understood(line, its.Record)
+        """Yield the messages of the next line that no earlier line had."""
+        record = decode_json(line, GeminiRecord)
         if record is None:
             return
-        for place, message in _messages(record):
-            if (record.id, place) not in self._told:
-                self._told.add((record.id, place))
+        for part, message in _messages(record):
+            if (record.id, part) not in self._yielded:
+                self._yielded.add((record.id, part))
                 yield replace(message, at=message.at or record.timestamp)
 
 
-def _messages(record: its.Record) -> Iterator[tuple[str, Message]]:
-    """Each with what tells it from the others of its record."""
+def _messages(record: GeminiRecord) -> Iterator[tuple[str, Message]]:
+    """Yield the record's messages, each with a name that is unique within the record."""
     match record.type:
         case "user":
-            said = texts(record.content)
-            if said:  # Otherwise it is what tools gave back, which stands with their calls too.
-                yield "", Message(kind=Kind.PROMPT, text="\n".join(said))
+            texts = text_parts(record.content)
+            if texts:  # Records without text repeat tool results.
+                yield "", Message(kind=MessageKind.PROMPT, text="\n".join(texts))
         case "gemini":
-            used = its.used(record.tokens) if record.tokens else None
-            for place, message in _answer(record):
-                yield place, replace(message, answer=record.id, model=record.model, used=used)
+            used = record.tokens.usage() if record.tokens else None
+            for part, message in _response(record):
+                yield part, replace(message, answer=record.id, model=record.model, used=used)
         case "info" | "error":
-            yield "", Message(kind=Kind.NOTE, text=str(record.content))
+            yield "", Message(kind=MessageKind.NOTE, text=str(record.content))
 
 
-def _answer(record: its.Record) -> Iterator[tuple[str, Message]]:
+def _response(record: GeminiRecord) -> Iterator[tuple[str, Message]]:
     for number, thought in enumerate(record.thoughts):
         text = f"{thought.subject}: {thought.description}"
-        yield f"thought {number}", Message(kind=Kind.THOUGHT, text=text)
+        yield f"thought {number}", Message(kind=MessageKind.THOUGHT, text=text)
     if isinstance(record.content, str) and record.content:
-        yield "", Message(kind=Kind.ANSWER, text=record.content)
+        yield "", Message(kind=MessageKind.ANSWER, text=record.content)
     for call in record.tool_calls:
-        made = Message(kind=Kind.CALL, call=call.id, tool=call.name, text=shown(call.args))
+        text = as_text(call.args)
+        made = Message(kind=MessageKind.CALL, call=call.id, tool=call.name, text=text)
         yield f"call {call.id}", made
         if call.result:
-            text = "\n".join(map(_given_back, call.result))
-            done = Message(kind=Kind.RESULT, call=call.id, text=text, at=call.timestamp)
+            text = "\n".join(map(_result_text, call.result))
+            done = Message(kind=MessageKind.RESULT, call=call.id, text=text, at=call.timestamp)
             yield f"result {call.id}", done
 
 
-def _given_back(part: object) -> str:
+def _result_text(part: object) -> str:
     match part:
         case {"functionResponse": {"response": {"output": output}}}:
-            return shown(output)
+            return as_text(output)
         case {"functionResponse": {"response": response}}:
-            return shown(response)
-    return shown(part)
+            return as_text(response)
+    return as_text(part)

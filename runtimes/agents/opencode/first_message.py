@@ -1,9 +1,9 @@
-"""Starts OpenCode with a conversation of its own, and gives it the first message there.
+"""Starts OpenCode with a conversation to resume, and posts the first message to its port.
 
-It takes a first message by argument only where it begins a conversation: to one that it goes on
-with the message goes through its port, from a process beside it. A script of its own, for the
-standard library alone: `opencode_say.py SERVER CONVERSATION PROMPT -- COMMAND...`, of which SERVER
-and PROMPT are files.
+`opencode --session ID --prompt TEXT` does not submit the prompt (measured with 1.18.33). A script
+of its own, for the standard library alone:
+
+    first_message.py SERVER_FILE CONVERSATION PROMPT_FILE -- COMMAND...
 """
 
 import http.client
@@ -15,29 +15,31 @@ from base64 import b64encode
 from contextlib import closing, suppress
 from pathlib import Path
 
-_UP_SECONDS = 600.0  #: It may fetch things first, and wait for a network that is not there.
-#: So long it may take until what was posted stands in the conversation. While it starts up it takes
-#: messages and loses them.
+_UP_SECONDS = 600.0  #: It may download things first, and wait for a network that is missing.
+#: How long a posted message may take to appear in the conversation before it is posted again:
+#: while the program starts up, it accepts messages and loses them.
 _LOST_SECONDS = 20.0
-#: What it is asked while it starts up may never be answered.
-_ANSWER_SECONDS = 10.0
+#: A request during the start may never be answered.
+_TIMEOUT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.2
 
 
-def say(program: int, server: Path, conversation: str, prompt: str) -> None:
-    """Give it the message until it stands in the conversation once more, or the program is over."""
+def post_until_received(program: int, server: Path, conversation: str, prompt: str) -> None:
+    """Post the message until the conversation has it once more, or the program has ended."""
     where = json.loads(server.read_text())
-    word = b64encode(f"opencode:{where['password']}".encode()).decode()
-    headers = {"Authorization": f"Basic {word}", "Content-Type": "application/json"}
+    credentials = b64encode(f"opencode:{where['password']}".encode()).decode()
+    headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
 
-    def ask(method: str, path: str, body: str | None = None) -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", where["port"], timeout=_ANSWER_SECONDS)
+    def request(method: str, path: str, body: str | None = None) -> bytes:
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", where["port"], timeout=_TIMEOUT_SECONDS
+        )
         with closing(connection):
             connection.request(method, f"/session/{conversation}/{path}", body, headers)
             return connection.getresponse().read()
 
-    def said() -> int:
-        parts = (part for each in json.loads(ask("GET", "message")) for part in each["parts"])
+    def occurrences() -> int:
+        parts = (part for each in json.loads(request("GET", "message")) for part in each["parts"])
         return sum(part.get("text") == prompt for part in parts)
 
     before: int | None = None
@@ -45,24 +47,24 @@ def say(program: int, server: Path, conversation: str, prompt: str) -> None:
     until = time.monotonic() + _UP_SECONDS
     while time.monotonic() < until and Path(f"/proc/{program}").exists():
         with suppress(OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
-            known = said()
+            known = occurrences()
             before = known if before is None else before
             if known > before:
                 return
             if time.monotonic() >= post_at:
                 post_at = time.monotonic() + _LOST_SECONDS
                 part = {"type": "text", "text": prompt}
-                ask("POST", "prompt_async", json.dumps({"parts": [part]}))
+                request("POST", "prompt_async", json.dumps({"parts": [part]}))
         time.sleep(_PAUSE_SECONDS)
 
 
 def main(server: str, conversation: str, prompt: str, *command: str) -> None:
-    """Become the command, with a process beside it that is nobody's child."""
+    """Become the command, with a detached process beside it that posts the message."""
     program = os.getpid()
     first = os.fork()
     if not first:
         if not os.fork():
-            say(program, Path(server), conversation, Path(prompt).read_text())
+            post_until_received(program, Path(server), conversation, Path(prompt).read_text())
         os._exit(0)
     os.waitpid(first, 0)
     os.execvp(command[1], command[1:])

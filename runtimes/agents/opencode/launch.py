@@ -1,7 +1,6 @@
-"""OpenCode, in its own terminal: how it is started.
+"""Starts OpenCode with a configuration, a port and a home of the session's own.
 
-What it leaves behind is in `opencode_files`, how that is read in `opencode_reader`. Its folders
-hang below a home of the session's own; its port is for this machine alone, behind a password.
+Configuration: https://opencode.ai/docs/config.
 """
 
 import json
@@ -14,59 +13,58 @@ from pathlib import Path
 import msgspec
 
 from runtimes.agents.base import (
+    NO_LIMITS,
     PROVIDER_DEFAULT,
-    USUAL,
     AgentType,
     Endpoint,
     LaunchSpec,
     RunFiles,
     RunLimits,
 )
-from runtimes.agents.opencode import files as its
-from runtimes.agents.opencode import first_message
-from runtimes.agents.opencode.dialog import dialog
-from runtimes.agents.opencode.messages import OpenCodeMessages
+from runtimes.agents.opencode import files as opencode_files
+from runtimes.agents.opencode import first_message, port
+from runtimes.agents.opencode.messages import OpenCodeMessageReader
+from runtimes.agents.opencode.port import OpenCodeServer
 from runtimes.agents.opencode.reader import OpenCodeReader
 from runtimes.agents.shared.adoption import NotAdopted
-from runtimes.agents.shared.files import read_text, understood, write_private
+from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared.files import decode_json, read_text, write_private
 from runtimes.agents.shared.launch import (
-    argument,
-    environment,
-    installed_version,
-    introduced,
-    keyless,
-    missing,
-    named,
+    PROVIDERS,
+    TerminalAgent,
+    begin_run,
+    conversation,
+    no_variables,
+    prompt_argument,
+    tool_names,
 )
-from runtimes.agents.shared.providers import PROVIDERS
-from runtimes.agents.shared.questions import Dialog
 
-_INSTALL = "npm install -g opencode-ai"
 _RISKY = ("edit", "bash", "webfetch", "external_directory")
+#: https://opencode.ai/docs/permissions
 _MODES = {"auto": {"*": "allow"}, "confirm": dict.fromkeys(_RISKY, "ask")}
-#: What it may in any case: talk to people, plan, write down what the pull request is to say.
+_REJECT = dict.fromkeys(_RISKY, "deny")
+#: Tools for questions, plans and the pull request's text, which every agent keeps.
 _ALWAYS = ("question", "todowrite", "external_directory")
-_REFUSES = dict.fromkeys(_RISKY, "deny")
-#: Nothing of it changes by itself, and nothing is fetched that it has brought along.
+#: No updates, and no downloads of what the program brings along.
 _QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     "OPENCODE_DISABLE_SHARE": "1",
 }
-#: Its configuration as text; what an agent type sets there is kept.
+#: The variable with the configuration as JSON; what an agent type sets there is kept.
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
-#: The version in the path of the API of each provider it knows by itself.
-_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
+#: The version in the path of each built-in provider's API.
+_API_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
 
 
-class OpenCode:
+class OpenCode(TerminalAgent):
     """The `opencode` program."""
 
-    submit_seconds = 0.6  #: Sooner, Enter is taken for a line of the paste.
+    program = "opencode"
+    install = "npm install -g opencode-ai"
+
     wants_screen = False
-    remembers = True
-    writes_outside = True
     preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {
         "read": ("read", "glob", "grep", "list"),
@@ -74,120 +72,112 @@ class OpenCode:
         "run": ("bash",),
         "web": ("webfetch", "websearch"),
     }
-    runs_agents = True
-    counts_agents = False
-    logins: Collection[str] = (_CONFIG, "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
+    login_variables: Collection[str] = (
+        _CONFIG,
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+    )
 
-    def __init__(self, kind: AgentType) -> None:
-        self._kind = kind
-        self._program = kind.command or ("opencode",)
-        self.provider = PROVIDERS.get(kind.model.partition("/")[0], "")
+    def __init__(self, agent_type: AgentType) -> None:
+        super().__init__(agent_type)
+        self.provider = PROVIDERS.get(agent_type.model.partition("/")[0], "")
 
     def prepare(
-        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Choose its port and write what it is told; see `Program.prepare`.
+        """Choose port and password, and build the configuration; see `AgentAdapter.prepare`.
 
-        A conversation that is not in the session's home any more is begun anew; of a new one it
-        chooses the name.
+        The program chooses the id of a new conversation itself.
         """
-        prompt, system = introduced(self._kind, prompt, run_limits.system)
-        env = {**environment(self._kind, files), **_QUIET}
-        write_private(files.prompt, prompt)
-        if not files.conversation.exists():
-            write_private(files.conversation, resume if its.knows(files, resume) else "")
-        native = read_text(files.conversation)
+        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        env |= _QUIET
+        known = opencode_files.has_conversation
+        native = conversation(files, lambda: resume if known(files, resume) else "")
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
         env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, run_limits))
-        argv = [*self._program, "--port", str(server.port), *self._kind.args]
+        argv = [*self._command, "--port", str(server.port), *self._type.args]
         if not native:
-            argv.append(f"--prompt={argument(files, prompt)}")
+            argv.append(f"--prompt={prompt_argument(files, prompt)}")
             return LaunchSpec(argv=tuple(argv), env=env)
-        says = (sys.executable, "-I", "-S", first_message.__file__)
-        given = (str(its.server(files)), native, str(files.prompt))
-        argv = [*says, *given, "--", *argv, "--session", native]
+        script = (sys.executable, "-I", "-S", first_message.__file__)
+        given = (str(port.server_file(files)), native, str(files.prompt))
+        argv = [*script, *given, "--", *argv, "--session", native]
         return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Refuse it, and say why."""
+        """Raise `NotAdopted`: one conversation cannot be taken out of the user's database."""
         raise NotAdopted(
-            "OpenCode keeps all conversations in one database, from which none can be taken:"
+            "OpenCode keeps all conversations in one database, from which none can be copied:"
             " start the session without --resume"
         )
 
     def reader(self, files: RunFiles) -> OpenCodeReader:
-        """A reader of the run's database and port."""
+        """Return a reader of the run's database and port."""
         return OpenCodeReader(files)
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """What its port asks."""
-        return dialog(files)
+        """Return what is pending at the program's port."""
+        return port.dialog(files)
 
-    def typed(self, screen: str) -> str:
-        """Nothing: its box is told from its words by colours alone."""
+    def unsent_text(self, screen: str) -> str:
+        """Return nothing: only colours distinguish typed text from hints in its input box."""
         return ""
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """Its database."""
-        return (its.database(files),)
+        """Return the database."""
+        return (opencode_files.database(files),)
 
-    def messages(self, files: RunFiles) -> OpenCodeMessages:
-        """What its database says."""
-        return OpenCodeMessages(files)
+    def messages(self, files: RunFiles) -> OpenCodeMessageReader:
+        """Return a reader of the database."""
+        return OpenCodeMessageReader(files)
 
-    def version(self) -> str:
-        """What `opencode --version` says."""
-        return installed_version(self._program, _INSTALL)
-
-    def check(
-        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
-    ) -> Sequence[str]:
-        """What stands in the way: it is not installed, has no key, or no model is chosen."""
-        problems = missing(self._program, _INSTALL, environ.get("PATH"))
-        problems += keyless(self._kind, endpoint)
-        if endpoint != PROVIDER_DEFAULT and "/" not in self._kind.model:
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
+        problems = no_variables(self._type, endpoint)
+        if endpoint != PROVIDER_DEFAULT and "/" not in self._type.model:
             problems.append(
-                "nothing says whose its endpoint and key are: set `model` of the agent type to"
-                ' its name at a provider, e.g. "anthropic/NAME"'
+                "its endpoint and key belong to no provider: set `model` of the agent type to"
+                ' its name with a provider, such as "anthropic/NAME"'
             )
         return problems
 
     def _settings(
         self, files: RunFiles, given: str, system: str, run_limits: RunLimits
     ) -> dict[str, object]:
-        settings = understood(given, dict[str, object]) or {}
+        settings = decode_json(given, dict[str, object]) or {}
         own = settings.get("permission")
-        mode = _MODES.get(self._kind.permission_mode, _REFUSES)
+        mode = _MODES.get(self._type.permission_mode, _REJECT)
         if run_limits.tools:
-            held = (*_ALWAYS, *named(self.tools, run_limits.tools))
-            mode = {"*": "deny", **{name: mode.get(name, "allow") for name in held}}
+            allowed = (*_ALWAYS, *tool_names(self.tools, run_limits.tools))
+            mode = {"*": "deny", **{name: mode.get(name, "allow") for name in allowed}}
         settings |= {
             "autoupdate": False,
             "share": "disabled",
             "permission": {
                 **mode,
                 **(own if isinstance(own, dict) else {}),
-                **({} if self._kind.intra_parallel else {"task": "deny"}),
+                **({} if self._type.intra_parallel else {"task": "deny"}),
             },
         }
-        if self._kind.model:
-            settings["model"] = self._kind.model
-            settings["provider"] = _providers(settings, self._kind.model, run_limits.endpoint)
+        if self._type.model:
+            settings["model"] = self._type.model
+            settings["provider"] = _providers(settings, self._type.model, run_limits.endpoint)
         if system:
-            told = files.dir / "opencode-system.md"
-            write_private(told, system)
+            path = files.dir / "opencode-system.md"
+            write_private(path, system)
             more = settings.get("instructions")
-            settings["instructions"] = [*(more if isinstance(more, list) else ()), str(told)]
+            settings["instructions"] = [*(more if isinstance(more, list) else ()), str(path)]
         return settings
 
 
 def _providers(
     settings: Mapping[str, object], model: str, endpoint: Endpoint
 ) -> Mapping[str, object]:
-    """Whom it asks, with the model's own provider at the endpoint.
+    """Return the settings of the providers, with the model's own provider at the endpoint.
 
-    One that it does not know by itself speaks OpenAI's chat API.
+    A provider that is not built in is taken to have OpenAI's chat API.
+    https://opencode.ai/docs/providers
     """
     given = settings.get("provider")
     providers = given if isinstance(given, dict) else {}
@@ -197,20 +187,21 @@ def _providers(
     provider = providers.get(name, {})
     options = dict(provider.get("options", {}))
     if endpoint.url:
-        options["baseURL"] = endpoint.url + _VERSIONS.get(name, "/v1")
+        options["baseURL"] = endpoint.url + _API_VERSIONS.get(name, "/v1")
     if endpoint.key:
         options["apiKey"] = endpoint.key
-    if name not in _VERSIONS:
+    if name not in _API_VERSIONS:
         provider = {"npm": "@ai-sdk/openai-compatible", "models": {its_name: {}}} | provider
     return {**providers, name: {**provider, "options": options}}
 
 
-def _server(files: RunFiles) -> its.Server:
-    """The run's port and password, chosen once."""
-    path = its.server(files)
-    known = understood(read_text(path), its.Server)
+def _server(files: RunFiles) -> OpenCodeServer:
+    """Return the run's port and password, chosen the first time."""
+    path = port.server_file(files)
+    known = decode_json(read_text(path), OpenCodeServer)
     if known is None:
         with socket.create_server(("127.0.0.1", 0)) as free:
-            known = its.Server(port=free.getsockname()[1], password=secrets.token_urlsafe(24))
+            number = free.getsockname()[1]
+        known = OpenCodeServer(port=number, password=secrets.token_urlsafe(24))
         write_private(path, msgspec.json.encode(known).decode())
     return known

@@ -1,4 +1,4 @@
-"""What was said in the conversations of OpenCode, from its database."""
+"""Reads the messages in the database of OpenCode."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,16 +7,14 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.opencode import files as its
-from runtimes.agents.shared.conversation import shown
-from runtimes.agents.shared.databases import reading
-from runtimes.agents.shared.files import understood
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.opencode import files as opencode_files
+from runtimes.agents.opencode.files import RUNNING, OpenCodeMessage, OpenCodePart, to_datetime
+from runtimes.agents.shared.files import decode_json, open_database
+from runtimes.agents.shared.messages import Message, MessageKind, as_text
 
-#: So many parts are read at once.
-_MOST = 200
-#: The parts behind a place, in their order; behind those of a message, `~` stands for its end.
-_SAID = """
+_BATCH = 200  #: Parts read at once.
+#: The parts after a position, in order; `~` sorts after the parts of a message and marks its end.
+_PARTS_AFTER = """
 with root as (
     select message.* from message join session on session.id = message.session_id
     where session.parent_id is null
@@ -31,82 +29,89 @@ order by root.time_created, root.id, said.id limit ?
 """
 
 
-class OpenCodeMessages:
-    """The messages of its own conversations, without those of agents that these began."""
+class OpenCodeMessageReader:
+    """Reads the messages of a session's conversations, without those of subagents."""
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
-        self._written = its.written(files)
-        self._told: tuple[float, str, str] = (0, "", "")  #: The last part that was told whole.
-        self._called = ""  #: The part behind it, where its call was told and has not returned.
-        self._changed: tuple[object, ...] = ()  #: At the last look, where it had no more.
+        self._database_files = opencode_files.database_files(files)
+        #: Position of the last part that was returned completely.
+        self._position: tuple[float, str, str] = (0, "", "")
+        #: The part after it, if its call was returned and its result is still missing.
+        self._called = ""
+        self._exhausted: tuple[object, ...] = ()  #: Fingerprint when there were no more messages.
 
     def new(self) -> list[Message]:
-        """The next of them; see `Messages`."""
-        changed = its.changed(self._written)
+        """Return the next messages; see `MessageReader`."""
+        fingerprint = opencode_files.fingerprint(self._database_files)
         found: list[Message] = []
-        while changed and changed != self._changed and not found:
+        while fingerprint and fingerprint != self._exhausted and not found:
             try:
-                with reading(its.database(self._files)) as database:
-                    rows = database.execute(_SAID, (*self._told, _MOST)).fetchall()
+                with open_database(opencode_files.database(self._files)) as database:
+                    rows = database.execute(_PARTS_AFTER, (*self._position, _BATCH)).fetchall()
             except sqlite3.Error:
                 break
-            place = self._told
+            position = self._position
             found = list(self._messages(rows))
-            if self._told == place:
-                self._changed = changed
+            if self._position == position:
+                self._exhausted = fingerprint
         return found
 
     def _messages(self, rows: list[tuple[float, str, str, str, str, bool]]) -> Iterator[Message]:
         for created, name, part_name, part_data, data, last in rows:
-            message, part = understood(data, its.Message), understood(part_data, its.Part)
+            message = decode_json(data, OpenCodeMessage)
+            part = decode_json(part_data, OpenCodePart)
             if message is not None and part is not None:
                 over = not last or message.time.completed is not None
                 answer = name if message.role == "assistant" else ""
-                for told in self._of_part(message, part, part_name, over):
-                    yield replace(told, answer=answer, model=message.model_id)
-                if not over and _grows(message, part):
+                for found in self._from_part(message, part, part_name, over):
+                    yield replace(found, answer=answer, model=message.model_id)
+                if not over and _is_growing(message, part):
                     return
-            self._told = (created, name, part_name)
+            self._position = (created, name, part_name)
 
-    def _of_part(
-        self, message: its.Message, part: its.Part, name: str, over: bool
+    def _from_part(
+        self, message: OpenCodeMessage, part: OpenCodePart, name: str, over: bool
     ) -> Iterator[Message]:
-        at = its.time(part.time.start or message.time.created)
-        end = its.time(message.time.completed or message.time.created)
+        at = to_datetime(part.time.start or message.time.created)
+        end = to_datetime(message.time.completed or message.time.created)
         match part.type:
             case "text" if message.role == "user":
-                yield Message(kind=Kind.PROMPT, text=part.text, at=at)
+                yield Message(kind=MessageKind.PROMPT, text=part.text, at=at)
             case "text" | "reasoning" if over or part.time.end:
-                kind = Kind.ANSWER if part.type == "text" else Kind.THOUGHT
+                kind = MessageKind.ANSWER if part.type == "text" else MessageKind.THOUGHT
                 yield Message(kind=kind, text=part.text, at=at)
             case "tool":
-                yield from self._of_tool(part, name, at, over)
+                yield from self._from_tool(part, name, at, over)
             case "step-finish":
-                yield Message(kind=Kind.USAGE, used=its.used(part.tokens, part.cost), at=end)
+                yield Message(kind=MessageKind.USAGE, used=part.tokens.usage(part.cost), at=end)
             case "end" if message.error is not None:
                 text = str(message.error.data.get("message") or message.error.name)
-                yield Message(kind=Kind.NOTE, text=text, at=end)
+                yield Message(kind=MessageKind.NOTE, text=text, at=end)
 
-    def _of_tool(self, part: its.Part, name: str, at: datetime, over: bool) -> Iterator[Message]:
-        """Its call as soon as it is there, and its result once it has returned."""
+    def _from_tool(
+        self, part: OpenCodePart, name: str, at: datetime, over: bool
+    ) -> Iterator[Message]:
+        """Yield the call as soon as it is recorded, and the result once the tool has returned."""
         state, span = part.state, part.state.time
-        began = its.time(span.start) if span.start else at
+        began = to_datetime(span.start) if span.start else at
         if self._called != name:
             self._called = name
-            text = shown(state.input)
-            yield Message(kind=Kind.CALL, tool=part.tool, call=part.call_id, text=text, at=began)
-        if over or state.status not in its.RUNNING:
-            ended = its.time(span.end) if span.end else began
+            text = as_text(state.input)
+            yield Message(
+                kind=MessageKind.CALL, tool=part.tool, call=part.call_id, text=text, at=began
+            )
+        if over or state.status not in RUNNING:
+            ended = to_datetime(span.end) if span.end else began
             text = state.output or state.error
-            yield Message(kind=Kind.RESULT, call=part.call_id, text=text, at=ended)
+            yield Message(kind=MessageKind.RESULT, call=part.call_id, text=text, at=ended)
 
 
-def _grows(message: its.Message, part: its.Part) -> bool:
-    """Whether there will be more of a part of the last message."""
+def _is_growing(message: OpenCodeMessage, part: OpenCodePart) -> bool:
+    """Whether a part of the last message is incomplete."""
     match part.type:
         case "tool":
-            return part.state.status in its.RUNNING
+            return part.state.status in RUNNING
         case "text" | "reasoning":
             return message.role != "user" and part.time.end is None
     return part.type == "end"

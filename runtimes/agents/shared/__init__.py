@@ -1,1 +1,1 @@
-"""What the adapters of several agents have in common."""
+"""What several agent adapters share: files, hooks, dialogs, messages, usage and starting."""

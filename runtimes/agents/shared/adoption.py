@@ -1,6 +1,7 @@
-"""Gives a session's home a person's own conversation, so that its first run goes on there.
+"""Copies a user's own conversation into a session's home, where its first run resumes it.
 
-What is copied is theirs already: a file of the user who runs this, where their program keeps it.
+Only regular files that belong to the user who runs the bot are copied, from where the user's own
+program keeps them.
 """
 
 import os
@@ -9,42 +10,43 @@ import shutil
 import stat
 from pathlib import Path
 
-from runtimes.agents.shared.files import holds, opened
+from runtimes.agents.shared.files import contains, open_regular
 
-_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class NotAdopted(Exception):
-    """A conversation cannot be taken over; the message says why, and what to do about it."""
+    """A conversation cannot be copied; the message says why and what to do."""
 
 
-def their_folder(variable: str, name: str) -> Path:
-    """Where a person's program keeps what is theirs: as its variable says, or in their home."""
+def user_folder(variable: str, name: str) -> Path:
+    """The program's folder of the user who runs this: by its variable, or `name` in their home."""
     return Path(os.environ.get(variable) or Path.home() / name)
 
 
-def adopt(theirs: Path, pattern: str, native: str, ours: Path) -> Path:
-    """Copy the transcript of a conversation to the same place below the session's folder.
+def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Path:
+    """Copy the transcript of a conversation from one program folder to the same path in another.
 
-    `pattern` finds it below `theirs`, with `{id}` for its name. Returns the copy. Raises
-    `NotAdopted` where it is not there or not this user's, `OSError` where it cannot be copied.
+    `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id. Returns the
+    copy's path. Raises `NotAdopted` if the user has no such transcript, and `OSError` if it cannot
+    be copied.
     """
-    if not _NAME.fullmatch(native):
+    if not _ID.fullmatch(native):
         raise NotAdopted(
-            f"{native!r} is no id of a conversation, such as 4bb28834-d7d9-428f-9c9f-9179ca24a4f5:"
-            " a program tells it when it ends, with the command that goes on there"
+            f"{native!r} is not a conversation id such as 4bb28834-d7d9-428f-9c9f-9179ca24a4f5:"
+            " the agent's program prints the id when it exits, with the command to resume it"
         )
     place = pattern.format(id=native)
-    found = [path for path in theirs.glob(place) if _is_own(path) and holds(path, native)]
+    found = [path for path in source.glob(place) if _is_own(path) and contains(path, native)]
     if not found:
         raise NotAdopted(
-            f"there is no conversation {native} of yours: no file of your own at {theirs / place}"
+            f"you have no conversation {native}: no file of yours matches {source / place}"
         )
-    source = max(found, key=lambda path: path.stat().st_size)  # Others are beginnings of it.
-    copy = ours / source.relative_to(theirs)
+    original = max(found, key=lambda path: path.stat().st_size)  # Stubs of it are shorter.
+    copy = target / original.relative_to(source)
     copy.parent.mkdir(mode=0o700, parents=True)
     new = copy.with_name(f"{copy.name}.new")
-    with opened(source) as file, open(new, "xb", opener=_private) as out:
+    with open_regular(original) as file, open(new, "xb", opener=_private) as out:
         shutil.copyfileobj(file, out)
     new.rename(copy)
     return copy

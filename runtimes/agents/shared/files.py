@@ -1,50 +1,40 @@
-"""What is read of programs and written for them: agents may have written it, or put links there."""
+"""Reads and writes files in folders that agents can write to.
+
+An agent may put a link or a named pipe where a file belongs, or write anything into it. Nothing
+here follows a link, waits at a pipe or raises on unexpected content.
+"""
 
 import mmap
 import os
+import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeVar
+from typing import Annotated, BinaryIO, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 _T = TypeVar("_T")
 _FILE_BYTES = 4 * 1024 * 1024
-TEXT = 2000  #: No more characters of a question, an error or a summary are kept.
-# What programs count: nothing that is read of it is too large for the database.
+TEXT = 2000  #: Questions, errors and summaries are cut to this number of characters.
+# Bounds of what programs report: every accepted value fits into a column of the store.
 Count = Annotated[int, Meta(ge=0, le=10**11)]
 Dollars = Annotated[float, Meta(ge=0, le=1e6)]
 Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 
-
-def last_line(path: Path, text: str) -> str:
-    """The last whole line of a file that has this text somewhere; empty: there is none."""
-    with (
-        suppress(OSError, ValueError),  # An empty file cannot be mapped.
-        opened(path) as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
-        end = content.rfind(b"\n") + 1
-        place = content.rfind(text.encode(), 0, end)
-        begin = content.rfind(b"\n", 0, max(place, 0)) + 1
-        line = content[begin : content.find(b"\n", begin)] if place >= 0 else b""
-        return line.decode(errors="replace")
-    return ""
-
-
-def read_text(path: Path) -> str:
-    """A file's text; what cannot be read is empty."""
-    with suppress(OSError), opened(path) as file:
-        return file.read(_FILE_BYTES).decode(errors="replace").strip()
-    return ""
+#: What SQLite reads: the database, its write-ahead log and its rollback journal.
+_DATABASE_FILES = ("", "-wal", "-journal")
+_QUERY_STEPS = 50_000_000  #: Of SQLite's virtual machine; honest queries take far fewer.
+#: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
+_TIMESTAMP_STEP_NS = 1_000_000_000
 
 
 @contextmanager
-def opened(path: Path | str) -> Iterator[BinaryIO]:
-    """A regular file for reading. Agents may have put links and pipes in its place: `OSError`."""
+def open_regular(path: Path | str) -> Iterator[BinaryIO]:
+    """Open a regular file for reading. Raises `OSError` for links, pipes and missing files."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -52,8 +42,15 @@ def opened(path: Path | str) -> Iterator[BinaryIO]:
         yield file
 
 
+def read_text(path: Path) -> str:
+    """Read at most 4 MiB of a file as stripped text; empty if the file cannot be read."""
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(_FILE_BYTES).decode(errors="replace").strip()
+    return ""
+
+
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user reads, whole or not at all."""
+    """Write a file with mode 0600 atomically, and create its folder with mode 0700."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
@@ -62,20 +59,89 @@ def write_private(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def holds(path: Path, key: str) -> bool:
-    """Whether a file has this text anywhere."""
-    with (
-        suppress(OSError, ValueError),  # An empty file cannot be mapped.
-        opened(path) as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
-        return content.find(key.encode()) >= 0
+def contains(path: Path, text: str) -> bool:
+    """Whether a file has this text anywhere; False if the file cannot be read."""
+    with suppress(OSError, ValueError), _mapped(path) as content:
+        return content.find(text.encode()) >= 0
     return False
 
 
-def understood(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
-    """One JSON value of a kind; None where it is something else."""
+def last_line_with(path: Path, text: str) -> str:
+    """Return the last complete line of a file that contains a text; empty if there is none."""
+    with suppress(OSError, ValueError), _mapped(path) as content:
+        end = content.rfind(b"\n") + 1
+        place = content.rfind(text.encode(), 0, end)
+        begin = content.rfind(b"\n", 0, max(place, 0)) + 1
+        line = content[begin : content.find(b"\n", begin)] if place >= 0 else b""
+        return line.decode(errors="replace")
+    return ""
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    """Map a file into memory. Raises `OSError`, and `ValueError` for an empty file."""
+    with (
+        open_regular(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        yield content
+
+
+def decode_json(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
+    """Decode one JSON value; None if it is malformed or of another type."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def decode_lines(lines: Iterable[str], kind: type[_T]) -> Iterator[_T]:
+    """Decode lines of JSON; those that are malformed or of another type are left out."""
+    for line in lines:
+        value = decode_json(line, kind)
+        if value is not None:
+            yield value
+
+
+@contextmanager
+def open_database(database: Path) -> Iterator[sqlite3.Connection]:
+    """Open an SQLite database read-only and abort queries that run for too long.
+
+    Raises `sqlite3.Error`, also where one of its files is a link or a pipe: SQLite itself would
+    follow the link and wait at the pipe for ever.
+    """
+    for end in _DATABASE_FILES:
+        with suppress(OSError):
+            if not stat.S_ISREG(os.lstat(f"{database}{end}").st_mode):
+                raise sqlite3.OperationalError(f"{database}{end} is no regular file")
+    uri = f"{database.as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
+        connection.set_progress_handler(lambda: 1, _QUERY_STEPS)
+        yield connection
+
+
+class WatchedFile(Generic[_T]):
+    """A small JSON file that its program replaces as a whole; decoded only after a change."""
+
+    def __init__(self, path: Path, kind: type[_T]) -> None:
+        self._path = path
+        self._name = str(path)
+        self._kind = kind
+        self._state: tuple[int, int, int] | None = None
+        self._value: _T | None = None
+        self.changed = False  #: Whether the last `read` found the file changed.
+
+    def read(self) -> _T | None:
+        """Return the file's value; None if it is missing or holds another type."""
+        try:
+            status = os.lstat(self._name)
+        except OSError:
+            self._state, self._value = None, None
+            return None
+        state = (status.st_ino, status.st_size, status.st_mtime_ns)
+        self.changed = state != self._state
+        if self.changed:
+            self._value = decode_json(read_text(self._path), self._kind)
+            recent = time.time_ns() - status.st_mtime_ns <= _TIMESTAMP_STEP_NS
+            self._state = None if recent else state
+        return self._value

@@ -1,4 +1,4 @@
-"""Files that programs append to: read line by line, each once."""
+"""Reads files that programs append to, each line once."""
 
 import os
 from collections.abc import Iterator
@@ -6,59 +6,59 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from runtimes.agents.shared.files import opened
+from runtimes.agents.shared.files import open_regular
 
 
 class LineTail:
-    """The whole lines of a file that grows, each given once, in order.
+    """The complete lines of a growing file, each returned once and in order.
 
-    A file that was cut or replaced is read from its beginning. A line longer than `most` bytes may
-    be left out. What cannot be read gives nothing.
+    A truncated or replaced file is read from its beginning. A line longer than `most` bytes may
+    be skipped. An unreadable file has no lines.
     """
 
     def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
         self._path = str(path)
         self._most = most
-        #: When it was last written to, as seen by the last `new`; None: it is not there.
-        self.written: float | None = None
-        self.offset = 0  #: How far it was read.
-        self.begun = 0  #: How often it was read from its beginning.
+        #: Modification time at the last `new`, in seconds since 1970; None: the file is missing.
+        self.modified: float | None = None
+        self.offset = 0  #: How many bytes were read.
+        self.restarts = 0  #: How often reading began at the file's beginning.
         self._inode = 0
         self._size = 0
-        #: How many bytes the line had that the last `new` left out, before those it gave; 0: none.
-        self.left_out = 0
-        self._half = b""
-        self._skipped = 0  #: Of a line too long, so far.
+        #: Length of the line that the last `new` skipped before those it returned; 0: none.
+        self.skipped_bytes = 0
+        self._partial = b""
+        self._skipping = 0  #: Bytes skipped so far of a line that is too long.
 
     def new(self) -> list[str]:
-        """The lines that were finished since the last call, without their ends.
+        """Return the lines completed since the last call, without line ends.
 
-        At most `most` bytes are read: of a longer file the next call tells more.
+        Reads at most `most` bytes: the next call continues in a longer file.
         """
-        self.left_out = 0
+        self.skipped_bytes = 0
         try:
             status = os.lstat(self._path)
         except OSError:
-            self.written = None
+            self.modified = None
             return []
-        self.written = status.st_mtime
+        self.modified = status.st_mtime
         if (status.st_ino, status.st_size) == (self._inode, self.offset):
             return []
-        with suppress(OSError), opened(self._path) as file:
+        with suppress(OSError), open_regular(self._path) as file:
             status = os.fstat(file.fileno())
             if status.st_ino != self._inode or status.st_size < self.offset:
                 self._inode, self.offset = status.st_ino, 0
-                self.begun += 1
-                self._half, self._skipped = b"", 0
+                self.restarts += 1
+                self._partial, self._skipping = b"", 0
             self._size = status.st_size
             file.seek(self.offset)
             data = file.read(self._most)
             self.offset += len(data)
-            return self._whole(data)
+            return self._complete(data)
         return []
 
     def to_end(self) -> Iterator[str]:
-        """The same, but however much it is: on to where the file ends now."""
+        """Return the lines completed since the last call, up to the file's present end."""
         return chain(self.new(), self._more(self._size))
 
     def _more(self, end: int) -> Iterator[str]:
@@ -67,14 +67,14 @@ class LineTail:
             offset = self.offset
             yield from self.new()
 
-    def _whole(self, data: bytes) -> list[str]:
-        whole, end, self._half = (self._half + data).rpartition(b"\n")
-        if end and self._skipped:
-            rest, _, whole = (whole + end).partition(b"\n")
-            self.left_out, self._skipped = self._skipped + len(rest), 0
-            whole, end, _ = whole.rpartition(b"\n")
-        if len(self._half) > self._most:
-            self._skipped += len(self._half)
-            self._half = b""
-        # All at once: one by one takes as long as to understand them.
-        return whole.decode(errors="replace").split("\n") if end else []
+    def _complete(self, data: bytes) -> list[str]:
+        lines, end, self._partial = (self._partial + data).rpartition(b"\n")
+        if end and self._skipping:
+            rest, _, lines = (lines + end).partition(b"\n")
+            self.skipped_bytes, self._skipping = self._skipping + len(rest), 0
+            lines, end, _ = lines.rpartition(b"\n")
+        if len(self._partial) > self._most:
+            self._skipping += len(self._partial)
+            self._partial = b""
+        # Decoded as one block: decoding line by line takes as long as parsing the JSON.
+        return lines.decode(errors="replace").split("\n") if end else []

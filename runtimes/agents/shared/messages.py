@@ -1,42 +1,95 @@
-"""What was said and done in a run, in one form for every agent type."""
+"""Messages of a conversation, in one form for every agent type."""
 
+import json
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
 from lifecycle.model.facts import Usage
+from runtimes.agents.shared.line_tail import LineTail
 
 
-class Kind(StrEnum):
-    """What a message is."""
+class MessageKind(StrEnum):
+    """Who says it, or what it reports."""
 
     PROMPT = "prompt"
     THOUGHT = "thought"
     ANSWER = "answer"
     CALL = "call"  #: Of a tool.
     RESULT = "result"  #: Of the call with the same `call`.
-    NOTE = "note"  #: Of the program itself: an error, an interruption.
-    USAGE = "usage"  #: What the answer before used, where the program tells it afterwards.
+    NOTE = "note"  #: From the program itself: an error, an interruption.
+    USAGE = "usage"  #: Usage of the preceding response, for programs that record it afterwards.
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of them."""
+    """A prompt, a part of a model response, a tool's call or result, or a note."""
 
-    kind: Kind
+    kind: MessageKind
     text: str = ""
-    at: datetime | None = None  #: None: the program does not say.
-    tool: str = ""  #: Which tool is called.
-    call: str = ""  #: The call's own name.
-    answer: str = ""  #: The name of the model's answer that it is part of.
+    at: datetime | None = None  #: None: the program records no time.
+    tool: str = ""  #: The called tool.
+    call: str = ""  #: Id of the tool call.
+    answer: str = ""  #: Id of the model response that this message is part of.
     model: str = ""
-    used: Usage | None = None  #: By the whole answer; each of its parts may repeat it.
+    used: Usage | None = None  #: Of the whole response; each of its parts may repeat it.
 
 
-class Messages(Protocol):
-    """The messages of a run; remembers how far it read, so that more costs what is new."""
+class MessageReader(Protocol):
+    """Reads messages incrementally: a call costs only what is new."""
 
     def new(self) -> list[Message]:
-        """Those since the last call, in order, but not too many at once; empty: that was all."""
+        """Return the next messages since the last call, in order; empty if there are no more.
+
+        A long conversation takes several calls.
+        """
         ...
+
+
+#: Parses the messages of one line; it gets all lines of one file in order.
+LineParser = Callable[[str], Iterable[Message]]
+
+
+class LineMessageReader:
+    """Reads messages from files that grow by lines, one file after the other."""
+
+    def __init__(
+        self, paths: Callable[[], Iterable[Path]], parser: Callable[[], LineParser]
+    ) -> None:
+        """`paths` lists the files in order, at each call; each file gets a `parser` of its own."""
+        self._paths = paths
+        self._parser = parser
+        self._files: dict[Path, tuple[LineTail, LineParser]] = {}
+        self._last: datetime | None = None  #: Time of the last message.
+
+    def new(self) -> list[Message]:
+        """Return the next messages; see `MessageReader`. A note stands for a skipped line."""
+        for path in self._paths():
+            if path not in self._files:
+                self._files[path] = LineTail(path), self._parser()
+            lines, parse = self._files[path]
+            offset = -1
+            while offset != lines.offset:
+                offset = lines.offset
+                found = [each for line in lines.new() for each in parse(line)]
+                if lines.skipped_bytes:
+                    text = f"a line of {lines.skipped_bytes / 1_000_000:.1f} MB is left out here"
+                    found.insert(0, Message(kind=MessageKind.NOTE, text=text, at=self._last))
+                if found:
+                    self._last = found[-1].at
+                    return found
+        return []
+
+
+def text_parts(content: object) -> list[str]:
+    """Return the texts in a message's list of content parts; other parts are ignored."""
+    parts = content if isinstance(content, list) else []
+    return [str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part]
+
+
+def as_text(value: object) -> str:
+    """Format a tool's arguments or result: strings as they are, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,14 +1,17 @@
-"""An agent whose program is over: every reader says so in the same words."""
+"""Agent facts that the readers of all agent types report in the same way."""
+
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity, Probe
+from runtimes.agents.shared.files import TEXT
 from runtimes.base import Seen
 
 
-def ended(seen: Seen, agent: Agent) -> Agent | None:
-    """The agent as one whose program is over; None while it lives, and where nobody knows."""
+def exited(seen: Seen, agent: Agent) -> Agent | None:
+    """Return the agent as exited; None while its program lives, or if that is unknown."""
     if seen.program is not Probe.DEAD:
         return None
     end = seen.exit
@@ -31,4 +34,19 @@ def ended(seen: Seen, agent: Agent) -> Agent | None:
         unauthorised=False,
         calling=False,
         exit=end,
+    )
+
+
+def waiting(agent: Agent, since: datetime | None, evidence: str, question: str) -> Agent:
+    """Return the agent as waiting for a person's answer to a question."""
+    return replace(
+        agent,
+        activity=Activity.WAITING_INPUT,
+        since=since,
+        evidence=evidence,
+        question=question[:TEXT],
+        error="",
+        limit_until=None,
+        unauthorised=False,
+        calling=False,
     )

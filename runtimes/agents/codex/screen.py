@@ -1,0 +1,79 @@
+"""The screen of Codex: its dialogs, its input box and its notice of a retry."""
+
+import re
+from collections.abc import Sequence
+
+from runtimes.agents.base import RunFiles
+from runtimes.agents.codex.files import CodexHook
+from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
+from runtimes.agents.shared.hooks import HookCall, last_call
+from runtimes.agents.shared.question_forms import (
+    FormScreen,
+    Question,
+    form_dialog,
+    parse_questions,
+    shown_question,
+)
+
+#: The last line of every dialog.
+_FOOTER = re.compile(r"Press enter to |enter \w+ · esc ")
+_CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
+#: A question form: the line above a question, its choices, and the last line.
+_FORM_COUNT = re.compile(r"^ *Question \d+/\d+ \(\d+ unanswered\)$", re.MULTILINE)
+_FORM_CHOICE = re.compile(r"^ *(› )?(\d)\. ", re.MULTILINE)
+_FORM_FOOTER = " | esc to interrupt"
+_BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
+_EMPTY_BOX = "Ask Codex to do anything"
+#: `• Reconnecting... 2/5 (3s • ...)`, and below it the error after which the program retries.
+_RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE | re.IGNORECASE)
+
+
+def dialog(files: RunFiles, screen: str) -> Dialog:
+    """Return the open dialog: a question form, or a permission."""
+    if counts := list(_FORM_COUNT.finditer(screen)):
+        asked = last_call(files, "PreToolUse", HookCall[CodexHook])
+        questions = parse_questions(asked.hook.tool_input) if asked else ()
+        form = _form_screen(screen[counts[-1].end() :], questions)
+        return form_dialog(asked.hook.tool_use_id, questions, form) if asked and form else Dialog()
+    heading, choices = permission_dialog(screen)
+    return numbered_dialog(heading, choices) if choices else Dialog()
+
+
+def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None:
+    """Parse the form on the screen; None if it is closed, or shows none of these questions.
+
+    The program takes free text as notes beside a choice only, so the form takes none.
+    """
+    found = list(_FORM_CHOICE.finditer(shown))
+    marked = [int(one[2]) for one in found if one[1]]
+    if not marked or _FORM_FOOTER not in shown:
+        return None
+    at = shown_question(shown[: found[0].start()], questions)
+    return None if at is None else FormScreen(at=at, text=shown, marked=marked[0])
+
+
+def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
+    """Return the heading and the choices of an open dialog; both empty if none is open."""
+    lines = [line.strip() for line in screen.strip().splitlines()]
+    if not lines or not _FOOTER.match(lines[-1]):
+        return "", ()
+    found = [_CHOICE.fullmatch(line) for line in lines]
+    # The heading may contain numbers too: the choices are the last that begin with 1.
+    first = max((place for place, one in enumerate(found) if one and one[1] == "1"), default=None)
+    if first is None:
+        return lines[-1], ()
+    heading = "\n".join(lines[:first]).strip().split("\n\n")[-1].replace("\n", " ")
+    return heading, tuple(one[2] for one in found[first:] if one)
+
+
+def retry_error(screen: str) -> str:
+    """Return the error after which the program retries; empty if it does not retry."""
+    found = _RETRY.search(screen)
+    return found[1] if found else ""
+
+
+def unsent_text(screen: str) -> str:
+    """Return the first line of text in the input box: the last line that looks like one."""
+    boxes = _BOX.findall(screen)
+    text = boxes[-1].strip() if boxes else ""
+    return "" if text == _EMPTY_BOX else text

@@ -1,0 +1,140 @@
+"""The HTTP API of a running OpenCode: what it waits for, and how it is answered.
+
+https://opencode.ai/docs/server. Each run has a port of its own on loopback, behind a password.
+"""
+
+import http.client
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from runtimes.agents.base import RunFiles
+from runtimes.agents.opencode.files import Millis
+from runtimes.agents.shared.dialogs import AnswerStep, Choice, Dialog
+from runtimes.agents.shared.files import decode_json, read_text
+from runtimes.agents.shared.question_forms import parse_answers, parse_questions
+
+_TIMEOUT_SECONDS = 1.0  #: It responds in milliseconds once it is up.
+_RESPONSE_BYTES = 1024 * 1024
+#: The choices of a permission, each with the API's word for it.
+PERMISSION_CHOICES = {"Allow once": "once", "Allow always": "always", "Reject": "reject"}
+
+
+class OpenCodeServer(Struct, frozen=True):
+    """Port and password of a run, written before the program starts."""
+
+    port: int
+    password: str
+
+
+class OpenCodePermission(Struct, frozen=True):
+    """A pending permission."""
+
+    id: str = ""
+    permission: str = ""
+    patterns: tuple[str, ...] = ()
+    metadata: dict[str, object] = {}
+
+
+class OpenCodeQuestion(Struct, frozen=True):
+    """A pending call of the question tool."""
+
+    id: str = ""
+    questions: object = None
+
+
+class OpenCodeStatus(Struct, frozen=True):
+    """The status of a conversation: `busy`, or `retry` after an error, without end."""
+
+    type: str = ""
+    attempt: int = 0
+    message: str = ""
+    next: Millis = 0.0  #: When it retries.
+
+
+#: The paths of what waits for a person, with their types.
+PENDING = {
+    "/permission": list[OpenCodePermission],
+    "/question": list[OpenCodeQuestion],
+}
+
+
+def server_file(files: RunFiles) -> Path:
+    """Where the run's `OpenCodeServer` is written."""
+    return files.dir / "opencode-server.json"
+
+
+def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:
+    """Return the responses to `GET` for each path, decoded; None if a request failed."""
+    try:
+        with _connection(files) as request:
+            return [
+                msgspec.json.decode(request("GET", path), type=kind) for path, kind in kinds.items()
+            ]
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _post(files: RunFiles, path: str, body: Mapping[str, object]) -> None:
+    with _connection(files) as request:
+        request("POST", path, msgspec.json.encode(body))
+
+
+@contextmanager
+def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
+    """Yield a function of method, path and body. Raises `OSError`, as that function does."""
+    server = decode_json(read_text(server_file(files)), OpenCodeServer)
+    if server is None:
+        raise OSError(f"{server_file(files)} does not say where the program answers")
+    credentials = b64encode(f"opencode:{server.password}".encode()).decode()
+    headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_TIMEOUT_SECONDS)
+
+    def request(method: str, path: str, body: bytes | None = None) -> bytes:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        content = response.read(_RESPONSE_BYTES)
+        if response.status != http.HTTPStatus.OK:
+            raise OSError(f"its port answered {response.status} to {method} {path}")
+        return content
+
+    with closing(connection):
+        try:
+            yield request
+        except http.client.HTTPException as error:
+            raise OSError(f"its port does not answer: {error!r}") from error
+
+
+def dialog(files: RunFiles) -> Dialog:
+    """Return the first pending permission or question. Raises `OSError` without a response."""
+    pending = get(files, PENDING)
+    if pending is None:
+        raise OSError("its port does not answer")
+    permissions, questions = pending
+    if permissions:
+        path = f"/permission/{permissions[0].id}/reply"
+        choices = tuple(
+            Choice(number=number, label=label, step=_reply(files, path, {"reply": word}))
+            for number, (label, word) in enumerate(PERMISSION_CHOICES.items(), 1)
+        )
+        return Dialog(id=permissions[0].id, choices=choices)
+    return _question_dialog(files, questions[0]) if questions else Dialog()
+
+
+def _question_dialog(files: RunFiles, question: OpenCodeQuestion) -> Dialog:
+    def step(text: str) -> AnswerStep | None:
+        answers = parse_answers(parse_questions({"questions": question.questions}), text)
+        path = f"/question/{question.id}/reply"
+        return _reply(files, path, {"answers": answers}) if answers is not None else None
+
+    return Dialog(id=question.id, free_text=step)
+
+
+def _reply(files: RunFiles, path: str, body: Mapping[str, object]) -> AnswerStep:
+    return AnswerStep(request=partial(_post, files, path, body))

@@ -1,0 +1,136 @@
+"""Dialogs: what an agent asks in words for people, and how its program takes the answer."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+_NUMBER = re.compile(r"\W*(\d+)\W*")
+_SIGNS = re.compile(r"[^\w']+")
+#: Short answers that people give, each with a pattern of the choices it can mean.
+_SHORT_CHOICES = {
+    "yes": re.compile(r"(yes|allow|trust)\b(?!.*(always|don't ask|session))"),
+    "always": re.compile(r"(.*\balways\b|.*don't ask|.*for this session|all\b)"),
+    "no": re.compile(r"(no|reject|deny)\b"),
+}
+_SHORT_ANSWERS = {
+    **dict.fromkeys(("yes", "y", "ok", "allow", "once"), "yes"),
+    **dict.fromkeys(("always", "yes always"), "always"),
+    **dict.fromkeys(("no", "n", "reject", "deny"), "no"),
+}
+
+
+class AnswerStep(Struct, frozen=True, kw_only=True):
+    """One step of an answer: keys and text for the terminal, or a request to the program's port."""
+
+    keys: tuple[str, ...] = ()  #: Names of keys to press first.
+    text: str = ""  #: Pasted and submitted afterwards.
+    request: Callable[[], None] | None = None  #: Called instead; raises `OSError`.
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """One answer that a dialog offers."""
+
+    number: int
+    label: str
+    step: AnswerStep
+
+
+class Dialog(Struct, frozen=True, kw_only=True):
+    """The dialog that a program shows now."""
+
+    id: str = ""  #: Differs from that of the next dialog; empty: no dialog is recognised.
+    state: str = ""  #: For answers of several steps: changes with every step taken.
+    choices: tuple[Choice, ...] = ()
+    #: The (next) step of an answer in other words; None: the dialog does not take them.
+    free_text: Callable[[str], AnswerStep | None] | None = None
+
+    def step(self, answer: str) -> AnswerStep | None:
+        """Return how to give this answer; None: no choice fits, and free text is not taken."""
+        steps = {choice.number: choice.step for choice in self.choices}
+        number = choice_number(answer, {choice.number: choice.label for choice in self.choices})
+        if number is not None:
+            return steps[number]
+        return self.free_text(answer) if self.free_text is not None else None
+
+
+def choice_number(answer: str, labels: Mapping[int, str]) -> int | None:
+    """Find the choice that an answer names: number, label, first words of it, yes, no or always."""
+    words = _normalised(answer)
+    normalised = {number: _normalised(label) for number, label in labels.items()}
+    given = _NUMBER.fullmatch(answer)
+    for fits in (
+        lambda number: given is not None and int(given[1]) == number,
+        lambda number: normalised[number] == words,
+        lambda number: normalised[number].startswith(f"{words} "),
+    ):
+        found = [number for number in labels if fits(number)]
+        if len(found) == 1:
+            return found[0]
+    meant = _SHORT_CHOICES.get(_SHORT_ANSWERS.get(words, ""))
+    for number, label in labels.items():
+        if meant is not None and meant.match(label.lower()):
+            return number
+    return None
+
+
+def _normalised(text: str) -> str:
+    """Words in lower case without punctuation; phones write another apostrophe."""
+    return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()
+
+
+def numbered_dialog(heading: str, labels: Iterable[str]) -> Dialog:
+    """A dialog at a terminal whose choices are taken by the key of their number."""
+    choices = tuple(
+        Choice(number=number, label=label, step=AnswerStep(keys=(str(number),)))
+        for number, label in enumerate(labels, 1)
+    )
+    return Dialog(id="\n".join((heading, *(one.label for one in choices))), choices=choices)
+
+
+def arrow_key_dialog(heading: str, labels: Sequence[str], marked: int) -> Dialog:
+    """A dialog whose choices are taken with arrow keys, from the marked one, and Enter."""
+    keys_of = [
+        ("Down",) * (place - marked) + ("Up",) * (marked - place) + ("Enter",)
+        for place in range(len(labels))
+    ]
+    return Dialog(
+        id="\n".join((heading, *labels)),
+        choices=tuple(
+            Choice(number=number, label=label, step=AnswerStep(keys=keys))
+            for number, (label, keys) in enumerate(zip(labels, keys_of, strict=True), 1)
+        ),
+    )
+
+
+def as_question(dialog: Dialog) -> str:
+    """Describe a terminal dialog in one line for people; empty if none is open."""
+    labels = [choice.label for choice in dialog.choices]
+    heading = dialog.id.removesuffix("\n".join(labels))
+    return with_choices(" ".join(heading.split()), labels)
+
+
+def permission_request(tool: str, arguments: Mapping[str, object]) -> str:
+    """Describe for people which tool the agent wants to use, and for what."""
+    what = arguments.get("command") or arguments.get("file_path") or arguments.get("url") or ""
+    return f"It asks for permission to use {tool}: {what}".rstrip(": ")
+
+
+def with_choices(question: str, choices: Iterable[str]) -> str:
+    """Append the choices, if there are any: `Which? (one / two)`.
+
+    ` / ` within a choice becomes `/`, which `choice_number` takes for the same choice.
+    """
+    listed = " / ".join(choice.replace(" / ", "/") for choice in choices)
+    return f"{question} ({listed})" if listed else question
+
+
+def choices_in(question: str) -> Sequence[str]:
+    """Return the choices that `with_choices` appended; empty if there are fewer than two."""
+    opened = 0
+    for place in range(len(question) - 1, -1, -1) if question.endswith(")") else ():
+        opened += {")": 1, "(": -1}.get(question[place], 0)
+        if not opened:
+            listed = question[place + 1 : -1].split(" / ")
+            return listed if len(listed) > 1 else ()
+    return ()

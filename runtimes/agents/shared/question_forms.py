@@ -1,0 +1,144 @@
+"""Answers the forms that agents' question tools show at a terminal, key press by key press.
+
+Each step is derived from what the screen shows now and from the whole answer, so that an
+interrupted answer continues where it stopped.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+from msgspec import Struct, field
+
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog, choice_number, with_choices
+
+_SEVERAL_CHOICES = "Several may be taken, with commas between them"
+_SEVERAL_QUESTIONS = "Answer all of them, each in a line of its own"
+
+
+class _Option(Struct, frozen=True):
+    label: str
+
+
+class Question(Struct, frozen=True):
+    """One question among the arguments of a question tool; the tools' formats agree in this."""
+
+    question: str
+    options: tuple[_Option, ...] = ()
+    type: str = ""
+    placeholder: str = ""  #: What an empty text field shows.
+    multiple: bool = False
+    multi_select: bool = field(default=False, name="multiSelect")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its choices; empty: it takes free text."""
+        return ("Yes", "No") if self.type == "yesno" else tuple(one.label for one in self.options)
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether an answer may name several of its choices."""
+        return self.multiple or self.multi_select
+
+
+class FormScreen(Struct, frozen=True, kw_only=True):
+    """What a question tool's form shows at this moment."""
+
+    at: int | None  #: Index of the question shown; None: the answers are about to be sent.
+    text: str  #: Changes with every step.
+    marked: int = 0  #: The choice that Enter takes.
+    ticks: dict[int, bool] = {}  #: The choices on the screen, and whether they are ticked.
+    own: tuple[str, ...] | None = None  #: Keys before free text; None: it takes no free text.
+    typed: str = ""  #: Free text in the field that was not sent.
+    answers: tuple[str, ...] = ()  #: The answers about to be sent, where the form shows them.
+    proceed: tuple[str, ...] = ()  #: Keys that confirm, where nothing is left to choose.
+
+
+class _Arguments(Struct, frozen=True):
+    questions: tuple[Question, ...]
+
+
+def parse_questions(arguments: object) -> Sequence[Question]:
+    """Return the questions among a tool's arguments; empty for any other tool."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(arguments, _Arguments).questions
+    return ()
+
+
+def describe_questions(arguments: object) -> str:
+    """Describe the questions, their choices and how to answer them; empty if there are none."""
+    asked = parse_questions(arguments)
+    lines = [
+        f"{line} {_SEVERAL_CHOICES}" if question.takes_several else line
+        for question in asked
+        for line in (with_choices(question.question, question.labels),)
+    ]
+    return "\n".join((*lines, _SEVERAL_QUESTIONS) if len(lines) > 1 else lines)
+
+
+def parse_answers(questions: Sequence[Question], text: str) -> Sequence[Sequence[str]] | None:
+    """Split a text into an answer for each question: labels of choices, or free text.
+
+    Several questions are answered by a line each, several choices are separated by commas. None:
+    a question has no answer, or free text stands where choices have to be ticked.
+    """
+    lines = [text] if len(questions) == 1 else [line for line in text.splitlines() if line.strip()]
+    found = [_answer(one, line.strip()) for one, line in zip(questions, lines, strict=False)]
+    return found if all(found) and len(lines) == len(questions) else None
+
+
+def _answer(question: Question, line: str) -> Sequence[str]:
+    labels = dict(enumerate(question.labels, 1))
+    if one := choice_number(line, labels):
+        return (labels[one],)
+    if not question.takes_several:
+        return (line,)
+    found = [choice_number(part.strip(), labels) for part in line.split(",")]
+    return tuple(labels[one] for one in found if one) if all(found) else ()
+
+
+def form_dialog(name: str, questions: Sequence[Question], screen: FormScreen) -> Dialog:
+    """The dialog of a form at a terminal; `name` distinguishes this tool call from the next."""
+    return Dialog(
+        id="\n".join((name, *(one.question for one in questions))),
+        state=screen.text,
+        free_text=partial(_next_step, questions, screen),
+    )
+
+
+def _next_step(questions: Sequence[Question], screen: FormScreen, text: str) -> AnswerStep | None:
+    answers = parse_answers(questions, text)
+    if answers is None:
+        return None
+    if screen.at is None:
+        sent = [", ".join(each) for each in answers]
+        return AnswerStep(keys=screen.proceed) if _same(screen.answers or sent, sent) else None
+    question, answer = questions[screen.at], answers[screen.at]
+    wanted = [number for number, label in enumerate(question.labels, 1) if label in answer]
+    if not wanted and screen.typed:
+        return AnswerStep(keys=("Enter",)) if _same([screen.typed], answer) else None
+    if not wanted:
+        return None if screen.own is None else AnswerStep(keys=screen.own, text=answer[0])
+    if not question.takes_several:
+        return AnswerStep(keys=("Enter",) if screen.marked == wanted[0] else (str(wanted[0]),))
+    wrong = [str(number) for number, is_on in screen.ticks.items() if is_on != (number in wanted)]
+    return AnswerStep(keys=tuple(wrong[:1]) or screen.proceed)
+
+
+def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
+    """Return the index of the question a screen shows, wrapped and adorned; None: none matches."""
+    found = [
+        place for place, one in enumerate(questions) if _letters(one.question) == _letters(shown)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _same(shown: Sequence[str], given: Sequence[str]) -> bool:
+    """Whether answers on a screen, which wraps and reorders them, are those given."""
+    one, other = ([sorted("".join(each.split()).split(",")) for each in a] for a in (shown, given))
+    return one == other
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
