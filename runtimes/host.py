@@ -17,7 +17,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lifecycle.model.facts import Agent
-from runtimes.agents.base import USUAL, RunLimits
+from runtimes.agents.base import NO_LIMITS, RunLimits
 from runtimes.agents.shared.messages import Message
 from runtimes.base import RuntimeFailure, Seen
 
@@ -76,7 +76,7 @@ class StartSpec(Struct, frozen=True, kw_only=True):
 
     prompt: str
     resume: str = ""  #: The conversation to resume, by the program's own name for it.
-    limits: RunLimits = USUAL
+    limits: RunLimits = NO_LIMITS
     bootstrap: tuple[str, ...] = ()  #: Lines of a shell, run in the workspace before the program.
 
 

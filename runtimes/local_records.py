@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter, RunFiles
-from runtimes.agents.shared.databases import reading
-from runtimes.agents.shared.files import opened, read_text
-from runtimes.agents.shared.messages import Message, Messages
+from runtimes.agents.shared.files import open_database, open_regular, read_text
+from runtimes.agents.shared.messages import Message, MessageReader
 from runtimes.host import Folder, FolderKind, Handover, RecordFile, RunRef
 from runtimes.workspaces.worktree import checkout, remove_tree
 
@@ -55,7 +54,9 @@ class LocalRecords:
         self._adapters = adapters
         self._files_of = partial(run_files, sessions, workspaces)
         #: Conversations by run and the place of their next message, and what was read ahead.
-        self._open: OrderedDict[tuple[str, int], tuple[Messages, list[Message]]] = OrderedDict()
+        self._open: OrderedDict[tuple[str, int], tuple[MessageReader, list[Message]]] = (
+            OrderedDict()
+        )
         self._lock = threading.Lock()
 
     def handover(self, run: RunRef) -> Handover:
@@ -89,20 +90,20 @@ class LocalRecords:
 
     def read(self, session: str, name: str, start: int, end: int) -> bytes:
         """See `Records.read`."""
-        with opened(self._path(session, name)) as file:
+        with open_regular(self._path(session, name)) as file:
             file.seek(start)
             return file.read(end - start)
 
     def size(self, session: str, name: str) -> int:
         """See `Records.size`."""
-        with opened(self._path(session, name)) as file:
+        with open_regular(self._path(session, name)) as file:
             return os.fstat(file.fileno()).st_size
 
     def copy_database(self, session: str, name: str, into: Path) -> None:
         """See `Records.copy_database`."""
         path = self._path(session, name)
         try:
-            with reading(path) as source, closing(sqlite3.connect(into)) as copy:
+            with open_database(path) as source, closing(sqlite3.connect(into)) as copy:
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
         except sqlite3.Error as error:
@@ -190,7 +191,7 @@ class LocalRecords:
         return path
 
 
-def _take(conversation: Messages, ahead: list[Message], count: int) -> list[Message]:
+def _take(conversation: MessageReader, ahead: list[Message], count: int) -> list[Message]:
     """The next messages, at most so many; `ahead` are those that were read and not taken."""
     while len(ahead) < count and (new := conversation.new()):
         ahead += new

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lifecycle.model.status import Probe
 from runtimes import supervised
 from runtimes.agents.base import AgentAdapter, Reader, RunFiles
-from runtimes.agents.shared.questions import AnswerStep, Dialog
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog
 from runtimes.base import Handle, Launch, Press, Runtime, RuntimeFailure, Seen, Send
 from runtimes.host import (
     Look,
@@ -137,7 +137,7 @@ class LocalRuns:
     def send(self, run: RunRef, text: str, key: str) -> None:
         """See `Runs.send`."""
         adapter, handle = self._adapters[run.agent_type], self._runtime.handle(run.name)
-        if words := adapter.typed(self.screen(run)):
+        if words := adapter.unsent_text(self.screen(run)):
             raise UnsentInput(words)
         send = Send(text=text, key=key, submit_seconds=adapter.submit_seconds)
         self._runtime.send(handle, send)
@@ -147,16 +147,16 @@ class LocalRuns:
         found = self._dialog(run)
         if found is None:
             return None
-        accepts = bool(answer) and found.way(answer) is not None
-        name = _digest(found.asks) if found.asks else ""
-        return OpenDialog(id=name, step=_digest(found.shows), accepts=accepts)
+        accepts = bool(answer) and found.step(answer) is not None
+        name = _digest(found.id) if found.id else ""
+        return OpenDialog(id=name, step=_digest(found.state), accepts=accepts)
 
     def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
         """See `Runs.answer`."""
         found = self._dialog(run)
-        if found is None or (_digest(found.asks), _digest(found.shows)) != (dialog.id, dialog.step):
+        if found is None or (_digest(found.id), _digest(found.state)) != (dialog.id, dialog.step):
             return False
-        step = found.way(answer)
+        step = found.step(answer)
         if step is None:
             return False
         pause = self._adapters[run.agent_type].submit_seconds

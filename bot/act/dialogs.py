@@ -21,8 +21,8 @@ from bot.system.locations import Locations
 from lifecycle.model.actions import Tell
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import ANSWER, REFUSED
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog
 from runtimes.agents.shared.files import read_text, write_private
-from runtimes.agents.shared.questions import AnswerStep, Dialog
 from runtimes.base import Gone, Handle, Press, Runtime, Send
 
 #: How long a step of an answer may show no effect, before it is taken again.
@@ -67,39 +67,39 @@ class Answers:
         agent = (known or session).agent
         if agent.activity is not Activity.WAITING_INPUT:
             return Withdrawn("it asks nothing any more")
-        if not dialog.asks:
+        if not dialog.id:
             return RetryLater(
                 "what it asks is in no dialog that is understood: answer at its terminal"
             )
         given = self._given(session, tell)
-        if given and given != _name(dialog.asks):
+        if given and given != _name(dialog.id):
             return Completed(result="it was given")
         before = agent.since and agent.since > datetime.fromisoformat(tell.prompt.values["at"])
-        if before or (not given and dialog.way(_text(tell)) is None):
+        if before or (not given and dialog.step(_text(tell)) is None):
             return Completed(result=REFUSED)
-        write_private(self._record(session, tell), f"{tell.key} {_name(dialog.asks)}\n")
+        write_private(self._record(session, tell), f"{tell.key} {_name(dialog.id)}\n")
         return self._take_all(session, tell, dialog, tried)
 
     def was_given(self, session: Session, tell: Tell) -> bool:
         """Whether an answer was given, and what it was given to is open no more."""
         given = self._given(session, tell) if tell.prompt.name == ANSWER else ""
         dialog = self._dialog(session, tell.run) if given else None
-        return isinstance(dialog, Dialog) and _name(dialog.asks) != given
+        return isinstance(dialog, Dialog) and _name(dialog.id) != given
 
     def _take_all(self, session: Session, tell: Tell, dialog: Dialog, tried: int) -> ActionResult:
         """Take every step of an answer, each read off what the last one led to."""
         attempt = min(tried, _TRIES - 1)
         for _ in range(_STEPS):
-            way = dialog.way(_text(tell))
+            way = dialog.step(_text(tell))
             if way is None:
                 return Rejected("it takes the rest of that answer only at its terminal")
-            key = f"{tell.key}#{attempt}:{_name(dialog.shows)}"
+            key = f"{tell.key}#{attempt}:{_name(dialog.state)}"
             if gone := self._take(session, tell, way, key):
                 return gone
             after = self._after(session, tell.run, dialog)
-            if after.asks != dialog.asks:
+            if after.id != dialog.id:
                 return Completed(result="it was given")
-            if after.shows == dialog.shows:
+            if after.state == dialog.state:
                 break
             dialog = after
         why = "it was answered, and asks the same still"
@@ -121,13 +121,13 @@ class Answers:
         Two looks in a row must say so: one may find a screen that is being drawn.
         """
         until = self._clock() + timedelta(seconds=_GONE_SECONDS)
-        last = before = (dialog.asks, dialog.shows)
+        last = before = (dialog.id, dialog.state)
         while self._clock() <= until:
             time.sleep(_PAUSE)
             now = self._dialog(session, run) or Dialog()
             if isinstance(now, RetryLater):
                 continue
-            seen, last = last, (now.asks, now.shows)
+            seen, last = last, (now.id, now.state)
             if last != before and last == seen:
                 return now
         return dialog

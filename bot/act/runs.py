@@ -151,7 +151,7 @@ class Agents:
 
     def _refuse_typed(self, handle: Handle, program: AgentAdapter) -> RetryLater | None:
         """What somebody types at the terminal is not sent together with a message of ours."""
-        if typed := program.typed(self._screen(handle)):
+        if typed := program.unsent_text(self._screen(handle)):
             return RetryLater(
                 "words stand in the agent's input box that were not sent; send them or take them"
                 f" away at its terminal: {one_line(plain(typed))}"

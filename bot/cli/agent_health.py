@@ -18,7 +18,7 @@ from config.settings import Settings
 from lifecycle.model.text import plain
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType, Endpoint
-from runtimes.agents.shared.launch import login
+from runtimes.agents.shared.launch import login_variable
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
 #: How many programs are asked for their version at once; some take seconds to answer.
@@ -85,7 +85,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
     kind, program = program_of(installed, case.type)
     variable, whose = key_source(installed.settings, case.type, case.agent, case.project)
     endpoint = endpoint_of(installed, case)
-    own = login(kind, installed.environ, program.logins)
+    own = login_variable(kind, installed.environ, program.login_variables)
     version, warnings = "", []
     try:
         version = program.version()

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bot.show.transcripts import Transcript
 from lifecycle.model.text import settled
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.shared.messages import Message, MessageKind
 
 _LOG_POLL_SECONDS = 0.2
 _TRANSCRIPT_POLL_SECONDS = 0.5
@@ -90,7 +90,7 @@ def _heading(message: Message) -> str:
     """A message's time, kind, tool, model and tokens."""
     words = [message.at.astimezone().strftime("%m-%d %H:%M:%S")] if message.at else []
     words += [str(message.kind), *filter(None, (message.tool, message.model))]
-    if message.used and message.kind in (Kind.ANSWER, Kind.USAGE):
+    if message.used and message.kind in (MessageKind.ANSWER, MessageKind.USAGE):
         used = message.used
         words.append(f"in {used.input + used.cache_read + used.cache_write}, out {used.output}")
     return "  ".join(words)

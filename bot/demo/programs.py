@@ -79,4 +79,4 @@ def table(program: str, model: str, url: str) -> str:
 
 
 def _variables(program: str) -> tuple[str, ...]:
-    return (*AGENTS[program].logins, "ANTHROPIC_BASE_URL", "IS_SANDBOX")
+    return (*AGENTS[program].login_variables, "ANTHROPIC_BASE_URL", "IS_SANDBOX")

@@ -19,7 +19,7 @@ from bot.web.detail import SessionDetail
 from bot.web.views import Views
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
-from runtimes.agents.shared.questions import choices_in
+from runtimes.agents.shared.dialogs import choices_in
 
 _Request = Request[object, object, State]
 _MOST_BYTES = 100_000

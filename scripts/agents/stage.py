@@ -19,7 +19,7 @@ from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, RunLimits
-from runtimes.agents.shared.questions import Dialog
+from runtimes.agents.shared.dialogs import Dialog
 from runtimes.base import Launch, Options, Send
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
@@ -113,7 +113,7 @@ class Stage:
 
     def tell(self, text: str, key: str) -> None:
         """Send a message that carries this key, until it has arrived."""
-        if typed := self._program.typed(self.screen()):
+        if typed := self._program.unsent_text(self.screen()):
             raise Failed(f"its box is empty, and {typed!r} is read in it\n{self.screen()}")
         for paste in range(_PASTES):
             send = Send(
@@ -130,7 +130,7 @@ class Stage:
     def answer(self, text: str) -> None:
         """Answer what it asks as its own file says, step by step, until it asks that no more."""
         asked = dialog = self.wait(self._dialog, "no dialog was open")
-        while dialog.asks == asked.asks:
+        while dialog.id == asked.id:
             self._take(dialog, text)
             dialog = self._after(dialog)
 
@@ -139,28 +139,28 @@ class Stage:
 
         Where the bot tells people that nothing changes, a trial fails and shows the terminal.
         """
-        last = before = (dialog.asks, dialog.shows)
+        last = before = (dialog.id, dialog.state)
 
         def changed() -> Dialog | None:
             nonlocal last
             now = self._dialog() or Dialog()
-            seen, last = last, (now.asks, now.shows)
+            seen, last = last, (now.id, now.state)
             return now if last != before and last == seen else None
 
         return self.wait(changed, "it asks the same still")
 
     def _take(self, dialog: Dialog, text: str) -> None:
         """Take the next step of an answer."""
-        way = dialog.way(text)
+        way = dialog.step(text)
         if way is None:
             raise Failed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
-        key = f"{text}:{dialog.shows}"
+        key = f"{text}:{dialog.state}"
         take(self._runtime, self.handle, way, key, self._program.submit_seconds)
 
     def _dialog(self) -> Dialog | None:
         """What it asks in a dialog that is open."""
         dialog = self._program.dialog(self.files, self.screen())
-        return dialog if dialog and dialog.asks else None
+        return dialog if dialog and dialog.id else None
 
     def press(self, key: str, done: Callable[[Agent], bool]) -> None:
         """Press a key at its terminal until this is so, as a person does who looks at it."""

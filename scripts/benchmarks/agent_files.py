@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.opencode import files as opencode
+from runtimes.agents.opencode import files as opencode_files
+from runtimes.agents.opencode import port as opencode_port
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 #: The id of every conversation.
@@ -89,7 +90,7 @@ def _aider(files: RunFiles, steps: Iterable[int]) -> int:
 
 def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
     """Insert what it says into its database; the first step is ten minutes old."""
-    path = opencode.database(files)
+    path = opencode_files.database(files)
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as database, database:
         for table in ("session", "message", "part"):
@@ -116,7 +117,7 @@ def _status(files: RunFiles, _port: int) -> None:
 
 
 def _answers(files: RunFiles, port: int) -> None:
-    opencode.server(files).write_text(json.dumps({"port": port, "password": "none"}))
+    opencode_port.server_file(files).write_text(json.dumps({"port": port, "password": "none"}))
 
 
 @contextmanager

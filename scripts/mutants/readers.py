@@ -61,33 +61,53 @@ _CLAUDE = ("test_claude.py", "test_claude_screens.py", "test_claude_usage.py")
 SOURCES = (
     Source("claude.reader", "claude", _CLAUDE),
     Source("claude.files", "claude", _CLAUDE),
+    Source("claude.screen", "claude", _CLAUDE),
     Source("codex.reader", "codex", ("test_codex.py",)),
     Source("codex.files", "codex", ("test_codex.py",)),
+    Source("codex.screen", "codex", ("test_codex.py",)),
     Source("gemini.reader", "gemini", ("test_gemini.py",)),
     Source("gemini.files", "gemini", ("test_gemini.py",)),
+    Source("gemini.screen", "gemini", ("test_gemini.py",)),
     Source("opencode.reader", "opencode", ("test_opencode.py",)),
     Source("opencode.files", "opencode", ("test_opencode.py",)),
-    Source("opencode.dialog", "opencode", ("test_opencode.py",)),
+    Source("opencode.port", "opencode", ("test_opencode.py",)),
     Source("aider.reader", "aider", ("test_aider.py",)),
     Source("aider.files", "aider", ("test_aider.py",)),
+    Source("aider.screen", "aider", ("test_aider.py",)),
     Source("shell.launch", "shell", ("test_shell.py", "test_endpoints.py", "test_preambles.py")),
+    Source("shell.reader", "shell", ("test_shell.py",)),
     *(
         Source(f"{name}.messages", SHARED, ("test_records.py", "test_messages.py"))
         for name in ("aider", "claude", "codex", "gemini")
     ),
     Source("opencode.messages", SHARED, ("test_opencode_messages.py", "test_messages.py")),
-    Source("shared.conversation", SHARED, ("test_messages.py",)),
-    Source("shared.forms", SHARED, ("test_forms.py", "test_dialogs.py", "test_recordings.py")),
-    Source("shared.hooks", SHARED, ("test_hooks.py", "test_troubled_files.py")),
-    Source("shared.usage_limits", SHARED, ("test_limits.py", "test_recordings.py")),
-    Source("shared.line_tail", SHARED, ("test_lines.py", "test_troubled_files.py")),
-    Source("shared.questions", SHARED, ("test_questions.py", "test_dialogs.py")),
+    Source("shared.activity", SHARED, ("test_recordings.py", "test_codex.py", "test_gemini.py")),
+    Source("shared.dialogs", SHARED, ("test_questions.py", "test_dialogs.py")),
     Source(
-        "shared.usage_counter",
+        "shared.files",
         SHARED,
-        ("test_tally.py", "test_recordings.py", "test_claude_usage.py"),
+        (
+            "test_databases.py",
+            "test_looks.py",
+            "test_recordings.py",
+            "test_troubled_files.py",
+            "test_lines.py",
+            "test_forms.py",
+        ),
     ),
-    Source("shared.watched_file", SHARED, ("test_looks.py", "test_recordings.py")),
+    Source("shared.hooks", SHARED, ("test_hooks.py", "test_troubled_files.py")),
+    Source("shared.line_tail", SHARED, ("test_lines.py", "test_troubled_files.py")),
+    Source("shared.messages", SHARED, ("test_messages.py",)),
+    Source(
+        "shared.question_forms",
+        SHARED,
+        ("test_forms.py", "test_dialogs.py", "test_recordings.py"),
+    ),
+    Source(
+        "shared.usage",
+        SHARED,
+        ("test_limits.py", "test_tally.py", "test_recordings.py", "test_claude_usage.py"),
+    ),
 )
 
 #: What no test can notice, and why.

@@ -10,7 +10,7 @@ from bot.store import Observation
 from config.settings import ProjectSettings
 from lifecycle.model.facts import Agent, Work
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.shared.exits import ended
+from runtimes.agents.shared.activity import exited
 from runtimes.base import Handle, Seen
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
@@ -55,7 +55,7 @@ class Edge:
                     raise ValueError("odd file")
                 says = edge.says.get(files.session, Agent(activity=Activity.ACTIVE, seen=now))
                 agent = replace(says, runtime=seen.runtime, program=seen.program)
-                return ended(seen, agent) or agent
+                return exited(seen, agent) or agent
 
             def received(self, mark: str) -> bool:
                 return mark in edge.received

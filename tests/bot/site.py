@@ -25,7 +25,7 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from runtimes.agents.base import USUAL, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.base import NO_LIMITS, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
 from runtimes.memory import Memory
 from runtimes.workspaces.worktree import Worktree
@@ -45,10 +45,10 @@ ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 class Told(Shell):
     """A command that remembers what its agent is told before anything else."""
 
-    run_limits = USUAL
+    run_limits = NO_LIMITS
 
     def prepare(
-        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = USUAL
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
         self.run_limits = run_limits
         return super().prepare(files, prompt, resume, run_limits)

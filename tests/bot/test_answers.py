@@ -13,7 +13,7 @@ from lifecycle.model.actions import Prompt, Tell
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import REFUSED
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.questions import AnswerStep, Dialog, on_screen
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog, numbered_dialog
 from runtimes.base import Handle
 from tests.bot.site import Site
 
@@ -72,10 +72,11 @@ class Asks:
             return Dialog()
         if self.steps:
             return Dialog(
-                asks=self.shown, shows=str(len(self.steps)), words=lambda _: self.steps[0]
+                id=self.shown, state=str(len(self.steps)), free_text=lambda _: self.steps[0]
             )
         return replace(
-            on_screen(self.shown, CHOICES), words=lambda text: AnswerStep(keys=("3",), text=text)
+            numbered_dialog(self.shown, CHOICES),
+            free_text=lambda text: AnswerStep(keys=("3",), text=text),
         )
 
     def _pressed(self, press: Any) -> Any:
@@ -125,7 +126,9 @@ def test_what_was_said_before_it_asked_is_no_answer_to_it(asks: Asks) -> None:
 def test_what_is_none_of_the_choices_is_refused(
     asks: Asks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asks.site.program, "dialog", lambda *_: on_screen("May I?", ("Yes", "No")))
+    monkeypatch.setattr(
+        asks.site.program, "dialog", lambda *_: numbered_dialog("May I?", ("Yes", "No"))
+    )
     assert asks.is_answered("perhaps") == REFUSED
     assert asks.heard == []
 

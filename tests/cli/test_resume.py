@@ -60,7 +60,7 @@ def test_what_cannot_be_taken_over_asks_for_nothing_and_leaves_nothing(
 ) -> None:
     conversation.unlink()
     result = mergewright(*START)
-    assert (result.code, f"there is no conversation {NATIVE} of yours" in result.err) == (1, True)
+    assert (result.code, f"you have no conversation {NATIVE}" in result.err) == (1, True)
     assert (new_commands(house), house.paths.home("widgets-13").exists()) == ([], False)
 
 

@@ -62,4 +62,4 @@ def test_the_bot_understands_how_it_is_to_run_one(program: str, model: str, tmp_
     assert kind.endpoint == ("http://127.0.0.1:1" if scripted else "")
     assert bool(kind.key) == scripted
     assert kind.model == (MODELS[program] if scripted else model)
-    assert set(AGENTS[program].logins).isdisjoint(kind.pass_env) == scripted
+    assert set(AGENTS[program].login_variables).isdisjoint(kind.pass_env) == scripted

@@ -12,7 +12,7 @@ from bot.web.api import ROUTES
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Status
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.shared.messages import Message, MessageKind
 from tests.web.conftest import Site, bearer, sign_in
 
 HEAD = "a" * 40
@@ -111,7 +111,7 @@ def test_a_transcript_is_read_in_parts(site: Site) -> None:
 
     def transcript(*given: object) -> list[Message]:
         looked_up.append(given)
-        return [Message(kind=Kind.ANSWER, text="Done.")]
+        return [Message(kind=MessageKind.ANSWER, text="Done.")]
 
     site.transcript = transcript
     told = site.seen(f"/api/sessions/{session}/transcript?run=2&first=200&most=50")

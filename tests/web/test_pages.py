@@ -13,8 +13,8 @@ from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment, React
 from lifecycle.model.facts import Agent, Pull, Usage
 from lifecycle.model.status import Reason, Status
-from runtimes.agents.shared.messages import Kind as Kinds
 from runtimes.agents.shared.messages import Message
+from runtimes.agents.shared.messages import MessageKind as Kinds
 from tests.web.conftest import Site, bearer
 
 HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"

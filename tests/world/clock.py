@@ -39,9 +39,9 @@ def observed_by(clock: Clock) -> Iterator[None]:
 
     def new_lines(lines: LineTail) -> list[str]:
         said = new(lines)
-        if lines.written is not None:
-            written = datetime.fromtimestamp(lines.written, UTC)
-            lines.written = clock.at(written).timestamp()
+        if lines.modified is not None:
+            written = datetime.fromtimestamp(lines.modified, UTC)
+            lines.modified = clock.at(written).timestamp()
         return said
 
     def looked(runtime: Tmux) -> Mapping[Handle, Seen]:

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.opencode import files as its
+from runtimes.agents.opencode import files as opencode_files
 
 ID = "ses_e0078820bffeyDHEIa50M22duM"
 _TABLES = """
@@ -28,7 +28,7 @@ class Agent:
     def __init__(self, files: RunFiles) -> None:
         self.answers: dict[str, Any] = {"/permission": [], "/question": [], "/session/status": {}}
         self.at = int(time.time() * 1000) + 60_000
-        self._path = its.database(files)
+        self._path = opencode_files.database(files)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._path)) as database:
             database.executescript(_TABLES)

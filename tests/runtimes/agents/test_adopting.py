@@ -71,7 +71,7 @@ def test_one_that_is_not_theirs_is_refused(
     person: Person, files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: person.transcript.stat().st_uid + 1)
-    with pytest.raises(NotAdopted, match="of yours: no file of your own at"):
+    with pytest.raises(NotAdopted, match="no file of yours matches"):
         person.program.adopt(files, person.native)
     assert not files.home.exists()
 
@@ -79,20 +79,20 @@ def test_one_that_is_not_theirs_is_refused(
 def test_one_that_is_no_regular_file_is_refused(person: Person, files: RunFiles) -> None:
     elsewhere = person.transcript.rename(files.dir / "elsewhere")
     person.transcript.symlink_to(elsewhere)
-    with pytest.raises(NotAdopted, match="no file of your own"):
+    with pytest.raises(NotAdopted, match="no file of yours matches"):
         person.program.adopt(files, person.native)
 
 
 def test_one_that_is_not_there_is_refused_though_its_name_begins_as_another(
     person: Person, files: RunFiles
 ) -> None:
-    with pytest.raises(NotAdopted, match="there is no conversation"):
+    with pytest.raises(NotAdopted, match="you have no conversation"):
         person.program.adopt(files, person.native[:-12] + "0" * 12)
 
 
 @pytest.mark.parametrize("name", ["", "latest", "../../etc/passwd", "*", "4BB28834"])
 def test_what_is_no_name_is_refused(home: Path, files: RunFiles, name: str) -> None:
-    with pytest.raises(NotAdopted, match="is no id of a conversation"):
+    with pytest.raises(NotAdopted, match="is not a conversation id"):
         Person("claude", home).program.adopt(files, name)
 
 

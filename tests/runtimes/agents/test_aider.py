@@ -361,9 +361,9 @@ def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
     )
     assert other.check({}, Endpoint(key="k")) == []
     (problem,) = other.check({}, Endpoint(url="http://gateway"))
-    assert "its endpoint can be" in problem
+    assert "its endpoint must have the API" in problem
     (problem,) = Aider(replace(kind, model="sonnet")).check({}, Endpoint(key="k"))
-    assert "whose its key is" in problem
+    assert "its key belongs to no provider" in problem
 
 
 def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:

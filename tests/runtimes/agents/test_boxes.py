@@ -36,13 +36,13 @@ def test_words_in_the_box_are_told_from_an_empty_one(
     agent: str, screen: str, empty: list[str]
 ) -> None:
     program = AGENTS[agent](AgentType(program=agent))
-    assert [program.typed(screen.format(each)) for each in empty] == [""] * len(empty)
-    assert program.typed(screen.format(" let me see")) == "let me see"
+    assert [program.unsent_text(screen.format(each)) for each in empty] == [""] * len(empty)
+    assert program.unsent_text(screen.format(" let me see")) == "let me see"
     beside = f"❯ earlier │ changed\n  to do   │ {RULE}\n❯ it now  │ one.txt\n"
-    assert program.typed(beside + screen.format(empty[0])) == ""
-    assert [program.typed(each) for each in ("starting ...", "2 > 1 it is")] == ["", ""]
+    assert program.unsent_text(beside + screen.format(empty[0])) == ""
+    assert [program.unsent_text(each) for each in ("starting ...", "2 > 1 it is")] == ["", ""]
 
 
 @pytest.mark.parametrize("agent", ["opencode", "shell"])
 def test_where_nobody_can_tell_nothing_is_typed(agent: str, tmp_path: Path) -> None:
-    assert AGENTS[agent](AgentType(program=agent)).typed("> let me see") == ""
+    assert AGENTS[agent](AgentType(program=agent)).unsent_text("> let me see") == ""

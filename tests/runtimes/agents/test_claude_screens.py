@@ -42,7 +42,7 @@ def test_that_it_tries_again_after_an_error_is_told_while_it_is_busy(
     status(files, command, "busy")
     agent = reader.read(alive, screen, NOW)
     assert agent.activity is Activity.ACTIVE
-    again = "its screen says that it waits to try again"
+    again = "its screen says that it retries after"
     assert agent.evidence == f"{again}: 429 Slow down · and"
     endless = reader.read(alive, f"✻ {'x' * 3000} · retrying… · attempt 1/1", NOW)
     assert len(endless.evidence) == 2000

@@ -233,7 +233,7 @@ def test_that_it_tries_again_after_an_error_is_told_while_its_turn_goes_on(
     for line in ("• Reconnecting... 2/5", "◦ Server is busy, reconnecting 4/5"):
         agent = reader.read(alive, screen.format(line), NOW)
         assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
-        assert agent.evidence == "its screen says that it waits to try again: Last status: 429"
+        assert agent.evidence == "its screen says that it retries after: Last status: 429"
     endless = screen.format("• Reconnecting... 2/5").replace("429", "x" * 3000)
     assert len(reader.read(alive, endless, NOW).evidence) == 2000
     for said in (None, screen.format("• Working"), "• Reconnecting... 2/5 (3s)\n\n› Ask\n"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.shared.databases import reading
+from runtimes.agents.shared.files import open_database
 
 
 def written(place: Path) -> Path:
@@ -18,7 +18,7 @@ def written(place: Path) -> Path:
 
 
 def said(place: Path) -> list[tuple[str]]:
-    with reading(place) as database:
+    with open_database(place) as database:
         return database.execute("select text from said").fetchall()
 
 
@@ -41,15 +41,21 @@ def test_nothing_is_read_where_a_link_or_a_pipe_stands(
 
 def test_a_database_can_be_read_and_not_written(tmp_path: Path) -> None:
     place = written(tmp_path / "kept.db")
-    with reading(place) as database, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with (
+        open_database(place) as database,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
         database.execute("insert into said values ('more')")
 
 
 def test_a_look_that_takes_long_is_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtimes.agents.shared.databases._STEPS", 100)
+    monkeypatch.setattr("runtimes.agents.shared.files._QUERY_STEPS", 100)
     endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select sum(x) from n"
     place = written(tmp_path / "kept.db")
-    with reading(place) as database, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with (
+        open_database(place) as database,
+        pytest.raises(sqlite3.OperationalError, match="interrupted"),
+    ):
         database.execute(endless).fetchone()

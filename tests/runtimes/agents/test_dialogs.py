@@ -8,7 +8,13 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.shared.questions import AnswerStep, Dialog, choices_in, number_of, with_choices
+from runtimes.agents.shared.dialogs import (
+    AnswerStep,
+    Dialog,
+    choice_number,
+    choices_in,
+    with_choices,
+)
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import RECORDINGS, lay
 
@@ -79,7 +85,7 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
 def test_an_answer_is_given_as_the_dialog_takes_it(
     files: RunFiles, agent: str, case: str, answer: str, way: AnswerStep | None
 ) -> None:
-    assert dialog(agent, case, files).way(answer) == way
+    assert dialog(agent, case, files).step(answer) == way
 
 
 @pytest.mark.parametrize(
@@ -109,7 +115,7 @@ def test_a_choice_that_holds_what_stands_between_them_stays_one_and_is_meant_sti
     choices = ("Yes / No", "Other")
     found = choices_in(with_choices("Which?", choices))
     assert len(found) == 2
-    assert number_of(found[0], dict(enumerate(choices, 1))) == 1
+    assert choice_number(found[0], dict(enumerate(choices, 1))) == 1
 
 
 @pytest.mark.parametrize(
@@ -141,8 +147,8 @@ def test_a_dialog_about_something_else_is_another_one(files: RunFiles) -> None:
         one, other = program.dialog(files, screen), program.dialog(files, screen.replace(what, "x"))
         assert one is not None
         assert other is not None
-        assert one.asks != other.asks
-        assert what in one.asks
+        assert one.id != other.id
+        assert what in one.id
 
 
 @pytest.fixture
@@ -174,7 +180,7 @@ def test_opencode_is_answered_at_its_port(
         server.write_text(f'{{"port": {number}, "password": "secret"}}')
         found = AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
         assert found is not None
-        way = found.way(answer)
+        way = found.step(answer)
         assert way is not None
         assert way.request is not None
         way.request()
@@ -194,7 +200,7 @@ def test_an_answer_that_opencodes_port_refuses_is_none(
         server = files.dir / "opencode-server.json"
         server.write_text(f'{{"port": {number}, "password": "secret"}}')
         found = AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
-        way = found.way("once") if found else None
+        way = found.step("once") if found else None
         assert way is not None
         assert way.request is not None
         server.write_text(f'{{"port": {number}, "password": "another"}}')
@@ -214,8 +220,8 @@ def test_opencode_takes_no_half_answer_and_none_where_it_asks_nothing(
         port["/question"] = [{"id": "que_1", "questions": both}]
         found = program.dialog(files, "")
         assert found is not None
-        assert found.asks == "que_1"
-        assert found.way("Blue") is None
+        assert found.id == "que_1"
+        assert found.step("Blue") is None
 
 
 def test_a_command_of_ones_own_hears_answers_as_messages(files: RunFiles) -> None:

@@ -8,8 +8,14 @@ import pytest
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.shared.forms import Page, answers, asks_in, form, questions
-from runtimes.agents.shared.questions import AnswerStep, Dialog
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog
+from runtimes.agents.shared.question_forms import (
+    FormScreen,
+    describe_questions,
+    form_dialog,
+    parse_answers,
+    parse_questions,
+)
 from tests.runtimes.agents.recordings import RECORDINGS, Laid, lay, over
 
 GIVEN = [
@@ -18,19 +24,19 @@ GIVEN = [
     {"question": "Really?", "type": "yesno"},
     {"question": "Name?", "type": "text"},
 ]
-ASKS = asks_in({"questions": GIVEN})
+ASKS = parse_questions({"questions": GIVEN})
 
 
 def test_people_are_told_how_several_questions_are_answered() -> None:
-    assert questions({"questions": GIVEN}).splitlines() == [
+    assert describe_questions({"questions": GIVEN}).splitlines() == [
         "Which? (Red / Dark, red)",
         "With? (Salt / Oil) Several may be taken, with commas between them",
         "Really? (Yes / No)",
         "Name?",
         "Answer all of them, each in a line of its own",
     ]
-    assert questions({"questions": GIVEN[:1]}) == "Which? (Red / Dark, red)"
-    assert questions({"questions": {"question": "Which?"}}) == ""
+    assert describe_questions({"questions": GIVEN[:1]}) == "Which? (Red / Dark, red)"
+    assert describe_questions({"questions": {"question": "Which?"}}) == ""
 
 
 @pytest.mark.parametrize(
@@ -46,45 +52,55 @@ def test_people_are_told_how_several_questions_are_answered() -> None:
     ],
 )
 def test_an_answer_has_a_line_for_each_question(text: str, given: object) -> None:
-    assert answers(ASKS, text) == given
+    assert parse_answers(ASKS, text) == given
 
 
 @pytest.mark.parametrize("word", ["multiple", "multiSelect"])
 def test_programs_say_in_words_of_their_own_that_several_may_be_taken(word: str) -> None:
-    (one,) = asks_in({"questions": [{"question": "With?", word: True}]})
-    assert one.many
+    (one,) = parse_questions({"questions": [{"question": "With?", word: True}]})
+    assert one.takes_several
 
 
 def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
-    assert answers(ASKS[3:], "Ada\n\nor Bob") == [("Ada\n\nor Bob",)]
+    assert parse_answers(ASKS[3:], "Ada\n\nor Bob") == [("Ada\n\nor Bob",)]
 
 
 @pytest.mark.parametrize(
     ("page", "way"),
     [
-        (Page(at=0, shows="", own=("3",), marked=1), AnswerStep(keys=("2",))),
-        (Page(at=0, shows="", own=("3",), marked=2), AnswerStep(keys=("Enter",))),
-        (Page(at=1, shows="", ticks={1: False, 2: False}), AnswerStep(keys=("1",))),
-        (Page(at=1, shows="", ticks={1: True, 2: True}), AnswerStep(keys=("2",))),
-        (Page(at=1, shows="", ticks={1: True, 2: False}, on=("Tab",)), AnswerStep(keys=("Tab",))),
-        (Page(at=3, shows="", own=("3",)), AnswerStep(keys=("3",), text="Ada")),
-        (Page(at=3, shows="", own=("3",), typed="A\n da"), AnswerStep(keys=("Enter",))),
-        (Page(at=3, shows="", own=("3",), typed="Bob"), None),
-        (Page(at=3, shows=""), None),
-        (Page(at=None, shows="", on=("1",)), AnswerStep(keys=("1",))),
+        (FormScreen(at=0, text="", own=("3",), marked=1), AnswerStep(keys=("2",))),
+        (FormScreen(at=0, text="", own=("3",), marked=2), AnswerStep(keys=("Enter",))),
+        (FormScreen(at=1, text="", ticks={1: False, 2: False}), AnswerStep(keys=("1",))),
+        (FormScreen(at=1, text="", ticks={1: True, 2: True}), AnswerStep(keys=("2",))),
         (
-            Page(at=None, shows="", said=("Dark,\n red", "Salt", "Yes", "Ada"), on=("1",)),
+            FormScreen(at=1, text="", ticks={1: True, 2: False}, proceed=("Tab",)),
+            AnswerStep(keys=("Tab",)),
+        ),
+        (FormScreen(at=3, text="", own=("3",)), AnswerStep(keys=("3",), text="Ada")),
+        (FormScreen(at=3, text="", own=("3",), typed="A\n da"), AnswerStep(keys=("Enter",))),
+        (FormScreen(at=3, text="", own=("3",), typed="Bob"), None),
+        (FormScreen(at=3, text=""), None),
+        (FormScreen(at=None, text="", proceed=("1",)), AnswerStep(keys=("1",))),
+        (
+            FormScreen(
+                at=None, text="", answers=("Dark,\n red", "Salt", "Yes", "Ada"), proceed=("1",)
+            ),
             AnswerStep(keys=("1",)),
         ),
-        (Page(at=None, shows="", said=("Dark, red", "Oil, Salt", "Yes", "Ada"), on=("1",)), None),
-        (Page(at=None, shows="", said=("Dark, red", "Salt", "Yes"), on=("1",)), None),
+        (
+            FormScreen(
+                at=None, text="", answers=("Dark, red", "Oil, Salt", "Yes", "Ada"), proceed=("1",)
+            ),
+            None,
+        ),
+        (FormScreen(at=None, text="", answers=("Dark, red", "Salt", "Yes"), proceed=("1",)), None),
     ],
 )
 def test_each_step_brings_what_is_shown_nearer_to_the_answer(
-    page: Page, way: AnswerStep | None
+    page: FormScreen, way: AnswerStep | None
 ) -> None:
-    assert form("", ASKS, page).way("2\nSalt\nyes\nAda") == way
-    assert form("", ASKS, page).way("2") is None
+    assert form_dialog("", ASKS, page).step("2\nSalt\nyes\nAda") == way
+    assert form_dialog("", ASKS, page).step("2") is None
 
 
 SEVERAL = "2\nSalt, Sugar\nLarge"
@@ -142,9 +158,9 @@ def test_what_really_asks_is_answered_where_it_stands(
     dialog = program.dialog(files, (recording / f"{screen}.txt").read_text())
     assert asked is not None
     assert dialog is not None
-    assert dialog.way(answer) == way
-    assert dialog.asks == asked.asks != "", "it is the same question at every step"
-    assert (dialog.shows == asked.shows) is (screen == "screen")
+    assert dialog.step(answer) == way
+    assert dialog.id == asked.id != "", "it is the same question at every step"
+    assert (dialog.state == asked.state) is (screen == "screen")
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
@@ -170,7 +186,7 @@ def test_the_same_question_asked_again_is_another_one(files: RunFiles) -> None:
         again = program.dialog(files, screen)
         assert first is not None
         assert again is not None
-        assert first.asks != again.asks
+        assert first.id != again.id
 
 
 @pytest.mark.parametrize(
@@ -192,7 +208,7 @@ def test_answers_about_to_be_sent_are_compared_where_each_can_be_told(
     assert shown in screen
     dialog = AGENTS[agent](AgentType(program=agent)).dialog(files, screen.replace(shown, instead))
     assert dialog is not None
-    assert (dialog.way(answer) is not None) is taken
+    assert (dialog.step(answer) is not None) is taken
 
 
 def test_words_in_the_field_of_geminis_question_are_sent_and_not_pasted_again(
@@ -205,7 +221,7 @@ def test_words_in_the_field_of_geminis_question_are_sent_and_not_pasted_again(
     ways = []
     for words in ("a name", "Enter your response", "Ada", "Ada\n│   and Bob", "Eve"):
         dialog = program.dialog(files, screen.replace("> a name", f"> {words}"))
-        ways += [dialog.way("Ada and Bob" if "Bob" in words else "Ada")] if dialog else []
+        ways += [dialog.step("Ada and Bob" if "Bob" in words else "Ada")] if dialog else []
     paste, enter = AnswerStep(text="Ada"), AnswerStep(keys=("Enter",))
     assert ways == [paste, paste, enter, enter, None]
 
@@ -226,7 +242,7 @@ def test_choices_of_geminis_question_that_have_scrolled_away_can_still_be_taken(
     screen = (recording / "screen.txt").read_text()
     scrolled = screen.replace("● 1.  Red", "▲").replace("the red one ", "").replace("  2.", "● 2.")
     dialog = AGENTS["gemini"](AgentType(program="gemini")).dialog(files, scrolled)
-    assert dialog.way(FOUR) == AnswerStep(keys=("Enter",)) if dialog else False
+    assert dialog.step(FOUR) == AnswerStep(keys=("Enter",)) if dialog else False
 
 
 @over([RECORDINGS / "gemini" / "waiting_input" / "several"])
@@ -255,4 +271,4 @@ def test_what_codex_shows_without_its_last_line_or_choices_is_no_dialog(files: R
     assert program.dialog(files, "Press enter to continue\n") == Dialog()
     second = program.dialog(files, screen.replace("› 1.", "  1.").replace("  2. Blue", "› 2. Blue"))
     assert second is not None
-    assert second.way("blue\nlarge") == AnswerStep(keys=("Enter",))
+    assert second.step("blue\nlarge") == AnswerStep(keys=("Enter",))

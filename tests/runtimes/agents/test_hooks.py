@@ -1,9 +1,9 @@
-"""What a program told last in its run is found; hooks of another run do not count."""
+"""What a program told last_call in its run is found; hooks of another run do not count."""
 
 from msgspec import Struct
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.hooks import Hook, last
+from runtimes.agents.shared.hooks import HookCall, last_call
 
 
 class Payload(Struct, frozen=True):
@@ -12,10 +12,10 @@ class Payload(Struct, frozen=True):
 
 
 def test_the_last_word_on_an_event_counts_where_this_run_said_it(files: RunFiles) -> None:
-    def spooled(*lines: tuple[int, str, str]) -> Hook[Payload] | None:
+    def spooled(*lines: tuple[int, str, str]) -> HookCall[Payload] | None:
         said = '{"run":%d,"at":1,"hook":{"hook_event_name":"%s","tool":"%s"}}\n'
         files.spool.write_text("".join(said % line for line in lines))
-        return last(files, "Asks", Hook[Payload])
+        return last_call(files, "Asks", HookCall[Payload])
 
     run = files.run
     assert spooled() is None

@@ -1,4 +1,4 @@
-"""When a usage limit resets, as programs and providers say it in words."""
+"""When a usage limit limit_reset, as programs and providers say it in words."""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtimes.agents.shared.usage_limits import resets
+from runtimes.agents.shared.usage import limit_reset
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
     ],
 )
 def test_a_span_is_counted_from_when_it_was_said(said: str, seconds: float) -> None:
-    assert resets(said, AT) == AT + timedelta(seconds=seconds)
+    assert limit_reset(said, AT) == AT + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ def test_a_span_is_counted_from_when_it_was_said(said: str, seconds: float) -> N
     [
         "Please try again later.",
         "try again in a while",
-        "it resets at 13:00 PM UTC",
+        "it limit_reset at 13:00 PM UTC",
         "try again at Nov 25th, 2026 2:19 AM.",
-        "it resets at 2:75 PM UTC",
+        "it limit_reset at 2:75 PM UTC",
         "retry in 99999999999s",
     ],
 )
 def test_where_no_time_is_named_none_is_known(said: str) -> None:
-    assert resets(said, AT) is None
-    assert resets("retry in 1s", None) is None
+    assert limit_reset(said, AT) is None
+    assert limit_reset("retry in 1s", None) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_where_no_time_is_named_none_is_known(said: str) -> None:
 def test_a_time_of_day_is_the_next_one_and_its_minute_is_waited_for(
     said: str, until: datetime
 ) -> None:
-    assert resets(f"Access resets at {said}.", AT) == until
+    assert limit_reset(f"Access resets at {said}.", AT) == until
 
 
 @pytest.fixture
@@ -66,8 +66,10 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("elsewhere")
 def test_a_time_of_another_zone_is_this_machines() -> None:
-    assert resets("Access resets at 8:00 PM GMT+5:30", AT) == datetime(
+    assert limit_reset("Access resets at 8:00 PM GMT+5:30", AT) == datetime(
         2026, 11, 21, 14, 31, tzinfo=UTC
     )
-    assert resets("or try again at 8:00 PM.", AT) == datetime(2026, 11, 21, 14, 31, tzinfo=UTC)
-    assert resets("Access resets at 2:00 PM UTC", AT) == datetime(2026, 11, 21, 14, 1, tzinfo=UTC)
+    assert limit_reset("or try again at 8:00 PM.", AT) == datetime(2026, 11, 21, 14, 31, tzinfo=UTC)
+    assert limit_reset("Access resets at 2:00 PM UTC", AT) == datetime(
+        2026, 11, 21, 14, 1, tzinfo=UTC
+    )

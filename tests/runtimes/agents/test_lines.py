@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.shared.files import holds, opened, write_private
+from runtimes.agents.shared.files import contains, open_regular, write_private
 from runtimes.agents.shared.line_tail import LineTail
 
 
@@ -34,10 +34,10 @@ def test_it_is_known_when_it_was_written_while_it_is_there(log: Path) -> None:
     append(log, "one\n")
     os.utime(log, (9, 9))
     lines.new()
-    assert lines.written == 9
+    assert lines.modified == 9
     log.unlink()
     lines.new()
-    assert lines.written is None
+    assert lines.modified is None
 
 
 def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
 def test_it_is_known_how_long_a_line_was_that_is_left_out(log: Path) -> None:
     lines = LineTail(log, most=10)
     append(log, "x" * 25 + "\nshort\n" + "y" * 9 + "\n")
-    told = [(lines.new(), lines.left_out) for _ in range(6)]
+    told = [(lines.new(), lines.skipped_bytes) for _ in range(6)]
     assert [one for one in told if any(one)] == [
         ([], 25),
         (["short"], 0),
@@ -105,23 +105,23 @@ def test_a_pipe_or_a_link_in_its_place_is_not_opened(log: Path, tmp_path: Path) 
     assert LineTail(log).new() == []
     with os.fdopen(os.open(log, os.O_RDWR), "w+b", buffering=0) as pipe:
         pipe.write(b"said\n")
-        with pytest.raises(OSError, match="no regular file"), opened(log):
+        with pytest.raises(OSError, match="no regular file"), open_regular(log):
             pass
     log.unlink()
     secret = tmp_path / "secret"
     secret.write_text("secret\n")
     log.symlink_to(secret)
     assert LineTail(log).new() == []
-    assert not holds(log, "secret")
+    assert not contains(log, "secret")
 
 
 def test_a_key_is_found_anywhere_in_a_file(log: Path) -> None:
-    assert not holds(log, "mw-1")
+    assert not contains(log, "mw-1")
     log.write_text("")
-    assert not holds(log, "mw-1")
+    assert not contains(log, "mw-1")
     append(log, "a\nb mw-1 c")
-    assert holds(log, "mw-1")
-    assert not holds(log, "mw-2")
+    assert contains(log, "mw-1")
+    assert not contains(log, "mw-2")
 
 
 def test_private_files_are_readable_by_their_owner_alone(log: Path) -> None:

@@ -14,7 +14,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.gemini.launch import Gemini
 from runtimes.agents.opencode.launch import OpenCode
-from runtimes.agents.shared.watched_file import WatchedFile
+from runtimes.agents.shared.files import WatchedFile
 from runtimes.base import Seen
 from tests.runtimes.agents.apis import answering
 from tests.runtimes.agents.recordings import CASES, RECORDINGS, lay, over, program_of
@@ -36,8 +36,8 @@ def test_a_whole_file_is_understood_anew_where_it_was_written(tmp_path: Path) ->
     whole = WatchedFile(path, Said)
     assert whole.read() is None
     says(path, "busy", age=60)
-    assert (whole.read(), whole.fresh) == (Said("busy"), True)
-    assert (whole.read(), whole.fresh) == (Said("busy"), False)
+    assert (whole.read(), whole.changed) == (Said("busy"), True)
+    assert (whole.read(), whole.changed) == (Said("busy"), False)
     says(path, "idle", age=30)
     assert whole.read() == Said("idle")
     path.write_text("half")

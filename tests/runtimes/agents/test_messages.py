@@ -15,11 +15,11 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.claude import messages
 from runtimes.agents.claude.launch import Claude
+from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.codex.launch import Codex
 from runtimes.agents.opencode.launch import OpenCode
-from runtimes.agents.shared.messages import Kind, Message, Messages
+from runtimes.agents.shared.messages import Message, MessageKind, MessageReader
 from tests.runtimes.agents.recordings import RECORDINGS, lay, program_of
 
 RECORDED = sorted(RECORDINGS.glob("*/*/*/messages.jsonl"))
@@ -29,14 +29,14 @@ def expected(path: Path) -> list[Message]:
     return [msgspec.json.decode(line, type=Message) for line in path.read_text().splitlines()]
 
 
-def everything(messages: Messages) -> list[Message]:
+def everything(messages: MessageReader) -> list[Message]:
     found: list[Message] = []
     while new := messages.new():
         found += new
     return found
 
 
-def of(case: Path, files: RunFiles) -> Messages:
+def of(case: Path, files: RunFiles) -> MessageReader:
     lay(case, files, 1)
     return program_of(case).messages(files)
 
@@ -88,7 +88,7 @@ def test_parts_that_no_program_writes_are_left_out(name: str, files: RunFiles) -
 
 def test_of_what_a_tool_gave_back_to_claude_the_texts_are_told() -> None:
     back = {"type": "tool_result", "tool_use_id": "c1", "content": [5, "text", {"text": "x"}]}
-    (told,) = messages.messages(json.dumps({"type": "user", "message": {"content": [back]}}))
+    (told,) = parse_line(json.dumps({"type": "user", "message": {"content": [back]}}))
     assert told.text == "x"
 
 
@@ -106,7 +106,7 @@ def begins(database: sqlite3.Connection, case: str) -> None:
     database.executescript(script.read_text())
 
 
-def of_database(files: RunFiles) -> Messages:
+def of_database(files: RunFiles) -> MessageReader:
     return OpenCode(AgentType(program="opencode")).messages(files)
 
 
@@ -116,13 +116,13 @@ def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(
     begins(database, "active/tool_runs")
     messages = of_database(files)
     begun = everything(messages)
-    assert [each.kind for each in begun[-2:]] == [Kind.USAGE, Kind.CALL]
+    assert [each.kind for each in begun[-2:]] == [MessageKind.USAGE, MessageKind.CALL]
     database.execute(
         "update part set data = json_set(data, '$.state.status', 'completed',"
         " '$.state.output', 'made') where json_extract(data, '$.state.status') = 'running'"
     )
     (result,) = everything(messages)
-    assert (result.kind, result.call, result.text) == (Kind.RESULT, begun[-1].call, "made")
+    assert (result.kind, result.call, result.text) == (MessageKind.RESULT, begun[-1].call, "made")
     database.execute(
         "insert into part select 'prt_zz', message_id, session_id, time_created, time_updated,"
         ' \'{"type": "text", "text": "Well.", "time": {"end": 1}}\''
@@ -178,7 +178,7 @@ def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
     messages = of_database(files)
     first = messages.new()
     assert len(first) < 250
-    answers = [each for each in first + everything(messages) if each.kind is Kind.ANSWER]
+    answers = [each for each in first + everything(messages) if each.kind is MessageKind.ANSWER]
     assert len(answers) == 1001
 
 
@@ -190,14 +190,14 @@ def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
         ({"type": "assistant", "message": {"content": [{"type": "image"}]}}, []),
         (
             {"type": "assistant", "message": {"content": "Done."}},
-            [Message(kind=Kind.ANSWER, text="Done.")],
+            [Message(kind=MessageKind.ANSWER, text="Done.")],
         ),
     ],
 )
 def test_of_claudes_lines_what_has_words_is_told_though_it_used_nothing(
     said: object, told: list[Message]
 ) -> None:
-    assert [*messages.messages(json.dumps(said))] == told
+    assert [*parse_line(json.dumps(said))] == told
 
 
 def test_claudes_conversations_come_in_the_order_in_which_they_began(files: RunFiles) -> None:
@@ -234,11 +234,11 @@ def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
     found = everything(Claude(AgentType(program="claude")).messages(files))
     told = [(each.kind, each.text[:24]) for each in found]
     assert told == [
-        (Kind.PROMPT, "begin"),
-        (Kind.NOTE, "a line of 12.6 MB is lef"),
-        (Kind.NOTE, "[Request interrupted by "),
-        (Kind.PROMPT, "go on"),
-        (Kind.NOTE, "<task-notification>"),
+        (MessageKind.PROMPT, "begin"),
+        (MessageKind.NOTE, "a line of 12.6 MB is lef"),
+        (MessageKind.NOTE, "[Request interrupted by "),
+        (MessageKind.PROMPT, "go on"),
+        (MessageKind.NOTE, "<task-notification>"),
     ]
     assert found[1].at == found[0].at, "so it stands where it was"
 

@@ -13,7 +13,8 @@ import pytest
 
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.opencode import files as its
+from runtimes.agents.opencode import files as opencode_files
+from runtimes.agents.opencode import port
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.opencode.reader import OpenCodeReader
 from runtimes.agents.shared.files import write_private
@@ -33,8 +34,8 @@ def command(files: RunFiles) -> LaunchSpec:
 @pytest.fixture
 def agent(files: RunFiles, command: LaunchSpec) -> Iterator[Agent]:
     agent = Agent(files)
-    with answering(agent.answers, "secret") as port:
-        write_private(its.server(files), json.dumps({"port": port, "password": "secret"}))
+    with answering(agent.answers, "secret") as number:
+        write_private(port.server_file(files), json.dumps({"port": number, "password": "secret"}))
         yield agent
 
 
@@ -52,11 +53,11 @@ def test_it_is_started_with_its_prompt_and_a_port_behind_a_password(
 ) -> None:
     assert command.argv[0] == "opencode"
     assert command.argv[-2:] == ("--pure", "--prompt=Do it.")
-    server = json.loads(its.server(files).read_text())
+    server = json.loads(port.server_file(files).read_text())
     assert command.argv[command.argv.index("--port") + 1] == str(server["port"])
     assert command.env["OPENCODE_SERVER_PASSWORD"] == server["password"]
     assert server["password"] not in " ".join(command.argv)
-    assert its.server(files).stat().st_mode & 0o777 == 0o600
+    assert port.server_file(files).stat().st_mode & 0o777 == 0o600
     assert command.env["OPENCODE_DISABLE_AUTOUPDATE"] == "1"
     assert settings(command)["model"] == "fake/model"
     assert settings(command)["share"] == "disabled"
@@ -106,7 +107,7 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
     again = OpenCode(KIND).prepare(files, "Go on.", ID)
     assert again.argv[-2:] == ("--session", ID)
     assert again.native_id == ID
-    assert OpenCode(KIND).records(files)[0] == its.database(files)
+    assert OpenCode(KIND).records(files)[0] == opencode_files.database(files)
 
 
 def test_the_first_message_of_a_resumed_one_is_said_on_its_port(
@@ -184,7 +185,7 @@ def test_that_it_tries_again_stands_until_its_port_says_more(
     assert (seen.activity, seen.question) == (Activity.WAITING_INPUT, "It asks something.")
     agent.answers["/question"] = []
     assert reader.read(alive, None, NOW).activity is Activity.BLOCKED
-    its.server(files).unlink()
+    port.server_file(files).unlink()
     seen = reader.read(Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN), None, NOW)
     assert (seen.activity, seen.error) == (Activity.BLOCKED, "Overloaded")
     assert (seen.runtime, seen.program) == (Probe.UNKNOWN, Probe.UNKNOWN)
@@ -211,7 +212,7 @@ def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     agent.answers["/permission"] = [leave]
     assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
-    its.server(files).write_text("{}")
+    port.server_file(files).write_text("{}")
     assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
     agent.at += 1000
     agent.part("m1", type="tool", tool="bash", state={"status": "completed"})
@@ -233,7 +234,7 @@ def test_a_conversation_that_its_own_began_ends_no_turn(
 def test_a_question_is_known_by_its_database_alone(
     files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
-    its.server(files).unlink()
+    port.server_file(files).unlink()
     agent.session()
     agent.message("m1", "assistant")
     agent.part("m1", type="tool", tool="bash", state={"status": "running"})
@@ -338,7 +339,7 @@ def test_all_that_was_used_in_this_run_is_counted_once(
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.reasoning) == (800, 70, 14)
     assert (usage.cache_read, usage.cache_write, usage.cost_usd) == (1600, 2, 0.003)
-    assert its.used(its.Tokens(), 0.0).cost_usd is None  # It knows no price.
+    assert opencode_files.OpenCodeTokens().usage(0.0).cost_usd is None  # It knows no price.
 
 
 def test_a_run_that_begins_anew_does_not_take_an_earlier_conversation_for_its_own(
@@ -357,13 +358,13 @@ def test_a_database_that_cannot_be_read_changes_nothing(
     agent.write("message", "m0", ID, agent.at, agent.at, "{odd")
     agent.message("m1", "user")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    its.database(files).write_text("no database")
+    opencode_files.database(files).write_text("no database")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     assert not reader.received("mw-1")
-    its.database(files).unlink()
-    os.mkfifo(its.database(files))
+    opencode_files.database(files).unlink()
+    os.mkfifo(opencode_files.database(files))
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    assert not its.knows(files, ID)
+    assert not opencode_files.has_conversation(files, ID)
 
 
 def test_its_end_outweighs_what_its_files_say(

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.opencode.messages import OpenCodeMessages
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.opencode.messages import OpenCodeMessageReader
+from runtimes.agents.shared.messages import Message, MessageKind
 from tests.runtimes.agents.opencodes import ID, Agent
 
 
@@ -18,27 +18,27 @@ def agent(files: RunFiles) -> Agent:
 
 
 @pytest.fixture
-def messages(files: RunFiles, agent: Agent) -> OpenCodeMessages:
-    return OpenCodeMessages(files)
+def messages(files: RunFiles, agent: Agent) -> OpenCodeMessageReader:
+    return OpenCodeMessageReader(files)
 
 
-def told(found: list[Message]) -> list[tuple[Kind, str]]:
+def told(found: list[Message]) -> list[tuple[MessageKind, str]]:
     return [(each.kind, each.text) for each in found]
 
 
 def test_damaged_rows_are_left_out_and_the_rest_is_told(
-    agent: Agent, messages: OpenCodeMessages
+    agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.write("message", "m0", ID, agent.at, agent.at, "{odd")
     agent.part("m0", type="text", text="lost")
     agent.over("m1")
     agent.write("part", "prt_0", "m1", ID, agent.at, agent.at, "{odd")
     agent.part("m1", type="text", text="Fine.")
-    assert told(messages.new()) == [(Kind.ANSWER, "Fine.")]
+    assert told(messages.new()) == [(MessageKind.ANSWER, "Fine.")]
 
 
 def test_what_a_turn_left_open_is_told_once_it_is_over(
-    agent: Agent, messages: OpenCodeMessages
+    agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.over("m1", error={"name": "MessageAbortedError"})
     for name, data in (
@@ -49,28 +49,28 @@ def test_what_a_turn_left_open_is_told_once_it_is_over(
         agent.write("part", name, "m1", ID, agent.at, agent.at, json.dumps(data))
     found = messages.new()
     assert told(found) == [
-        (Kind.THOUGHT, "Well ..."),
-        (Kind.ANSWER, "I"),
-        (Kind.CALL, "{}"),
-        (Kind.RESULT, ""),
-        (Kind.NOTE, "MessageAbortedError"),
+        (MessageKind.THOUGHT, "Well ..."),
+        (MessageKind.ANSWER, "I"),
+        (MessageKind.CALL, "{}"),
+        (MessageKind.RESULT, ""),
+        (MessageKind.NOTE, "MessageAbortedError"),
     ]
     assert {each.at.timestamp() for each in found[:4] if each.at} == {agent.at / 1000}
 
 
 def test_what_is_whole_in_a_turn_that_goes_on_is_told_once(
-    agent: Agent, messages: OpenCodeMessages
+    agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.message("m1", "user")
     agent.part("m1", type="text", text="Do it.")
-    assert told(messages.new()) == [(Kind.PROMPT, "Do it.")]
+    assert told(messages.new()) == [(MessageKind.PROMPT, "Do it.")]
     assert messages.new() == []
     agent.message("m2", "assistant")
     agent.part("m2", type="text", text="Yes.", time={"start": 1, "end": agent.at})
-    assert told(messages.new()) == [(Kind.ANSWER, "Yes.")]
+    assert told(messages.new()) == [(MessageKind.ANSWER, "Yes.")]
     assert messages.new() == []
     agent.write("part", "prt_z", "m2", ID, agent.at, agent.at, '{"type": "step-finish"}')
     (used,) = messages.new()
-    assert used.kind is Kind.USAGE
+    assert used.kind is MessageKind.USAGE
     assert used.at is not None
     assert used.at.timestamp() == agent.at / 1000

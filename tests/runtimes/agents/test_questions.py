@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtimes.agents.shared.questions import number_of, permission, with_choices
+from runtimes.agents.shared.dialogs import choice_number, permission_request, with_choices
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from runtimes.agents.shared.questions import number_of, permission, with_choices
 def test_an_answer_is_the_choice_that_it_names(
     answer: str, labels: tuple[str, ...], number: int | None
 ) -> None:
-    assert number_of(answer, dict(enumerate(labels, 1))) == number
+    assert choice_number(answer, dict(enumerate(labels, 1))) == number
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_an_answer_is_the_choice_that_it_names(
     ],
 )
 def test_leave_is_asked_for_what_a_tool_is_given(given: dict[str, object], told: str) -> None:
-    assert permission("Bash", given) == f"It asks for permission to use Bash{told}"
+    assert permission_request("Bash", given) == f"It asks for permission to use Bash{told}"
 
 
 def test_choices_stand_behind_a_question_where_there_are_any() -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
-from runtimes.agents.claude import messages
-from runtimes.agents.codex.messages import CodexMessages
-from runtimes.agents.gemini.messages import GeminiMessages
-from runtimes.agents.shared.messages import Kind, Message
+from runtimes.agents.claude.messages import parse_line
+from runtimes.agents.codex.messages import CodexMessageParser
+from runtimes.agents.gemini.messages import GeminiMessageParser
+from runtimes.agents.shared.messages import Message, MessageKind
 
-Told = list[tuple[Kind, str]]
+Told = list[tuple[MessageKind, str]]
 _AT = "2026-11-21T01:00:00Z"
 
 
@@ -25,7 +25,7 @@ def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Tol
         ({"type": "assistant", "message": {"content": [{"type": "image"}]}}, []),
         (
             {"type": "assistant", "message": {"content": [{"type": "text", "text": "Fine."}]}},
-            [(Kind.ANSWER, "Fine.")],
+            [(MessageKind.ANSWER, "Fine.")],
         ),
         (
             {
@@ -39,12 +39,12 @@ def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Tol
                     ]
                 },
             },
-            [(Kind.RESULT, "made"), (Kind.NOTE, "It is over.")],
+            [(MessageKind.RESULT, "made"), (MessageKind.NOTE, "It is over.")],
         ),
     ],
 )
 def test_claude(record: Mapping[str, object], expected: Told) -> None:
-    assert told(messages.messages, {"timestamp": _AT, **record}) == expected
+    assert told(parse_line, {"timestamp": _AT, **record}) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,15 @@ def test_claude(record: Mapping[str, object], expected: Told) -> None:
         ("odd", {"type": "message", "role": "assistant", "content": [{"text": "x"}]}, []),
         ("response_item", {"type": "odd", "output": "x"}, []),
         ("response_item", {"type": "reasoning", "summary": []}, []),
-        ("response_item", {"type": "a_call", "input": "patch"}, [(Kind.CALL, "patch")]),
-        ("response_item", {"type": "a_call", "action": {"a": 1}}, [(Kind.CALL, '{"a": 1}')]),
-        ("response_item", {"type": "a_call"}, [(Kind.CALL, "{}")]),
+        ("response_item", {"type": "a_call", "input": "patch"}, [(MessageKind.CALL, "patch")]),
+        ("response_item", {"type": "a_call", "action": {"a": 1}}, [(MessageKind.CALL, '{"a": 1}')]),
+        ("response_item", {"type": "a_call"}, [(MessageKind.CALL, "{}")]),
     ],
 )
 def test_codex(kind: str, payload: object, expected: Told) -> None:
-    assert told(CodexMessages(), {"timestamp": _AT, "type": kind, "payload": payload}) == expected
+    assert (
+        told(CodexMessageParser(), {"timestamp": _AT, "type": kind, "payload": payload}) == expected
+    )
 
 
 def test_codex_after_lines_that_it_does_not_write() -> None:
@@ -72,7 +74,7 @@ def test_codex_after_lines_that_it_does_not_write() -> None:
         {"timestamp": _AT, "type": "turn_context", "payload": 7},
         {"timestamp": _AT, "type": "response_item", "payload": said},
     )
-    assert told(CodexMessages(), *lines) == [(Kind.ANSWER, "Fine.")]
+    assert told(CodexMessageParser(), *lines) == [(MessageKind.ANSWER, "Fine.")]
 
 
 def _call(**more: object) -> Mapping[str, object]:
@@ -86,13 +88,19 @@ def _back(response: object) -> Mapping[str, object]:
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        ({"content": "Fine."}, [(Kind.ANSWER, "Fine.")]),
+        ({"content": "Fine."}, [(MessageKind.ANSWER, "Fine.")]),
         ({"content": [{"text": "Fine."}]}, []),
-        (_call(), [(Kind.CALL, "{}")]),
-        (_call(result=[_back({"output": "a"})]), [(Kind.CALL, "{}"), (Kind.RESULT, "a")]),
-        (_call(result=[_back({"e": 1})]), [(Kind.CALL, "{}"), (Kind.RESULT, '{"e": 1}')]),
+        (_call(), [(MessageKind.CALL, "{}")]),
+        (
+            _call(result=[_back({"output": "a"})]),
+            [(MessageKind.CALL, "{}"), (MessageKind.RESULT, "a")],
+        ),
+        (
+            _call(result=[_back({"e": 1})]),
+            [(MessageKind.CALL, "{}"), (MessageKind.RESULT, '{"e": 1}')],
+        ),
     ],
 )
 def test_gemini(record: Mapping[str, object], expected: Told) -> None:
     line = {"id": "m1", "timestamp": _AT, "type": "gemini", **record}
-    assert told(GeminiMessages(), line) == expected
+    assert told(GeminiMessageParser(), line) == expected
