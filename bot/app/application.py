@@ -1,4 +1,4 @@
-"""One bot at work: its lanes, what each of them does, and whom it wakes."""
+"""One running bot: its workers, what each does, and which one wakes which."""
 
 import time
 from contextlib import suppress
@@ -19,19 +19,21 @@ from config.load import Secrets
 from config.settings import Settings
 from runtimes.machine import free_mb
 
-#: How many workspaces are looked into at once: one that is huge must not delay the others.
+#: How many workspaces are examined at once, so that a huge one does not delay the others.
 _EXAMINERS = 2
-#: How often what is due by the clock is looked for; what comes in is looked at at once.
+#: How often workers look for what is due by the clock; new events wake them at once.
 _BEAT_SECONDS = 0.5
-#: How long what runs may take to end when the bot stops.
+#: How long running work may take to finish when the bot stops.
 _STOP_SECONDS = 5.0
-#: How soon a signal is applied that comes just as the main thread falls asleep: Python's handler
-#: runs only once that thread wakes up again.
+#: How late a signal may be noticed that arrives just as the main thread goes to sleep: Python runs
+#: its handler only once that thread wakes up.
 _SIGNAL_SECONDS = 0.5
+#: How often lost webhooks are asked for, and expired data is deleted.
+_REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
 
 class App:
-    """One bot. Made, started, stopped; everything it needs it is given or makes here."""
+    """One bot: created, started, stopped."""
 
     def __init__(
         self,
@@ -41,70 +43,73 @@ class App:
         clock: Clock = utc_now,
         crash_point: AtCrashPoint = log_crash_point,
     ) -> None:
+        """Create everything and start nothing. Raises what is in `process.CANNOT_START`."""
         self._settings = settings
         self._clock = clock
         self._crash_point = crash_point
-        self._looked_at_all = False  #: Whether every session was visited since we lead.
-        self._sorting = Worker("inbox", self._sort)
-        self._reading = Worker("github", self._read)
-        self._sweeping = Worker("sweep", self._sweep)
-        self._examining = [Worker(f"examine-{n}", self._examine) for n in range(_EXAMINERS)]
-        self._reconciling = Worker("reconcile", self._reconcile)
-        self._doing = Worker("outbox", self._do)
-        self._resyncing = Worker("resync", self._resync)
-        self._redelivering = Worker("redeliver", self._redeliver)
-        self._archiving = Worker("archive", self._archive)
-        self._retaining = Worker("retention", self._retain)
+        self._reconciled_all = False  #: Since this bot leads, and since a policy changed.
+        self._inbox = Worker("inbox", self._process_deliveries)
+        self._github = Worker("github", self._read_github)
+        self._sweep = Worker("sweep", self._sweep_agents)
+        self._examine = [
+            Worker(f"examine-{number}", self._examine_workspaces) for number in range(_EXAMINERS)
+        ]
+        self._reconcile = Worker("reconcile", self._reconcile_sessions)
+        self._outbox = Worker("outbox", self._drain_outbox)
+        self._resync = Worker("resync", self._resync_all)
+        self._redeliver = Worker("redeliver", self._redeliver_lost)
+        self._archive = Worker("archive", self._archive_transcripts)
+        self._retain = Worker("retention", self._delete_expired)
         self._workers = (
-            self._sorting,
-            self._reading,
-            self._sweeping,
-            *self._examining,
-            self._reconciling,
-            self._doing,
-            self._resyncing,
-            self._redelivering,
-            self._archiving,
-            self._retaining,
+            self._inbox,
+            self._github,
+            self._sweep,
+            *self._examine,
+            self._reconcile,
+            self._outbox,
+            self._resync,
+            self._redeliver,
+            self._archive,
+            self._retain,
         )
-        self._over = Event()
+        self._stopping = Event()
         wakes = Wakes(
-            leader_lease=self._begin,
-            delivered=self._delivered,
-            resting=self._examine_soon,
-            decided=self._doing.wake,
-            done=self._after_action,
+            leads=self._lead,
+            delivered=self._on_delivered,
+            turn_ended=self._on_turn_ended,
+            decided=self._outbox.wake,
+            acted=self._on_acted,
         )
-        self.parts = parts = Wiring(settings, secrets, clock, crash_point, wakes, self._over)
-        timing = settings.timing
+        self.wiring = wiring = Wiring(settings, secrets, clock, crash_point, wakes, self._stopping)
+        timing, archive_seconds = settings.timing, settings.retention.archive_seconds
         self._ticker = Ticker(
             (
-                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweeping.wake),
                 Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
+                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweep.wake),
+                Job(name="resync", every_seconds=settings.resync_seconds, run=self._resync.wake),
                 Job(
-                    name="resync",
-                    every_seconds=settings.resync_seconds,
-                    run=self._resyncing.wake,
+                    name="redeliver",
+                    every_seconds=_REDELIVERY_SECONDS,
+                    run=self._redeliver.wake,
                 ),
-                Job(name="redeliver", every_seconds=900.0, run=self._redelivering.wake),
+                Job(name="archive", every_seconds=archive_seconds, run=self._archive.wake),
                 Job(
-                    name="archive",
-                    every_seconds=settings.retention.archive_seconds,
-                    run=self._archiving.wake,
+                    name="retention",
+                    every_seconds=_RETENTION_SECONDS,
+                    run=self._retain.wake,
                 ),
-                Job(name="retention", every_seconds=3600.0, run=self._retaining.wake),
             )
         )
         self.server = HttpServer(
             build(
-                parts.inbox,
-                parts.store,
+                wiring.intake.inbox,
+                wiring.store,
                 webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
                 page_token=secrets.page_token,
                 health=self.health,
                 settings=settings,
-                policies=parts.policies,
-                terminal=terminal(parts.store, parts.locations, parts.redact),
+                policies=wiring.decide.policies,
+                terminal=terminal(wiring.store, wiring.locations, wiring.redact),
                 limits=WebhookLimits(
                     body_bytes=settings.limits.webhook_bytes,
                     unverified_bytes=settings.limits.unverified_bytes,
@@ -113,142 +118,147 @@ class App:
             settings.server.host,
             settings.server.port,
         )
-        self._told_to_end = False
+        self._ends = False
 
     def start(self) -> None:
-        """Answer HTTP at once, and act as soon as the database is this bot's."""
+        """Answer HTTP at once, and act as soon as this bot has the lease."""
         self.server.start()
-        self.parts.leader_lease.start()
+        self.wiring.leader_lease.start()
 
     def wait(self) -> None:
-        """Return when the bot is told to stop, or has lost its place."""
-        while not self._told_to_end and not self._over.wait(_SIGNAL_SECONDS):
+        """Return when the bot is to end, or has lost its lease."""
+        while not self._ends and not self._stopping.wait(_SIGNAL_SECONDS):
             pass
 
     def end(self) -> None:
-        """Have `wait` return soon. Safe to call from a signal handler: it takes no lock."""
-        self._told_to_end = True
+        """Make `wait` return soon. Safe to call from a signal handler: it takes no lock."""
+        self._ends = True
 
     def stop(self) -> bool:
-        """End in order: no new work, what runs finishes, the database is free for another.
+        """Stop in order: no new work, running work finishes, the lease is free for another bot.
 
-        False where something (a GitHub that hangs, a large push) did not end in time. It is not
-        marked, so that the next bot finds it undone; the process should end at once.
+        False if something, such as a GitHub that hangs or a large push, did not finish in time. Its
+        result is not recorded, so the next bot repeats it; the process should exit at once.
         """
-        self._over.set()
-        self.parts.leader_lease.join()
+        wiring = self.wiring
+        self._stopping.set()
+        wiring.leader_lease.join()
         self.server.stop()
-        self.parts.model_proxy.stop()
+        wiring.model_proxy.stop()
         self._ticker.stop()
         until = time.monotonic() + _STOP_SECONDS
-        ended = [worker.close(_left(until)) for worker in self._workers]
-        self.parts.workers.shutdown(wait=False, cancel_futures=True)
-        ended.append(self.parts.outbox.rest(_left(until)))
-        self.parts.leader_lease.step_down()
-        self.parts.store.close()
-        self.parts.github.close()
-        return all(ended)
+        finished = [worker.close(_left(until)) for worker in self._workers]
+        wiring.act.executor.shutdown(wait=False, cancel_futures=True)
+        finished.append(wiring.act.outbox.rest(_left(until)))
+        wiring.leader_lease.step_down()
+        wiring.store.close()
+        wiring.github.close()
+        return all(finished)
 
     def health(self) -> Health:
-        """What the health routes say."""
+        """The state that the health routes report."""
         return Health(
-            scheduler=self._ticker.running, standing_by=self.parts.leader_lease.standing_by
+            scheduler=self._ticker.running, standing_by=self.wiring.leader_lease.standing_by
         )
 
-    def _begin(self) -> None:
-        """Act: the database is ours."""
+    # -- what wakes workers ----------------------------------------------------------------------
+
+    def _lead(self) -> None:
+        """Start acting: this bot got the lease."""
         if self._settings.key_variables:
-            self.parts.model_proxy.start()
+            self.wiring.model_proxy.start()
         self._ticker.start()
         for worker in self._workers:
             worker.wake()
             worker.start()
 
-    # -- lanes -----------------------------------------------------------------------------------
-
     def _beat(self) -> None:
-        for worker in (self._sorting, self._reading, self._reconciling, self._doing):
+        for worker in (self._inbox, self._github, self._reconcile, self._outbox):
             worker.wake()
 
-    def _delivered(self) -> None:
+    def _on_delivered(self) -> None:
         self._crash_point(CrashPoint.DELIVERED, "")
-        self._sorting.wake()
+        self._inbox.wake()
 
-    def _sort(self) -> None:
-        while sorted_ := self.parts.inbox.process():
-            self._crash_point(CrashPoint.SORTED, f"{sorted_} deliveries")
-            self._reading.wake()
+    def _on_turn_ended(self) -> None:
+        for worker in self._examine:
+            worker.wake()
 
-    def _read(self) -> None:
-        """Everything read from GitHub, one after the other, so that no older answer comes last."""
+    def _on_acted(self) -> None:
+        for worker in (self._reconcile, self._github, self._outbox):
+            worker.wake()
+
+    def _on_policy_change(self) -> None:
+        self._reconciled_all = False
+        self._reconcile.wake()
+
+    # -- what workers do -------------------------------------------------------------------------
+
+    def _process_deliveries(self) -> None:
+        while processed := self.wiring.intake.inbox.process():
+            self._crash_point(CrashPoint.SORTED, f"{processed} deliveries")
+            self._github.wake()
+
+    def _read_github(self) -> None:
+        """Do all reading of GitHub in one thread, so that no older response is kept last."""
+        wiring = self.wiring
+        policies, observe = wiring.decide.policies, wiring.observe
         # A command may follow right after the label, and is about the head that was current before
         # the pull request is read again.
-        if self.parts.policies.adopt(self.parts.repository_config.read_pushed()):
-            self._judge_all_anew()
-        done = self.parts.access_observer.look_if_asked()
-        done += self.parts.issue_observer.read_requested()
-        done += self.parts.commands.settle()
-        done += self.parts.pull_observer.read_requested()
-        done += notify_outsiders(self.parts.store, self.parts.policies.is_silenced, self._clock)
+        if policies.adopt(observe.configuration.read_pushed()):
+            self._on_policy_change()
+        done = observe.access.look_if_asked()
+        done += observe.issues.read_requested()
+        done += wiring.intake.authorizer.settle()
+        done += observe.pulls.read_requested()
+        done += notify_outsiders(wiring.store, policies.is_silenced, self._clock)
         if done:
-            # The issue of an authorized start command is read next, and answers are posted.
-            for worker in (self._reconciling, self._doing, self._reading):
+            # The issue of an authorized start command is read next, and replies are posted.
+            for worker in (self._reconcile, self._outbox, self._github):
                 worker.wake()
 
-    def _judge_all_anew(self) -> None:
-        """The policy is another one."""
-        self._looked_at_all = False
-        self._reconciling.wake()
+    def _sweep_agents(self) -> None:
+        if self.wiring.observe.agents.sweep():
+            self._reconcile.wake()
 
-    def _sweep(self) -> None:
-        if self.parts.agent_observer.sweep():
-            self._reconciling.wake()
+    def _examine_workspaces(self) -> None:
+        if self.wiring.observe.agents.examine():
+            self._reconcile.wake()
 
-    def _examine_soon(self) -> None:
-        for worker in self._examining:
-            worker.wake()
+    def _reconcile_sessions(self) -> None:
+        wiring = self.wiring
+        if not self._reconciled_all:
+            # Facts about agents may be hours old when this bot begins to lead.
+            wiring.observe.agents.sweep()
+            wiring.observe.agents.examine()
+            wiring.decide.reconciler.reconcile_live()
+            self._reconciled_all = True
+        wiring.decide.reconciler.reconcile_due()
+        if wiring.store.slots.assign(wiring.decide.caps, free_mb()):
+            self._reconcile.wake()
 
-    def _examine(self) -> None:
-        if self.parts.agent_observer.examine():
-            self._reconciling.wake()
+    def _drain_outbox(self) -> None:
+        self.wiring.act.outbox.drain()
 
-    def _redeliver(self) -> None:
-        self.parts.redelivery.ask()
-
-    def _archive(self) -> None:
-        self.parts.archive.keep_all(self.parts.store.sessions.live())
-
-    def _retain(self) -> None:
-        with suppress(Busy):  # A person is at it, by the same rules.
-            self.parts.retention.apply()
-
-    def _reconcile(self) -> None:
-        if not self._looked_at_all:
-            # What is known of the agents may be hours old, and would be told as if it were new.
-            self.parts.agent_observer.sweep()
-            self.parts.agent_observer.examine()
-            self.parts.reconciler.reconcile_live()
-            self._looked_at_all = True
-        self.parts.reconciler.reconcile_due()
-        if self.parts.store.slots.assign(self.parts.caps, free_mb()):
-            self._reconciling.wake()
-
-    def _do(self) -> None:
-        self.parts.outbox.drain()
-
-    def _after_action(self) -> None:
-        self._reconciling.wake()
-        self._reading.wake()
-        self._doing.wake()
-
-    def _resync(self) -> None:
-        self.parts.access_observer.look()
-        if self.parts.policies.adopt(self.parts.repository_config.read()):
-            self._judge_all_anew()
-        self.parts.resync.look()
+    def _resync_all(self) -> None:
+        observe = self.wiring.observe
+        observe.access.look()
+        if self.wiring.decide.policies.adopt(observe.configuration.read()):
+            self._on_policy_change()
+        observe.resync.look()
         if self._settings.polls:
-            self.parts.comment_poller.look()
-        self._reading.wake()
+            self.wiring.intake.comment_poller.look()
+        self._github.wake()
+
+    def _redeliver_lost(self) -> None:
+        self.wiring.intake.redelivery.ask()
+
+    def _archive_transcripts(self) -> None:
+        self.wiring.archive.keep_all(self.wiring.store.sessions.live())
+
+    def _delete_expired(self) -> None:
+        with suppress(Busy):  # A person runs `mergewright clean` right now.
+            self.wiring.retention.apply()
 
 
 def _left(until: float) -> float:

@@ -1,4 +1,4 @@
-"""Which bot acts on a database: one holds a lease, every other stands by until it ends."""
+"""The lease that lets one bot act on a database, while every other bot stands by."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,11 @@ log = logging.getLogger(__name__)
 
 
 class LeaderLease:
-    """One bot's place among those of its database: it waits for the lease, and holds on to it."""
+    """Waits for the lease of a database, then renews it until it is lost or given back.
+
+    The lease has an expiry and an epoch: writes to the store are fenced by the epoch, and effects
+    outside check `may_act` last.
+    """
 
     def __init__(
         self,
@@ -22,70 +26,70 @@ class LeaderLease:
         lease_seconds: float,
         clock: Clock,
         on_lead: Callable[[], None],
-        over: Event,
+        stopping: Event,
     ) -> None:
-        """`on_lead` is called once, when the database is ours; `over` is set once it is lost."""
+        """`on_lead` is called once this bot gets the lease; `stopping` is set once it is lost."""
         self._store = store
         self._data = data
         self._seconds = lease_seconds
         self._clock = clock
         self._on_lead = on_lead
-        self._over = over
+        self._stopping = stopping
         self._owner = f"{this_process()}:{id(self):x}"
         self._epoch: int | None = None
         self._until: datetime | None = None
         self._thread = Thread(target=self._lead, name="lease", daemon=True)
         self.standing_by = "starting"  #: Why this bot does not act; empty: it does.
-        self.lost = False  #: Whether another bot took the database over.
+        self.lost = False  #: Whether another bot took the lease.
 
     def start(self) -> None:
-        """Ask for the database from now on."""
+        """Start to ask for the lease."""
         self._thread.start()
 
     def join(self) -> None:
-        """Wait until it is asked for no more; `over` was set."""
+        """Wait for the thread to end; `stopping` must be set."""
         if self._thread.is_alive():
             self._thread.join()
 
     def step_down(self) -> None:
-        """Free the database for another bot at once."""
+        """Give the lease back, so that another bot gets it at once."""
         self._store.lease.release(self._owner)
 
     def may_act(self) -> bool:
-        """Whether the database is still ours: the last question before an effect goes out."""
+        """Whether this bot still holds the lease: checked right before every outside effect."""
         led = self._until is not None and self._clock() < self._until
-        return led and not self._over.is_set()
+        return led and not self._stopping.is_set()
 
     def _lead(self) -> None:
-        """Take the database or stand by; once it is ours, hold on to it."""
-        while not self._over.is_set():
+        """Ask for the lease, and renew it, several times within its duration."""
+        while not self._stopping.is_set():
             asked = self._clock()
             try:
                 epoch = self._store.lease.acquire(self._owner, asked, self._seconds)
                 self._follow(epoch, asked + timedelta(seconds=self._seconds))
             except Exception:
-                # A full disk, for one. Nothing is done once the lease has run out, and all of it
-                # again when it can be renewed.
+                # A full disk, for example. Without a renewal the bot stops acting when the lease
+                # expires, and continues once it can be renewed.
                 log.exception("the lease could not be taken or renewed")
-            self._over.wait(self._seconds / 6)
+            self._stopping.wait(self._seconds / 6)
 
     def _follow(self, epoch: int | None, until: datetime) -> None:
-        """Act, go on acting, stand by or end, as the database says."""
+        """Begin to act, continue, stand by or stop, by what the database says."""
         if self._epoch is None and epoch is None:
             self._stand_by()
         elif self._epoch is None and epoch is not None:
             self._until = until
             self._begin(epoch)
-            self._epoch = epoch  # Only now: a beginning that fails is made again.
+            self._epoch = epoch  # Only now, so that a failed beginning is repeated.
         elif epoch == self._epoch:
             self._until = until
         else:
-            log.error("another bot has taken the database over; this one ends")
+            log.error("another bot has taken the lease; this one stops")
             self.lost = True
-            self._over.set()
+            self._stopping.set()
 
     def _begin(self, epoch: int) -> None:
-        """Everything that was left undone is found in the store, and looked at again."""
+        """Fence the store with the new epoch, and make waiting actions due from now on."""
         self._store.lease.fence(self._owner, epoch)
         self._store.outbox.reset_due(self._clock())
         self.standing_by = ""

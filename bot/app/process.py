@@ -1,4 +1,4 @@
-"""The bot as a process: what it logs, which signals end it, how it exits."""
+"""The bot as a process: logging, signals, exit status."""
 
 import logging
 import os
@@ -16,16 +16,16 @@ from runtimes.base import RuntimeFailure
 
 log = logging.getLogger(__name__)
 
-#: What stands in the way of a start and a person can clear: each says what, where and the remedy.
+#: Failures that keep the bot from starting and that a person can fix; each names its remedy.
 CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure)
 
 
 def serve(settings: Settings, secrets: Secrets) -> None:
-    """Run the bot until it is told to stop. Ends the process with 1 where it cannot, or lost."""
+    """Run the bot until a signal stops it. Exits with 1 if it cannot run or lost its lease."""
     redact = Redaction(secret_values(settings, secrets, os.environ))
     logs.set_up(settings.log.level, as_json=settings.log.format == "json", redact=redact)
     for name in VARIABLES.values():
-        # What is started from here (git, tmux, agents) has no business with them.
+        # Child processes (git, tmux, agents) must not see them.
         os.environ.pop(name, None)
     app = App(settings, secrets)
     if settings.runtime.sandbox == "":
@@ -40,8 +40,8 @@ def serve(settings: Settings, secrets: Secrets) -> None:
     log.info("listening on %s, port %s, for %s", host, port, settings.public_url)
     app.wait()
     if not app.stop():
-        log.warning("ended in the middle of something: it is found undone at the next start")
+        log.warning("stopped before running work had finished: the next start repeats it")
         logging.shutdown()
-        os._exit(int(app.parts.leader_lease.lost))  # Without waiting for the threads that hang.
-    if app.parts.leader_lease.lost:
+        os._exit(int(app.wiring.leader_lease.lost))  # Without waiting for the threads that hang.
+    if app.wiring.leader_lease.lost:
         raise SystemExit(1)

@@ -1,4 +1,4 @@
-"""Everything one bot is made of, and what is made of what."""
+"""Builds the objects of one bot, package by package, and passes each what it uses."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from bot.act.dispatch import ActionDispatcher
 from bot.act.outbox import Attempts, Outbox
 from bot.act.run_start import Starting
 from bot.act.runs import Agents
-from bot.app.account import client
+from bot.app.github_client import github_client
 from bot.app.leader_lease import LeaderLease
 from bot.archive.archiver import Archive
 from bot.archive.retention import Retention
@@ -47,43 +47,42 @@ from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.base import Options
 
-_WORKERS = 8
+#: How many actions are carried out at the same time.
+_ACTIONS = 8
 
 
 class Wakes(Struct, frozen=True, kw_only=True):
-    """What a part calls when there is something to do. A call only sets a flag."""
+    """What is called when there is something to do. Each call only wakes a worker."""
 
-    leader_lease: Callable[[], None]  #: The database is ours.
-    delivered: Callable[[], None]  #: A delivery was kept.
-    resting: Callable[[], None]  #: A turn has ended, and its workspace is to be examined.
-    decided: Callable[[], None]  #: Actions were written down.
-    done: Callable[[], None]  #: One was done, or given up.
+    leads: Callable[[], None]  #: This bot got the lease.
+    delivered: Callable[[], None]  #: A delivery was committed.
+    turn_ended: Callable[[], None]  #: An agent ended its turn: its workspace is to be examined.
+    decided: Callable[[], None]  #: A decision was recorded with new actions.
+    acted: Callable[[], None]  #: An action's result was recorded.
 
 
-class Wiring:
-    """The parts of one bot. None of them does anything before it is asked to."""
+class Foundation:
+    """What every package uses: settings, store, GitHub client, the clock, where sessions live."""
 
     def __init__(
-        self,
-        settings: Settings,
-        secrets: Secrets,
-        clock: Clock,
-        crash_point: AtCrashPoint,
-        wakes: Wakes,
-        over: Event,
+        self, settings: Settings, secrets: Secrets, clock: Clock, crash_point: AtCrashPoint
     ) -> None:
-        """`over` is set when the bot is to end, or has lost its place."""
-        paths = Paths(settings.data)
+        """Raises `StoreFailure` if the data folder cannot be created or the database used."""
+        self.settings = settings
+        self.secrets = secrets
+        self.clock = clock
+        self.crash_point = crash_point
+        self.paths = paths = Paths(settings.data)
         try:
             paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as failure:
             raise StoreFailure(
-                f"server.data = {paths.data}: this folder cannot be made: {failure.strerror};"
+                f"server.data = {paths.data}: this folder cannot be created: {failure.strerror};"
                 " name one in which this user may write"
             ) from None
-        self.redact = redact = Redaction(secret_values(settings, secrets, os.environ))
-        self.store = Store(paths.database, clock=clock, redact=redact)
-        self.github = client(settings, secrets, clock)
+        self.redact = Redaction(secret_values(settings, secrets, os.environ))
+        self.store = Store(paths.database, clock=clock, redact=self.redact)
+        self.github = github_client(settings, secrets, clock)
         path = os.environ.get("PATH", os.defpath)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path))
         self.locations = Locations(
@@ -95,142 +94,234 @@ class Wiring:
             programs(settings),
             self.github.places.now,
         )
-        timing, policy = settings.timing, settings.policy
+        self.archive = Archive(self.locations, self.redact)
+        self.prices = Prices(settings.prices)
+
+
+class DecideWiring:
+    """`bot.decide`: policies, assignment, opening sessions, the reconciler."""
+
+    def __init__(self, base: Foundation, on_actions: Callable[[], None]) -> None:
+        store, settings, clock = base.store, base.settings, base.clock
         self.caps = caps(settings)
-        self.policies = policies = Policies(self.store, settings.projects, policy)
-        self.leader_lease = LeaderLease(
-            self.store, settings.data, timing.lease_seconds, clock, wakes.leader_lease, over
-        )
-        may_act = self.leader_lease.may_act
-        prices = Prices(settings.prices)
-        self.agent_observer = AgentObserver(
-            self.store,
-            self.locations,
-            policies.of,
-            prices,
-            clock,
-            crash_point,
-            wakes.resting,
-        )
-        people = WriteAccess(self.github, clock, policies.lists)
-        refresh_budget = RefreshBudget(self.store, self.github, clock)
-        assignment = Assignment(self.store, settings.identities, settings.projects, self.caps)
-        opening = Opening(
-            self.store,
+        self.policies = Policies(store, settings.projects, settings.policy)
+        self.assignment = Assignment(store, settings.identities, settings.projects, self.caps)
+        self.opening = Opening(
+            store,
             settings.projects,
-            assignment,
-            policies.is_silenced,
+            self.assignment,
+            self.policies.is_silenced,
             clock,
-            crash_point,
-        )
-        self.pull_observer = PullObserver(
-            self.store,
-            self.github,
-            people,
-            refresh_budget,
-            PushAttribution(self.store, self.locations).who,
-            settings.projects,
-            opening.consider,
-            clock,
-            crash_point,
-            settings.github.app_slug,
-        )
-        self.issue_observer = IssueObserver(
-            self.store,
-            self.github,
-            people,
-            self.pull_observer,
-            refresh_budget,
-            settings.projects,
-            assignment.names,
-            opening.consider,
-            clock,
-            crash_point,
-        )
-        self.resync = Resync(self.store, self.github, self.issue_observer, refresh_budget)
-        self.access_observer = AccessObserver(
-            self.store, self.github, settings.projects.values(), clock
-        )
-        self.redelivery = Redelivery(self.store, self.github, clock)
-        self.commands = CommandAuthorizer(self.store, people, clock, policies.is_silenced)
-        self.repository_config = RepositoryConfig(
-            self.store, self.github, policies.repositories.values(), clock
+            base.crash_point,
         )
         self.reconciler = Reconciler(
-            self.store, policies.of, clock, crash_point, wakes.decided, assignment.names
+            store,
+            self.policies.of,
+            clock,
+            base.crash_point,
+            on_actions,
+            self.assignment.names,
         )
-        self.archive = Archive(self.locations, redact)
-        models = ModelEndpoints(
-            settings,
-            secrets.model_keys,
-            self.locations.programs,
-            self.store,
-            paths,
-            lambda: self.model_proxy.url,
-            prices,
+
+
+class ObserveWiring:
+    """`bot.observe`: the observers of agents, pull requests, issues and repositories."""
+
+    def __init__(
+        self,
+        base: Foundation,
+        decide: DecideWiring,
+        people: WriteAccess,
+        on_turn_ended: Callable[[], None],
+    ) -> None:
+        store, github, clock = base.store, base.github, base.clock
+        projects, policies = base.settings.projects, decide.policies
+        self.agents = AgentObserver(
+            store,
+            base.locations,
+            policies.of,
+            base.prices,
+            clock,
+            base.crash_point,
+            on_turn_ended,
         )
-        self.model_proxy = ModelProxy(models.behind, models.count, paths.model_port)
+        budget = RefreshBudget(store, github, clock)
+        self.pulls = PullObserver(
+            store,
+            github,
+            people,
+            budget,
+            PushAttribution(store, base.locations).who,
+            projects,
+            decide.opening.consider,
+            clock,
+            base.crash_point,
+            base.settings.github.app_slug,
+        )
+        self.issues = IssueObserver(
+            store,
+            github,
+            people,
+            self.pulls,
+            budget,
+            projects,
+            decide.assignment.names,
+            decide.opening.consider,
+            clock,
+            base.crash_point,
+        )
+        self.access = AccessObserver(store, github, projects.values(), clock)
+        self.configuration = RepositoryConfig(store, github, policies.repositories.values(), clock)
+        self.resync = Resync(store, github, self.issues, budget)
+
+
+class IntakeWiring:
+    """`bot.intake`: the inbox, the authorization of commands, polling and redelivery."""
+
+    def __init__(
+        self,
+        base: Foundation,
+        policies: Policies,
+        people: WriteAccess,
+        on_delivered: Callable[[], None],
+    ) -> None:
+        store, github, clock = base.store, base.github, base.clock
+        projects = base.settings.projects.values()
+        self.inbox = Inbox(
+            store,
+            frozenset(project.repository for project in projects),
+            on_delivered,
+            policies.lists_bot,
+            base.settings.github.app_slug,
+            github.read.is_me,
+        )
+        self.authorizer = CommandAuthorizer(store, people, clock, policies.is_silenced)
+        self.comment_poller = CommentPoller(github, self.inbox, projects, clock)
+        self.redelivery = Redelivery(store, github, clock)
+
+
+class ActWiring:
+    """`bot.act`: the outbox, and what carries its actions out."""
+
+    def __init__(
+        self,
+        base: Foundation,
+        decide: DecideWiring,
+        observer: AgentObserver,
+        people: WriteAccess,
+        models: ModelEndpoints,
+        may_act: Callable[[], bool],
+        on_done: Callable[[], None],
+    ) -> None:
+        store, settings, clock = base.store, base.settings, base.clock
         prompts = Prompts(settings.prompts)
         starting = Starting(
-            self.store,
-            self.github,
-            self.locations,
+            store,
+            base.github,
+            base.locations,
             prompts,
-            self.archive,
-            assignment,
+            base.archive,
+            decide.assignment,
             models,
             settings.runtime.steering_files,
             clock,
         )
         agents = Agents(
-            self.store,
-            self.locations,
+            store,
+            base.locations,
             prompts,
-            self.agent_observer,
-            self.archive,
-            assignment,
+            observer,
+            base.archive,
+            decide.assignment,
             starting,
             clock,
         )
-        self.retention = Retention(
-            self.store, self.locations, self.archive, settings.retention, policies.of, clock
-        )
-        self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="act")
-        self.outbox = Outbox(
-            self.store,
-            self.reconciler.still_wanted,
-            policies.is_silenced,
-            ActionDispatcher(
-                self.store,
-                self.github,
-                self.locations,
-                agents,
-                settings.public_url,
-                redact,
-                people,
-                clock,
-                settings.github.app_slug,
-            ),
-            self.workers,
-            Attempts(
-                most=timing.action_tries,
-                first_seconds=timing.action_retry_seconds,
-                starts=policy.start_tries,
-            ),
+        dispatcher = ActionDispatcher(
+            store,
+            base.github,
+            base.locations,
+            agents,
+            settings.public_url,
+            base.redact,
+            people,
             clock,
-            crash_point,
-            may_act,
-            wakes.done,
-        )
-        repositories = frozenset(project.repository for project in settings.projects.values())
-        self.inbox = Inbox(
-            self.store,
-            repositories,
-            wakes.delivered,
-            policies.lists_bot,
             settings.github.app_slug,
-            self.github.read.is_me,
         )
-        self.comment_poller = CommentPoller(
-            self.github, self.inbox, settings.projects.values(), clock
+        attempts = Attempts(
+            most=settings.timing.action_tries,
+            first_seconds=settings.timing.action_retry_seconds,
+            starts=settings.policy.start_tries,
+        )
+        self.executor = ThreadPoolExecutor(_ACTIONS, thread_name_prefix="act")
+        self.outbox = Outbox(
+            store,
+            decide.reconciler.still_wanted,
+            decide.policies.is_silenced,
+            dispatcher,
+            self.executor,
+            attempts,
+            clock,
+            base.crash_point,
+            may_act,
+            on_done,
+        )
+
+
+class Wiring:
+    """The objects of one bot. None of them does anything until it is called."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        secrets: Secrets,
+        clock: Clock,
+        crash_point: AtCrashPoint,
+        wakes: Wakes,
+        stopping: Event,
+    ) -> None:
+        """`stopping` is set when the bot stops, or has lost its lease.
+
+        Raises `StoreFailure` if the data folder cannot be created or the database used.
+        """
+        base = Foundation(settings, secrets, clock, crash_point)
+        self.store, self.github = base.store, base.github
+        self.locations, self.redact, self.archive = base.locations, base.redact, base.archive
+        self.leader_lease = LeaderLease(
+            base.store,
+            settings.data,
+            settings.timing.lease_seconds,
+            clock,
+            wakes.leads,
+            stopping,
+        )
+        self.decide = decide = DecideWiring(base, wakes.decided)
+        people = WriteAccess(base.github, clock, decide.policies.lists)
+        self.observe = ObserveWiring(base, decide, people, wakes.turn_ended)
+        self.intake = IntakeWiring(base, decide.policies, people, wakes.delivered)
+        models = ModelEndpoints(
+            settings,
+            secrets.model_keys,
+            base.locations.programs,
+            base.store,
+            base.paths,
+            lambda: self.model_proxy.url,
+            base.prices,
+        )
+        self.model_proxy = ModelProxy(models.behind, models.count, base.paths.model_port)
+        self.act = ActWiring(
+            base,
+            decide,
+            self.observe.agents,
+            people,
+            models,
+            self.leader_lease.may_act,
+            wakes.acted,
+        )
+        self.retention = Retention(
+            base.store,
+            base.locations,
+            base.archive,
+            settings.retention,
+            decide.policies.of,
+            clock,
         )

@@ -1,4 +1,4 @@
-"""When what is looked at: a handful of fixed jobs, and lanes that also run when they are kicked."""
+"""Worker threads that run when woken, and the fixed jobs that wake them."""
 
 import logging
 import threading
@@ -13,26 +13,26 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Work that runs when it is kicked: never twice at once, and again if kicked meanwhile."""
+    """A thread that runs its work when woken: never twice at once, once more if woken meanwhile."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
         self._work = work
         self._asked = threading.Event()
         self._closed = threading.Event()
-        # A daemon: what hangs in it must not keep the process from ending.
+        # A daemon thread, so that hanging work does not keep the process from exiting.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin; a kick that came before is applied now."""
+        """Start the thread; an earlier `wake` takes effect now."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Have the work done soon. Costs nothing where it is asked for already."""
+        """Make the work run soon. Idempotent until it begins."""
         self._asked.set()
 
     def close(self, seconds: float) -> bool:
-        """Do nothing more; whether what runs has ended within so many seconds."""
+        """Stop after the running work; whether it finished within so many seconds."""
         self._closed.set()
         self._asked.set()
         if self._thread.is_alive():
@@ -45,12 +45,12 @@ class Worker:
             try:
                 self._work()
             except Exception:
-                # A lane outlives whatever goes wrong in it: the next kick tries again.
+                # The worker survives every failure: the next wake tries again.
                 log.exception("%s failed", self.name)
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One fixed job."""
+    """A job that runs at a fixed interval."""
 
     name: str
     every_seconds: float
@@ -58,14 +58,14 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 class Ticker:
-    """The scheduler of the fixed jobs."""
+    """Runs the fixed jobs."""
 
     def __init__(self, jobs: tuple[Job, ...]) -> None:
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": SchedulerPool(len(jobs))},
-            # A run that comes late is run all the same (the default drops it after a second), and
-            # several missed ones are one.
+            # A late run is run (by default it is dropped after a second), and several missed runs
+            # become one.
             job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
         )
         for job in jobs:
@@ -81,6 +81,6 @@ class Ticker:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop them, after those that run have ended."""
+        """Stop after the running jobs have finished."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)

@@ -10,7 +10,7 @@ from typing import Final
 import httpx
 from msgspec import Struct
 
-from bot.app.account import client
+from bot.app.github_client import github_client
 from bot.cli.context import Installation
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled
@@ -45,7 +45,7 @@ def github(installed: Installation) -> CheckResult:
         says, _, remedy = lacking.partition(": ")
         return CheckResult(Severity.FAIL, says, remedy)
     try:
-        with closing(client(installed.settings, installed.secrets)) as us:
+        with closing(github_client(installed.settings, installed.secrets)) as us:
             login = us.read.me()
             for project in installed.settings.projects.values():
                 us.read.repository(project.repository)
@@ -169,7 +169,7 @@ def _looked(installed: Installation, look: Callable[[GitHub], CheckResult]) -> C
     if no_credentials(installed.settings, installed.secrets):
         return CheckResult(Severity.WARN, "not checked: no credentials")
     try:
-        with closing(client(installed.settings, installed.secrets)) as us:
+        with closing(github_client(installed.settings, installed.secrets)) as us:
             return look(us)
     except GitHubFailure as failure:
         return CheckResult(Severity.WARN, f"not checked: {failure}")

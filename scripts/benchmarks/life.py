@@ -129,7 +129,7 @@ class Life:
         return [word for line in lines for word in json.loads(line)["words"]]
 
     def _status(self, id: str) -> str:
-        session = self.app.parts.store.sessions.get(id)
+        session = self.app.wiring.store.sessions.get(id)
         return session.status if session else ""
 
 
@@ -174,5 +174,5 @@ def _life() -> Iterator[Life]:
                 yield life
             finally:
                 life.app.stop()
-                for handle in life.app.parts.locations.runtime.look():
-                    life.app.parts.locations.runtime.stop(handle, grace_seconds=0.1)
+                for handle in life.app.wiring.locations.runtime.look():
+                    life.app.wiring.locations.runtime.stop(handle, grace_seconds=0.1)

@@ -98,13 +98,13 @@ def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
     app.start()
     connection, _ = silent.accept()
     with connection:
-        first = app.parts.store.lease.holder()
+        first = app.wiring.store.lease.holder()
         assert first is not None
         eventually(
-            lambda: (app.parts.store.lease.holder() or first)[1] > first[1], "the lease is renewed"
+            lambda: (app.wiring.store.lease.holder() or first)[1] > first[1], "the lease is renewed"
         )
         assert acts(app)
-        assert not app.parts.leader_lease.lost
+        assert not app.wiring.leader_lease.lost
         assert app.stop() is False
 
 
@@ -115,18 +115,18 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app.parts.leader_lease.may_act, "the bot acts")
+    eventually(app.wiring.leader_lease.may_act, "the bot acts")
 
     def full(*_: Any) -> None:
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(app.parts.store.lease, "acquire", full)
-        eventually(lambda: not app.parts.leader_lease.may_act(), "the lease has run out")
-    eventually(app.parts.leader_lease.may_act, "the bot acts again")
-    assert not app.parts.leader_lease.lost
+        patch.setattr(app.wiring.store.lease, "acquire", full)
+        eventually(lambda: not app.wiring.leader_lease.may_act(), "the lease has run out")
+    eventually(app.wiring.leader_lease.may_act, "the bot acts again")
+    assert not app.wiring.leader_lease.lost
     app.stop()
-    assert not app.parts.leader_lease.may_act()
+    assert not app.wiring.leader_lease.may_act()
 
 
 def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
@@ -135,7 +135,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
-    take_up, failed = app.parts.store.outbox.reset_due, list[datetime]()
+    take_up, failed = app.wiring.store.outbox.reset_due, list[datetime]()
 
     def full_once(now: datetime) -> None:
         if not failed:
@@ -143,7 +143,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
             raise StoreFull("no space is left")
         take_up(now)
 
-    monkeypatch.setattr(app.parts.store.outbox, "reset_due", full_once)
+    monkeypatch.setattr(app.wiring.store.outbox, "reset_due", full_once)
     app.start()
     eventually(lambda: acts(app) and app.health().scheduler, "the bot begins")
     assert failed
@@ -160,17 +160,17 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     for worker in second._workers:
         monkeypatch.setattr(worker, "_work", lambda name=worker.name: looked.append(name))
     first.start()
-    eventually(first.parts.leader_lease.may_act, "the first acts")
+    eventually(first.wiring.leader_lease.may_act, "the first acts")
     second.start()
     eventually(lambda: "another bot" in second.health().standing_by, "the second stands by")
-    second._delivered()
+    second._on_delivered()
     second._beat()
     assert looked == []
-    eventually(lambda: first.parts.model_proxy.url, "its door is open")
-    assert not second.parts.model_proxy.url
+    eventually(lambda: first.wiring.model_proxy.url, "its door is open")
+    assert not second.wiring.model_proxy.url
     first.stop()
     eventually(lambda: len(set(looked)) == len(second._workers), "the second looks at everything")
-    assert second.parts.model_proxy.url == first.parts.model_proxy.url
+    assert second.wiring.model_proxy.url == first.wiring.model_proxy.url
     second.stop()
 
 
@@ -180,11 +180,11 @@ def test_a_bot_whose_place_was_taken_ends(
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
     app.start()
-    eventually(app.parts.leader_lease.may_act, "the bot acts")
-    monkeypatch.setattr(app.parts.store.lease, "acquire", lambda *_: None)
+    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    monkeypatch.setattr(app.wiring.store.lease, "acquire", lambda *_: None)
     app.wait()
-    assert app.parts.leader_lease.lost
-    assert not app.parts.leader_lease.may_act()
+    assert app.wiring.leader_lease.lost
+    assert not app.wiring.leader_lease.may_act()
     app.stop()
 
 
@@ -193,16 +193,16 @@ def test_a_signal_that_wakes_nobody_ends_the_bot(settings: Settings) -> None:
     before = signal.signal(signal.SIGUSR1, lambda *_: app.end())
 
     def signals() -> None:
-        eventually(lambda: app._over._cond._waiters, "the main thread sleeps")  # type: ignore[attr-defined]
+        eventually(lambda: app._stopping._cond._waiters, "the main thread sleeps")  # type: ignore[attr-defined]
         # The kernel has this thread take it; Python handles it in the main one, once that wakes.
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
 
-    teller, rescue = threading.Thread(target=signals), threading.Timer(PATIENCE, app._over.set)
+    teller, rescue = threading.Thread(target=signals), threading.Timer(PATIENCE, app._stopping.set)
     teller.start()
     rescue.start()
     app.wait()
     rescue.cancel()
     teller.join()
     signal.signal(signal.SIGUSR1, before)
-    assert not app._over.is_set()
+    assert not app._stopping.is_set()
     app.stop()

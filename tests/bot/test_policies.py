@@ -28,12 +28,12 @@ def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -
     )
     app = App(settings, Secrets(token="t"))
     try:
-        assert not app.parts.policies.is_silenced(REPOSITORY)
-        assert app.parts.policies.apply(SILENT)
-        assert app.parts.policies.is_silenced(REPOSITORY)
-        assert not app.parts.policies.is_silenced("a/gears")
-        app.parts.store.freezes.add("project:gears", "ann")
-        assert app.parts.policies.is_silenced("a/gears")
+        assert not app.wiring.decide.policies.is_silenced(REPOSITORY)
+        assert app.wiring.decide.policies.apply(SILENT)
+        assert app.wiring.decide.policies.is_silenced(REPOSITORY)
+        assert not app.wiring.decide.policies.is_silenced("a/gears")
+        app.wiring.store.freezes.add("project:gears", "ann")
+        assert app.wiring.decide.policies.is_silenced("a/gears")
     finally:
         app.stop()
 

@@ -80,8 +80,8 @@ def is_obeyed(world: World) -> None:
 
     def asks_nothing() -> bool:
         before = traffic.refused
-        app.parts.access_observer.look()
-        app.parts.repository_config.read()
+        app.wiring.observe.access.look()
+        app.wiring.observe.configuration.read()
         return traffic.refused == before
 
     eventually(asks_nothing, "it is known to all who ask")

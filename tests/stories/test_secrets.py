@@ -30,7 +30,7 @@ def test_no_secret_is_posted_shown_stored_or_sent(
     pull.ci_fails("unit", log=f"it broke: {LET_OUT}")
     heard = issue.agent.receives("it broke")
     assert world.app is not None
-    world.app.parts.archive.keep_all(world.store.sessions.live())
+    world.app.wiring.archive.keep_all(world.store.sessions.live())
 
     told = {
         "a message to the agent": heard["text"],

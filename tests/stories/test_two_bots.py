@@ -79,7 +79,7 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
         log.close()
 
     assert (first / "steps").read_text() == steps, "it wrote nothing down and did nothing more"
-    assert "another bot has taken the database over" in (world.folder / "first.log").read_text()
+    assert "another bot has taken the lease" in (world.folder / "first.log").read_text()
     for issue, pull in zip(issues, pulls, strict=True):
         assert [entry["kind"] for entry in issue.agent.received] == ["prompt"]
         assert len(issue.comments_by()) == 1

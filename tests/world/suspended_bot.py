@@ -60,7 +60,7 @@ def main() -> None:
         app.start()
         app.wait()
         app.stop()
-    os._exit(int(app.parts.leader_lease.lost))
+    os._exit(int(app.wiring.leader_lease.lost))
 
 
 if __name__ == "__main__":

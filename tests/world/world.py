@@ -181,7 +181,7 @@ class World:
     @property
     def store(self) -> Store:
         assert self.app is not None
-        return self.app.parts.store
+        return self.app.wiring.store
 
     def close(self) -> None:
         self.bot_stops()

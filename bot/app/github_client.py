@@ -1,4 +1,4 @@
-"""Who we are at GitHub, as it is configured."""
+"""The GitHub client of the configured account."""
 
 import os
 
@@ -10,8 +10,8 @@ from config.load import Secrets, secret_values
 from config.settings import Settings
 
 
-def client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) -> GitHub:
-    """A client for the configured GitHub with the configured account, to be closed."""
+def github_client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) -> GitHub:
+    """Return a client for the configured GitHub and account; the caller closes it."""
     credentials = Credentials(
         token=secrets.token,
         app_id=settings.github.app_id,

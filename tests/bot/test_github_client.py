@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 import respx
 
-from bot.app.account import client
+from bot.app.github_client import github_client
 from config.load import Secrets
 from config.settings import Settings
 
@@ -23,7 +23,7 @@ def test_changes_at_github_are_a_second_apart_by_default_and_reads_are_not(
         json={"permission": "write"}
     )
     respx_mock.post(f"{repo}/issues/comments/5/reactions").respond(201)
-    github = client(Settings(), Secrets(token="s3cret"), lambda: NOW)
+    github = github_client(Settings(), Secrets(token="s3cret"), lambda: NOW)
     for _ in range(3):
         assert github.read.may_write("acme/widgets", "ann")
         github.write.react("acme/widgets", 5, "eyes")
