@@ -102,7 +102,7 @@ class Retention:
         `orphans`: also of what belongs to no session. Raises `Busy`.
         """
         with self._alone():
-            for tenant in self._store.retention.sessions():
+            for tenant in self._store.retention.owners():
                 if tenant.over:
                     self._archive.pack(tenant.id)
             return [_removed(found) for found in self._found(orphans) if found.item.goes]
@@ -120,7 +120,7 @@ class Retention:
         # Listed before the sessions are read, so that what is new by then belongs to somebody.
         folders = list(self._folders())
         programs = sorted(self._locations.runtime.look()) if orphans else []
-        tenants = {tenant.id: tenant for tenant in self._store.retention.sessions()}
+        tenants = {tenant.id: tenant for tenant in self._store.retention.owners()}
 
         yield self._deliveries()
         for tenant in tenants.values():
@@ -193,7 +193,7 @@ class Retention:
         """Remove it only where nobody brought the session back meanwhile."""
 
         def checked() -> None:
-            now = self._store.retention.session(tenant.id)
+            now = self._store.retention.owner(tenant.id)
             if now is not None and now.over:
                 remove()
 

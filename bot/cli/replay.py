@@ -23,7 +23,7 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
     """Replay a session's decisions, print the differences and return whether there are none."""
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
-        found = list(replay(store.judgements.of(name)))
+        found = list(replay(store.decisions.replayable(name)))
         told = sum(row.kind is HistoryKind.DECISION for row in store.history.of(name, limit=-1))
     differing = [one for one in found if one.differences]
     if as_json:

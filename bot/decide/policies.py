@@ -78,12 +78,12 @@ class Policies:
             text = f"{repository}: {error}"
             if self._store.incidents.report(incident, text, now):
                 log.error("%s", text)
-            good = kept.good if kept else ""
+            good = kept.valid if kept else ""
             report = () if self.is_silenced(repository) else (_report(file, error),)
         else:
             self._store.incidents.clear(incident, now)
             good, report = file.text, ()
-        seen = Configuration(repository=repository, blob=file.blob, good=good)
+        seen = Configuration(repository=repository, blob=file.blob, valid=good)
         self._store.configurations.set(seen, report)
         return self.apply(seen)
 
@@ -95,7 +95,7 @@ class Policies:
         """
         before = self.of_repository(kept.repository)
         try:
-            now, refused = still_narrowed(kept.good, self.server)
+            now, refused = still_narrowed(kept.valid, self.server)
         except RepositoryError as error:
             log.error("%s: %s is ignored: %s", kept.repository, PATH, error)
             now, refused = self.server, []

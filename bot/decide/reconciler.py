@@ -77,7 +77,7 @@ class Reconciler:
                 log.exception("%s: it could not be judged", one.session)
                 failed.append(one.session)
             else:
-                if replace(said, judgement=None) != one.before:
+                if replace(said, record=None) != one.before:
                     news.append((one, said))
         changed = self._write_down(news, failed, now)
         if failed:
@@ -149,5 +149,5 @@ def recorded(facts: Facts, policy: Policy, decision: Decision) -> SessionDecisio
         ended=decision.ended,
         frees_slot=facts.slot and not decision.holds_slot,
         wants_slot=decision.wants_slot,
-        judgement=DecisionRecord(facts=facts, policy=policy, decision=decision),
+        record=DecisionRecord(facts=facts, policy=policy, decision=decision),
     )

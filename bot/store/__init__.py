@@ -1,6 +1,6 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
-from bot.store.configurations import Configuration, RepositoryFile
+from bot.store.commands import Outsider
 from bot.store.errors import (
     CorruptRow,
     Fenced,
@@ -10,13 +10,10 @@ from bot.store.errors import (
     StoreFull,
     StoreUnusable,
 )
-from bot.store.freezes import Freeze
 from bot.store.history import BOT
-from bot.store.incidents import Incident
-from bot.store.judgements import ReplayableDecision
+from bot.store.incidents import Freeze, Incident
 from bot.store.lease import this_process
-from bot.store.outsiders import Outsider
-from bot.store.places import RepositoryRecord
+from bot.store.repositories import Configuration, RepositoryFile, RepositoryRecord
 from bot.store.retention import ResourceOwner
 from bot.store.store import Store
 from bot.store.usage import GROUPS
@@ -40,6 +37,7 @@ from bot.store.values import (
     QueuedSession,
     Receipt,
     RefreshRequest,
+    ReplayableDecision,
     Session,
     SessionDecision,
     UsageTotal,

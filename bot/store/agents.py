@@ -1,4 +1,4 @@
-"""Agents by name, and what became of what they worked on: read off their sessions."""
+"""Agents by name: their assignment to sessions, and their record."""
 
 import sqlite3
 from collections import Counter
@@ -12,10 +12,12 @@ from bot.store.rows import Row
 from bot.store.values import AgentRecord, Session
 from lifecycle.model.status import Status
 
-AT_WORK = "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
+OPEN_SESSIONS = (
+    "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
+)
 LAST = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
     ORDER BY created DESC LIMIT 1"""
-LEDGER = """SELECT agent_name, created,
+RECORDS = """SELECT agent_name, created,
         json_extract(ended, '$.status') AS outcome, json_extract(ended, '$.at') AS ended_at,
         (SELECT total(cost_usd) FROM usage WHERE session = sessions.id) AS cost_usd,
         (SELECT total(unpriced) FROM usage WHERE session = sessions.id) AS unpriced,
@@ -27,8 +29,8 @@ LEDGER = """SELECT agent_name, created,
     FROM sessions ORDER BY agent_name"""
 
 
-#: Of several in a row, the first says whose the runs before were.
-_HAND_OVER = """INSERT INTO handovers (session, run, agent_type)
+#: If a session is handed over twice before a run, the first row names the type of the runs before.
+_ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type)
     SELECT id, ?, agent_type FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
 TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
     ORDER BY run LIMIT 1"""
@@ -36,30 +38,30 @@ _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
 
 
 class AgentsTable(StoreTable):
-    """What is known of agents."""
+    """Named agents, as the sessions they are assigned to show them."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
-        """Give a session to another agent, from a run on; it is that agent's in every record."""
+        """Assign a session to another agent from a run on. All its usage counts as that agent's."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_HAND_OVER, (run, session))
+            connection.execute(_ADD_HANDOVER, (run, session))
             connection.execute(_ASSIGN, (agent, agent_type, session))
 
         self._db.write(work)
 
     def type_of_run(self, session: Session, run: int) -> str:
-        """Which agent type a session had in one of its runs."""
+        """The agent type that a session had in one of its runs."""
         with self._db.read() as connection:
             row = connection.execute(TYPE_OF_RUN, (session.id, run)).fetchone()
         return session.agent_type if row is None else str(row["agent_type"])
 
     def open_sessions(self) -> dict[str, int]:
-        """How many sessions that are not over each agent has."""
+        """The number of open sessions by agent name."""
         with self._db.read() as connection:
-            return {row["agent_name"]: row["sessions"] for row in connection.execute(AT_WORK)}
+            return {row["agent_name"]: row["sessions"] for row in connection.execute(OPEN_SESSIONS)}
 
     def last(self, project: str, requester: str) -> str:
-        """Who had the newest session that a person asked for; empty: there is none."""
+        """The agent of the newest session that a person requested in a project; empty if none."""
         with self._db.read() as connection:
             row = connection.execute(LAST, (project, requester)).fetchone()
             return "" if row is None else str(row["agent_name"])
@@ -67,14 +69,14 @@ class AgentsTable(StoreTable):
     def records(self) -> list[AgentRecord]:
         """The record of every agent that ever had a session, by name."""
         with self._db.read() as connection:
-            rows = connection.execute(LEDGER).fetchall()
+            rows = connection.execute(RECORDS).fetchall()
         return [
-            _ledger(agent, list(theirs))
+            _record(agent, list(theirs))
             for agent, theirs in groupby(rows, key=lambda row: str(row["agent_name"]))
         ]
 
 
-def _ledger(agent: str, rows: Sequence[Row]) -> AgentRecord:
+def _record(agent: str, rows: Sequence[Row]) -> AgentRecord:
     merged = [row for row in rows if row["outcome"] == Status.MERGED]
     return AgentRecord(
         agent=agent,

@@ -1,82 +1,100 @@
-"""What people asked for, from the comment until a session takes it up."""
+"""Commands of people, from the comment until a session takes them; and people without access."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from msgspec import Struct
+
 from bot.store.database import StoreTable
-from bot.store.history import add_history
+from bot.store.history import add_history, wake
 from bot.store.outbox import add_repository_actions
 from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, from_timestamp
 from bot.store.values import HistoryKind, NewCommand, RefreshRequest
-from bot.store.wake import wake
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Command
 
 _ADD = """INSERT INTO commands (key, repository, number, kind, actor, at, text, comment, resume)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
-NEW_COMMANDS = """SELECT key, repository, number, kind, actor, at, text, comment, resume
+NEW = """SELECT key, repository, number, kind, actor, at, text, comment, resume
     FROM commands WHERE state = 'new' ORDER BY at, rowid"""
-ASKED = """SELECT key, repository, number, kind, actor, at, text, comment, resume FROM commands
+ONE = """SELECT key, repository, number, kind, actor, at, text, comment, resume FROM commands
     WHERE key = ?"""
-SETTLED = "SELECT why FROM commands WHERE key = ? AND state IN ('granted', 'refused')"
-AUTHORIZED = """SELECT key, repository, number, kind, actor, at, text, comment, resume
-    FROM commands WHERE repository = ? AND number = ? AND state = 'authorized' ORDER BY at, rowid"""
-_AUTHORIZE = "UPDATE commands SET state = 'authorized' WHERE key = ? AND state = 'new'"
+OUTCOME = "SELECT refusal FROM commands WHERE key = ? AND state IN ('granted', 'refused')"
 _GRANT = """UPDATE commands SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state IN ('new', 'authorized') RETURNING key, kind, actor, text"""
-_ASK = """INSERT INTO commands
+_ADD_GRANTED = """INSERT INTO commands
         (key, repository, number, kind, actor, at, text, head, state, session)
     SELECT :key, repository, number, :kind, :actor, :at, :text, :head, 'granted', id
     FROM sessions WHERE id = :session ON CONFLICT (key) DO NOTHING
     RETURNING key, kind, actor, text"""
-_REFUSE = """UPDATE commands SET state = 'refused', why = ?
+_REFUSE = """UPDATE commands SET state = 'refused', refusal = ?
     WHERE key = ? AND state IN ('new', 'authorized') RETURNING repository"""
+AUTHORIZED = """SELECT key, repository, number, kind, actor, at, text, comment, resume
+    FROM commands WHERE repository = ? AND number = ? AND state = 'authorized' ORDER BY at, rowid"""
+_AUTHORIZE = "UPDATE commands SET state = 'authorized' WHERE key = ? AND state = 'new'"
+UNNOTIFIED = """SELECT repository, issue, login, number FROM outsiders
+    WHERE notified_at IS NULL ORDER BY at"""
+_ADD_OUTSIDER = """INSERT INTO outsiders (repository, issue, login, number, at)
+    VALUES (?, ?, lower(?), ?, ?) ON CONFLICT DO NOTHING"""
+_MARK_NOTIFIED = (
+    "UPDATE outsiders SET notified_at = ? WHERE repository = ? AND issue = ? AND login = ?"
+)
+KNOWN_OUTSIDER = "SELECT 1 FROM outsiders WHERE repository = ? AND issue = ? AND login = lower(?)"
+
+
+class Outsider(Struct, frozen=True, kw_only=True):
+    """A person without write access who labelled, reviewed or commented."""
+
+    repository: str
+    issue: int  #: Of the session, or the one that was labelled.
+    login: str
+    number: int  #: The issue or pull request where they did it.
 
 
 class CommandsTable(StoreTable):
-    """The table of commands."""
+    """What people asked for: new, granted to a session, or refused."""
 
     def new(self) -> list[NewCommand]:
-        """Those nobody has granted or refused, oldest first."""
+        """The commands to authorize, oldest first."""
         with self._db.read() as connection:
-            return [_command(row) for row in connection.execute(NEW_COMMANDS)]
+            return [_command(row) for row in connection.execute(NEW)]
 
     def add(self, command: NewCommand) -> None:
-        """Write down what was asked for elsewhere than in a delivery; once for a key."""
+        """Add a command that did not come with a delivery. Does nothing if its key is known."""
         self._db.write(lambda connection: add_commands(connection, [command]))
 
     def get(self, key: str) -> NewCommand | None:
-        """What was asked for under a key, whatever became of it."""
+        """The command with a key, in whatever state."""
         with self._db.read() as connection:
-            row = connection.execute(ASKED, (key,)).fetchone()
+            row = connection.execute(ONE, (key,)).fetchone()
             return None if row is None else _command(row)
 
     def outcome(self, key: str) -> str | None:
-        """Why a command was set aside, or empty where it was granted; None: it is still new."""
+        """Why a command was refused, empty if it was granted; None if it is new or unknown."""
         with self._db.read() as connection:
-            row = connection.execute(SETTLED, (key,)).fetchone()
-            return None if row is None else str(row["why"])
+            row = connection.execute(OUTCOME, (key,)).fetchone()
+            return None if row is None else str(row["refusal"])
 
     def grant(self, key: str, session: str, now: datetime, head: str = "") -> None:
-        """Make a command a fact of a session, bound to `head` if given, and reconcile it.
+        """Make a command a fact of a session and wake it. `head` limits it to one commit.
 
-        From now on its time is that of the grant, by the clock of all other facts. A command that
-        was granted or refused before stays as it is.
+        The command's time becomes `now`, the clock of all other facts. Does nothing if the
+        command was granted or refused before.
         """
 
         def work(connection: sqlite3.Connection) -> bool:
             granted = connection.execute(_GRANT, (session, head, now.timestamp(), key)).fetchone()
-            return _told(connection, session, granted, now)
+            return _record_grant(connection, session, granted, now)
 
         if self._db.write(work):
             self._db.announce([session])
 
     def add_granted(self, session: str, command: Command) -> bool:
-        """Make a command of an authorized person a fact of a session, and reconcile it.
+        """Add a command of an authorized person to a session and wake it.
 
-        False, with nothing changed, where its key is known.
+        Returns False, with nothing written, if its key is known.
         """
         values = {
             "key": command.key,
@@ -89,8 +107,8 @@ class CommandsTable(StoreTable):
         }
 
         def work(connection: sqlite3.Connection) -> bool:
-            return _told(
-                connection, session, connection.execute(_ASK, values).fetchone(), command.at
+            return _record_grant(
+                connection, session, connection.execute(_ADD_GRANTED, values).fetchone(), command.at
             )
 
         new = self._db.write(work)
@@ -101,7 +119,8 @@ class CommandsTable(StoreTable):
     def authorize(self, command: NewCommand, now: datetime, replies: Sequence[Action] = ()) -> None:
         """Mark a start command as authorized, and request a refresh of its issue.
 
-        The command waits until its issue was read; then `grant` or `refuse` settles it.
+        The command waits until its issue was read; then `grant` or `refuse` settles it. `replies`
+        are added to the outbox in the same transaction. Does nothing if the command is not new.
         """
         subject = f"issue:{command.number}"
         refresh = RefreshRequest(repository=command.repository, subject=subject)
@@ -119,9 +138,9 @@ class CommandsTable(StoreTable):
             return [_command(row) for row in connection.execute(AUTHORIZED, (repository, number))]
 
     def refuse(self, key: str, why: str, replies: Sequence[Action] = ()) -> None:
-        """Settle a command without a session, with the reason and the replies, in one transaction.
+        """Refuse a command and add the replies to the outbox, in one transaction.
 
-        A command that was granted or refused before stays as it is and gets no reply.
+        Does nothing if the command was granted or refused before.
         """
         now = self._db.clock()
 
@@ -133,8 +152,38 @@ class CommandsTable(StoreTable):
         self._db.write(work)
 
 
+class OutsidersTable(StoreTable):
+    """People without write access who labelled, reviewed or commented."""
+
+    def add(self, outsider: Outsider, now: datetime) -> None:
+        """Record a person, once for an issue. Repeating it writes nothing."""
+        one = outsider
+        with self._db.read() as connection:
+            if connection.execute(
+                KNOWN_OUTSIDER, (one.repository, one.issue, one.login)
+            ).fetchone():
+                return
+        values = (one.repository, one.issue, one.login, one.number, now.timestamp())
+        self._db.write(lambda connection: connection.execute(_ADD_OUTSIDER, values))
+
+    def unnotified(self) -> list[Outsider]:
+        """The people that are not settled, oldest first."""
+        with self._db.read() as connection:
+            return [_outsider(row) for row in connection.execute(UNNOTIFIED)]
+
+    def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
+        """Add the actions that notify a person, if any, in one transaction; never again."""
+        values = (now.timestamp(), one.repository, one.issue, one.login)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_MARK_NOTIFIED, values)
+            add_repository_actions(connection, one.repository, actions, now)
+
+        self._db.write(work)
+
+
 def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand]) -> None:
-    """Write commands down inside a transaction; one that is known stays as it is."""
+    """Add commands inside a transaction. One with a known key is ignored."""
     connection.executemany(
         _ADD,
         [
@@ -147,8 +196,10 @@ def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand])
     )
 
 
-def _told(connection: sqlite3.Connection, session: str, new: Row | None, now: datetime) -> bool:
-    """Inside a transaction: a command of a session, if it is new, is history, and is visited."""
+def _record_grant(
+    connection: sqlite3.Connection, session: str, new: Row | None, now: datetime
+) -> bool:
+    """Inside a transaction: record a granted command in the history and wake its session."""
     if new is None:
         return False
     data = {name: new[name] for name in ("kind", "text", "key")}
@@ -168,4 +219,13 @@ def _command(row: Row) -> NewCommand:
         text=row["text"],
         comment=row["comment"],
         resume=row["resume"],
+    )
+
+
+def _outsider(row: Row) -> Outsider:
+    return Outsider(
+        repository=row["repository"],
+        issue=row["issue"],
+        login=row["login"],
+        number=row["number"],
     )

@@ -4,24 +4,183 @@ import logging
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, NamedTuple, TypeVar
 
-from bot.store.errors import StoreClosed, StoreFailure, explained
+from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreFailure, explained
 from bot.store.opening import open_reader
-from bot.store.writer import Writer
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+#: Jobs of one transaction.
+GROUP_LIMIT = 512
 #: Long against an action, short against the lease: a commit would have noticed another leader.
 _RECENT_SECONDS = 1.0
-_PROBE = "INSERT INTO trial (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+_PROBE = (
+    "INSERT INTO write_probe (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+)
+
+
+class Fence(NamedTuple):
+    """The holder of the lease without which writes are refused."""
+
+    owner: str
+    epoch: int
+
+
+class _Job(NamedTuple):
+    work: Callable[[sqlite3.Connection], Any]
+    future: Future[Any]
+    fenced: bool
+
+
+class _Outcome(NamedTuple):
+    job: _Job
+    result: Any = None
+    error: BaseException | None = None
+
+    def resolve(self) -> None:
+        if self.error is not None:
+            self.job.future.set_exception(self.error)
+        else:
+            self.job.future.set_result(self.result)
+
+
+class Writer:
+    """The one thread that writes. All pending work is committed together, in its order."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.fence: Fence | None = None
+        self._connection = connection
+        self._path = path
+        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._committed = -inf
+        self._closing = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(
+        self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
+    ) -> "list[Future[T]]":
+        """Do works in one transaction; their futures resolve once the commit is on disk.
+
+        Each fails alone. If the storage fails for a whole group, its works are repeated one by
+        one, so work must do nothing but read and write through the connection it is given.
+
+        Raises:
+            StoreClosed: the file was closed.
+            RuntimeError: called by work of this writer, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("work on the store must not wait for other work on the store")
+        jobs = [_Job(work, Future(), fenced) for work in works]
+        with self._closing:
+            if self._closed:
+                raise StoreClosed(f"the database {self._path} was closed")
+            self._jobs.put(jobs)
+        return [job.future for job in jobs]
+
+    def committed_within(self, seconds: float) -> bool:
+        """Whether a fenced commit succeeded within so many seconds, and none failed since."""
+        return monotonic() - self._committed <= seconds
+
+    def close(self) -> None:
+        """Finish pending work and close the connection. Closing twice does nothing."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        more = True
+        while more:
+            group, more = self._next_group()
+            jobs = [job for job in group if job.future.set_running_or_notify_cancel()]
+            if jobs:
+                for outcome in self._done(jobs):
+                    outcome.resolve()
+        self._connection.close()
+
+    def _next_group(self) -> tuple[list[_Job], bool]:
+        """The pending jobs, at least one unless closed; and whether more may come."""
+        group: list[_Job] = []
+        jobs = self._jobs.get()
+        while jobs is not None:
+            group += jobs
+            if len(group) >= GROUP_LIMIT:
+                return group, True
+            try:
+                jobs = self._jobs.get_nowait()
+            except Empty:
+                return group, True
+        return group, False
+
+    def _done(self, jobs: Sequence[_Job]) -> list[_Outcome]:
+        """Do all jobs in one transaction, or each alone if the storage failed for all together."""
+        try:
+            return self._transaction(jobs)
+        except BaseException as error:  # noqa: BLE001 - raised where the job was submitted
+            self._committed = -inf
+            if self._connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                error = explained(error, self._path) or error
+            if len(jobs) > 1 and not isinstance(error, StoreBusy):
+                return [outcome for job in jobs for outcome in self._done([job])]
+            return [_Outcome(job, error=error) for job in jobs]
+
+    def _transaction(self, jobs: Sequence[_Job]) -> list[_Outcome]:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        fenced = self._check_fence()
+        # A single job is rolled back with its transaction.
+        do = self._in_savepoint if len(jobs) > 1 else self._alone
+        outcomes = [
+            _Outcome(job, error=fenced) if fenced and job.fenced else do(job) for job in jobs
+        ]
+        execute("COMMIT")
+        self._committed = -inf if fenced else monotonic()
+        return outcomes
+
+    def _alone(self, job: _Job) -> _Outcome:
+        return _Outcome(job, result=job.work(self._connection))
+
+    def _in_savepoint(self, job: _Job) -> _Outcome:
+        execute = self._connection.execute
+        execute("SAVEPOINT job")
+        try:
+            outcome = _Outcome(job, result=job.work(self._connection))
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error) and explained(error, self._path):
+                raise
+            execute("ROLLBACK TO job")
+            outcome = _Outcome(job, error=error)
+        execute("RELEASE job")
+        return outcome
+
+    def _check_fence(self) -> Fenced | None:
+        if self.fence is None:
+            return None
+        held = self._connection.execute(
+            "SELECT 1 FROM lease WHERE owner = ? AND epoch = ?", self.fence
+        ).fetchone()
+        if held:
+            return None
+        return Fenced(
+            f"another bot leads on the database {self._path}: this one lost its lease and must stop"
+        )
 
 
 class DatabaseFile:

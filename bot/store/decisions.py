@@ -1,31 +1,43 @@
-"""A visit's two steps at the store: read sessions, record what was decided about them.
+"""Decisions about sessions, written with all that follows from them, and what they were made from.
 
-Nothing is held in between. Every change of a session counts up its version, and a decision about
-an older version is not written: its session is due again. A bot that lost its lease writes nothing.
+Nothing is locked between reading a session and writing its decision. Every change of a session
+increments its version, and a decision about an older version is refused: the session is due again.
 """
 
+import hashlib
 import sqlite3
+import zlib
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import partial
+from typing import Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.errors import Fenced
-from bot.store.finishing import mark_project_finished
-from bot.store.history import BOT, add_history
-from bot.store.judgements import add_judgement
+from bot.store.history import BOT, add_history, history_row, wake
 from bot.store.outbox import add_actions
-from bot.store.rows import encoded, to_timestamp
+from bot.store.rows import Row, corrupt_row, decoded, encoded, ended_of, to_timestamp
 from bot.store.slots import free_slot
-from bot.store.values import HistoryKind, LoadedSession, SessionDecision
+from bot.store.values import (
+    DecisionRecord,
+    HistoryKind,
+    LoadedSession,
+    ReplayableDecision,
+    SessionDecision,
+)
+from lifecycle.model.facts import Facts
+from lifecycle.model.policy import Policy
 
 _RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version"
-# Where an outcome is no more, that is a restore: the runs after the last one that started are of
-# another life.
-_DECIDED = """UPDATE sessions SET due = :due, version = version + 1,
+# A restore is a decision that takes an outcome back: the runs after the last one that started
+# belong to the restored session.
+_DECIDE = """UPDATE sessions SET due = :due, version = version + 1,
         status = :status, reason = :reason, because = :because, blockers = :blockers,
         since = CASE WHEN status = :status THEN since ELSE :now END, decided_at = :now,
         run = :run, ended = :ended, slot = slot AND NOT :frees_slot,
@@ -34,76 +46,157 @@ _DECIDED = """UPDATE sessions SET due = :due, version = version + 1,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
         first_run = CASE WHEN :restored THEN 1 + json_extract(agent, '$.run') ELSE first_run END
     WHERE id = :id AND version = :version"""
+OPEN_IN_PROJECT = """SELECT 1 FROM sessions WHERE ended IS NULL
+    AND project = (SELECT project FROM sessions WHERE id = ?) LIMIT 1"""
+ENDS_IN_PROJECT = """SELECT id, ended, outcomes FROM sessions
+    WHERE project = (SELECT project FROM sessions WHERE id = ?)"""
+_SET_OUTCOMES = "UPDATE sessions SET outcomes = ? WHERE id = ?"
+_ADD_POLICY = "INSERT INTO policies (hash, policy) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_ADD_RECORD = "INSERT INTO decision_records (history, policy, record) VALUES (?, ?, ?)"
+RECORDS = """SELECT seq, session, at, kind, actor, data, record, policies.policy
+    FROM history JOIN decision_records ON decision_records.history = seq
+    JOIN policies ON policies.hash = decision_records.policy
+    WHERE session = ? ORDER BY seq"""
+
+
+class _Record(Struct, frozen=True, kw_only=True):
+    """The column `record`, before it is compressed: one or two kilobytes a decision."""
+
+    facts: Facts
+    decision: dict[str, Any]
+
+
+_outcomes = msgspec.json.Decoder(dict[str, int])
+_record = msgspec.json.Decoder(_Record)
+_policy = msgspec.json.Decoder(Policy)
 
 
 class DecisionsTable(StoreTable):
-    """Decisions about sessions, written with all that follows from them."""
+    """What was decided about sessions."""
 
     def record(
         self, decided: Sequence[tuple[LoadedSession, SessionDecision]], now: datetime
     ) -> list[Future[list[str]]]:
-        """Write decisions and what follows from them down, in one transaction.
+        """Write decisions and their actions, all in one transaction.
 
-        Returns, for each, the keys of the actions that are new; or `Fenced`, with nothing written,
-        where the session has changed since it was read. That and any other failure is its own
-        alone. The history gets a row only where a decision differs from the one before or brings
-        new actions.
+        Each future holds the keys of the session's new actions; or `Fenced`, with nothing
+        written, if the session changed since it was loaded. A failure concerns its own session
+        alone. The history gets a row only if a decision differs from the one before or has new
+        actions.
         """
-        futures = self._db.submit_all([partial(_record, *each, now) for each in decided])
+        futures = self._db.submit_all([partial(_decide, *each, now) for each in decided])
         wait(futures)
         self._db.announce(
-            visit.session
-            for (visit, decision), future in zip(decided, futures, strict=True)
-            if future.exception() is None and not _only_due(visit, decision)
+            loaded.session
+            for (loaded, decision), future in zip(decided, futures, strict=True)
+            if future.exception() is None and not _only_due(loaded, decision)
         )
         return futures
 
+    def replayable(self, session: str) -> list[ReplayableDecision]:
+        """Every recorded decision of a session that has not been deleted, oldest first.
 
-def _only_due(visit: LoadedSession, decision: SessionDecision) -> bool:
-    before = visit.before
-    return replace(decision, recheck_at=before.recheck_at, judgement=None) == before
+        Raises `CorruptRow`: a skipped one would count as replayed without a difference.
+        """
+        with self._db.read() as connection:
+            return [_replayable(row) for row in connection.execute(RECORDS, (session,))]
 
 
-def _record(
-    visit: LoadedSession, decision: SessionDecision, now: datetime, connection: sqlite3.Connection
+def outcomes_of(row: Row) -> dict[str, int]:
+    """How many sessions of the project ended with which status, if this one was the last of them.
+
+    Empty if it was not.
+    """
+    return decoded(_outcomes, row, "sessions", "id", "outcomes")
+
+
+def _only_due(loaded: LoadedSession, decision: SessionDecision) -> bool:
+    before = loaded.before
+    return replace(decision, recheck_at=before.recheck_at, record=None) == before
+
+
+def _decide(
+    loaded: LoadedSession, decision: SessionDecision, now: datetime, connection: sqlite3.Connection
 ) -> list[str]:
-    """Write one decision down; the keys of the actions that are new. Raises `Fenced`."""
-    before = visit.before
-    at = now.timestamp()
-    due = {"id": visit.session, "version": visit.version, "due": to_timestamp(decision.recheck_at)}
-    if _only_due(visit, decision):
-        _fenced(connection.execute(_RECHECK, due), visit)
+    """Write one decision. Returns the keys of the new actions. Raises `Fenced`."""
+    before = loaded.before
+    identity = {
+        "id": loaded.session,
+        "version": loaded.version,
+        "due": to_timestamp(decision.recheck_at),
+    }
+    if _only_due(loaded, decision):
+        _check_version(connection.execute(_RECHECK, identity), loaded)
         return []
-    said = {
+    summary = {
         "status": decision.status,
         "reason": decision.reason,
         "because": decision.because,
         "blockers": encoded(decision.blockers),
     }
-    held = {
+    state = {
         "run": decision.run,
         "ended": None if decision.ended is None else encoded(decision.ended),
         "frees_slot": decision.frees_slot,
         "wants_slot": decision.wants_slot,
         "restored": before.ended is not None and decision.ended is None,
     }
-    _fenced(connection.execute(_DECIDED, {**due, **said, **held, "now": at}), visit)
+    values = {**identity, **summary, **state, "now": now.timestamp()}
+    _check_version(connection.execute(_DECIDE, values), loaded)
     if before.ended is None and decision.ended is not None:
-        mark_project_finished(connection, visit.session, now)
+        _count_outcomes(connection, loaded.session, now)
     if decision.frees_slot:
-        free_slot(connection, visit.session, now)
-    new = add_actions(connection, visit.session, decision.actions, now)
-    if new or any(getattr(before, name) != getattr(decision, name) for name in said):
-        data = {**said, "blockers": decision.blockers, "actions": new}
-        written = add_history(connection, visit.session, HistoryKind.DECISION, BOT, data, now)
-        if decision.judgement is not None:
-            add_judgement(connection, written, decision.judgement)
+        free_slot(connection, loaded.session, now)
+    new = add_actions(connection, loaded.session, decision.actions, now)
+    if new or any(getattr(before, name) != getattr(decision, name) for name in summary):
+        data = {**summary, "blockers": decision.blockers, "actions": new}
+        written = add_history(connection, loaded.session, HistoryKind.DECISION, BOT, data, now)
+        if decision.record is not None:
+            _add_record(connection, written, decision.record)
     return new
 
 
-def _fenced(written: sqlite3.Cursor, visit: LoadedSession) -> None:
+def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
     if written.rowcount != 1:
         raise Fenced(
-            f"session {visit.session!r} changed while it was decided about: nothing was written,"
-            " it is visited again"
+            f"session {loaded.session!r} changed during its decision: nothing was written, it is"
+            " reconciled again"
         )
+
+
+def _count_outcomes(connection: sqlite3.Connection, session: str, now: datetime) -> None:
+    """In the transaction that ends a session: if it was its project's last open one, count the
+    outcomes of all that ended since the project had no open session before."""
+    counts: Counter[str] = Counter()
+    if connection.execute(OPEN_IN_PROJECT, (session,)).fetchone() is None:
+        rows = connection.execute(ENDS_IN_PROJECT, (session,)).fetchall()
+        ends = {row["id"]: ended for row in rows if (ended := ended_of(row))}
+        last = [ends[row["id"]].at for row in rows if row["id"] != session and outcomes_of(row)]
+        since = max(last, default=None)
+        counts.update(
+            ended.status.value for ended in ends.values() if since is None or ended.at > since
+        )
+    connection.execute(_SET_OUTCOMES, (encoded(counts), session))
+    if counts:
+        wake(connection, session, now)
+
+
+def _add_record(connection: sqlite3.Connection, history: int, record: DecisionRecord) -> None:
+    policy = encoded(record.policy)
+    hashed = hashlib.sha256(policy.encode()).hexdigest()
+    connection.execute(_ADD_POLICY, (hashed, policy))
+    text = encoded({"facts": record.facts, "decision": record.decision})
+    connection.execute(_ADD_RECORD, (history, hashed, zlib.compress(text.encode())))
+
+
+def _replayable(row: Row) -> ReplayableDecision:
+    try:
+        record = _record.decode(zlib.decompress(row["record"]))
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise corrupt_row("decision_records", row["seq"], "record", error) from error
+    return ReplayableDecision(
+        row=history_row(row),
+        facts=record.facts,
+        policy=decoded(_policy, row, "policies", "seq", "policy"),
+        decision=record.decision,
+    )

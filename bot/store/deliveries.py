@@ -1,4 +1,4 @@
-"""Webhooks as they arrived, kept until they are worked through."""
+"""The inbox of webhooks."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -14,80 +14,79 @@ from bot.store.values import Delivery, DeliveryOutcome, NewCommand, RefreshReque
 PRUNE_STEP = 1000
 
 _INSERT = "INSERT INTO deliveries (id, event, at, body)"
-_PLACES = "(?, ?, ?, ?)"
-_KEEP = f"{_INSERT} VALUES {_PLACES} ON CONFLICT (id) DO NOTHING"
-#: Rows of one statement: SQLite takes 32,766 values, and a statement of each length is kept.
-_TOGETHER = 64
-_KEEP_AGAIN = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
+_ROW = "(?, ?, ?, ?)"
+_INSERT_NEW = f"{_INSERT} VALUES {_ROW} ON CONFLICT (id) DO NOTHING"
+#: Rows of one statement: SQLite takes 32,766 values, and caches a statement for each length.
+_BATCH = 64
+_RETRY = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
-KEPT = "SELECT id FROM deliveries WHERE id IN (SELECT value FROM json_each(?))"
-MARK = "SELECT at FROM marks WHERE name = ?"
-_SET_MARK = """INSERT INTO marks (name, at) VALUES (?, ?)
-    ON CONFLICT (name) DO UPDATE SET at = excluded.at"""
+KNOWN = "SELECT id FROM deliveries WHERE id IN (SELECT value FROM json_each(?))"
 WAITING = """SELECT id, event, at, body, state FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
-_SETTLE = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
+_MARK = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
 PRUNE = """DELETE FROM deliveries WHERE rowid IN
     (SELECT rowid FROM deliveries WHERE done_at < ? LIMIT ?)"""
 
 
 class DeliveriesTable(StoreTable):
-    """The table of deliveries."""
+    """Webhooks as they arrived."""
 
     def add(self, rows: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Keep deliveries, all or none; the future resolves only when they are on disk."""
+        """Store deliveries, all or none. The future resolves once they are on disk."""
         return self._db.submit(
             lambda connection: [
                 accepted
-                for start in range(0, len(rows), _TOGETHER)
-                for accepted in _keep_all(connection, rows[start : start + _TOGETHER])
+                for start in range(0, len(rows), _BATCH)
+                for accepted in _insert_all(connection, rows[start : start + _BATCH])
             ]
         )
 
     def waiting(self, limit: int = 100) -> list[Delivery]:
-        """Those nobody has worked through, oldest first."""
+        """The deliveries to process, oldest first."""
         with self._db.read() as connection:
             return [_delivery(row) for row in connection.execute(WAITING, (limit,))]
 
     def known(self, ids: Iterable[str]) -> set[str]:
-        """Those of them that have come."""
+        """Those of these ids that are stored, in whatever state."""
         with self._db.read() as connection:
-            return {row["id"] for row in connection.execute(KEPT, (encoded(list(ids)),))}
+            return {row["id"] for row in connection.execute(KNOWN, (encoded(list(ids)),))}
 
     def mark_done(
         self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
     ) -> None:
-        """Write down what follows from a delivery and that it is done, in one transaction.
+        """Mark a delivery as done and write its refreshes and commands, in one transaction.
 
-        Settling one that does not wait any more does nothing.
+        Does nothing if the delivery is not waiting.
         """
         now = self._db.clock()
 
         def work(connection: sqlite3.Connection) -> None:
-            if connection.execute(_SETTLE, ("done", "", now.timestamp(), id)).rowcount:
+            if connection.execute(_MARK, ("done", "", now.timestamp(), id)).rowcount:
                 add_refreshes(connection, refreshes, now)
                 add_commands(connection, commands)
 
         self._db.write(work)
 
-    def redact(self, kept: Delivery) -> None:
-        """Take secrets out of what came, before it stays for days.
+    def redact(self, delivery: Delivery) -> None:
+        """Take secrets out of a stored body.
 
-        Not as it comes: that would have GitHub wait for each.
+        Done after the delivery is accepted, so that GitHub does not wait for it.
         """
-        body = self._db.redact(kept.body)
-        if body != kept.body:
-            self._db.write(lambda connection: connection.execute(_REDACT, (body, kept.id)))
+        body = self._db.redact(delivery.body)
+        if body != delivery.body:
+            self._db.write(lambda connection: connection.execute(_REDACT, (body, delivery.id)))
 
     def mark_failed(self, id: str, error: str) -> None:
-        """Set a delivery aside with what went wrong; a redelivery of it is tried again."""
+        """Mark a delivery as failed. A redelivery of it is processed again."""
         values = ("failed", error, self._db.clock().timestamp(), id)
-        self._db.write(lambda connection: connection.execute(_SETTLE, values))
+        self._db.write(lambda connection: connection.execute(_MARK, values))
 
     def prune(self, now: datetime, keep_seconds: float) -> int:
-        """Delete settled deliveries older than `keep_seconds`; how many. Small steps, so that
-        others get their turn."""
+        """Delete deliveries that were processed more than `keep_seconds` ago; returns how many.
+
+        Deletes in small transactions, so that other writes are not held up.
+        """
         before = now.timestamp() - keep_seconds
         total = 0
         while True:
@@ -99,39 +98,24 @@ class DeliveriesTable(StoreTable):
                 return total
 
 
-class CursorsTable(StoreTable):
-    """How far each growing list at GitHub has been read."""
+def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
+    """Insert rows in one statement; one by one if one of them is known.
 
-    def get(self, name: str) -> datetime | None:
-        """How far something had been looked at; None: never."""
-        with self._db.read() as connection:
-            row = connection.execute(MARK, (name,)).fetchone()
-            return None if row is None else from_timestamp(row["at"])
-
-    def set(self, name: str, at: datetime) -> None:
-        """Remember how far something has been looked at."""
-        values = (name, at.timestamp())
-        self._db.write(lambda connection: connection.execute(_SET_MARK, values))
-
-
-def _keep_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
-    """Keep rows together where all are new, one by one where one is known.
-
-    After every statement this thread waits for the interpreter, so one for all is what makes
-    many at once cheap.
+    After every statement this thread waits for the interpreter lock, so one statement for all
+    is what makes a burst cheap.
     """
     values = [value for row in rows for value in _values(row)]
     try:
-        connection.execute(f"{_INSERT} VALUES {', '.join([_PLACES] * len(rows))}", values)
-    except sqlite3.IntegrityError:  # Nothing of it was kept.
-        return [_keep(connection, row) for row in rows]
+        connection.execute(f"{_INSERT} VALUES {', '.join([_ROW] * len(rows))}", values)
+    except sqlite3.IntegrityError:  # None of them was inserted.
+        return [_insert(connection, row) for row in rows]
     return [DeliveryOutcome.NEW] * len(rows)
 
 
-def _keep(connection: sqlite3.Connection, row: Delivery) -> DeliveryOutcome:
-    if connection.execute(_KEEP, _values(row)).rowcount:
+def _insert(connection: sqlite3.Connection, row: Delivery) -> DeliveryOutcome:
+    if connection.execute(_INSERT_NEW, _values(row)).rowcount:
         return DeliveryOutcome.NEW
-    if connection.execute(_KEEP_AGAIN, (row.id,)).rowcount:
+    if connection.execute(_RETRY, (row.id,)).rowcount:
         return DeliveryOutcome.RETRIED
     return DeliveryOutcome.DUPLICATE
 

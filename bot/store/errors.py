@@ -1,11 +1,11 @@
-"""What can go wrong with the store, said so that a person can act on it."""
+"""Failures of the store, each with a remedy."""
 
 import sqlite3
 from pathlib import Path
 
 
 class StoreFailure(Exception):
-    """The store could not do what was asked; the message names the file and the remedy."""
+    """Base of all failures. The message names the file and the remedy."""
 
 
 class StoreUnusable(StoreFailure):
@@ -13,11 +13,11 @@ class StoreUnusable(StoreFailure):
 
 
 class StoreFull(StoreFailure):
-    """There is no room for what was to be written. Nothing of it was; later writes may succeed."""
+    """The disk is full. Nothing was written; later writes may succeed."""
 
 
 class StoreBusy(StoreFailure):
-    """Another process held the database for longer than we wait."""
+    """Another process locked the database for longer than the timeout."""
 
 
 class StoreClosed(StoreFailure):
@@ -25,21 +25,21 @@ class StoreClosed(StoreFailure):
 
 
 class Fenced(StoreFailure):
-    """Somebody else is in charge now; nothing was written."""
+    """Another bot leads, or the session changed since it was loaded; nothing was written."""
 
 
 class CorruptRow(StoreFailure):
-    """A row holds what Mergewright does not write; the message names table, row and column."""
+    """A row has content that Mergewright does not write. The message names the column."""
 
 
 _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
     sqlite3.SQLITE_FULL: (
         StoreFull,
-        "there is no room left: free some space on its disk; nothing was written",
+        "the disk is full: free some space; nothing was written",
     ),
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
-        "another process holds it: find out which one (`fuser` names it) and let it finish",
+        "another process has locked it: find it with `fuser` and let it finish",
     ),
     sqlite3.SQLITE_IOERR: (
         StoreFailure,
@@ -66,7 +66,10 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
 
 
 def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
-    """What a failure of the storage means and what to do; None where the statement was at fault."""
+    """The failure that an error of the storage stands for; None if the statement was at fault.
+
+    https://www.sqlite.org/rescode.html
+    """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes refine the low byte
     if code not in _STORAGE:
         return None

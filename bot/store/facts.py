@@ -1,4 +1,4 @@
-"""The facts of sessions, many at once, from one state of the store."""
+"""The facts of sessions, many at once, from one state of the database."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,30 +7,28 @@ from datetime import datetime
 import msgspec
 
 from bot.store.database import StoreTable
-from bot.store.decode import (
+from bot.store.decisions import outcomes_of
+from bot.store.errors import CorruptRow, StoreFailure
+from bot.store.incidents import freezes_by_scope, widest_freeze
+from bot.store.receipts import receipt_of
+from bot.store.repositories import archived
+from bot.store.rows import (
+    Row,
     agent_of,
     blockers_of,
+    by_session,
     command_of,
+    corrupt_row,
+    decoded,
+    encoded,
     ended_of,
+    from_timestamp,
+    from_timestamp_or_none,
     issue_of,
     pulls_of,
     work_of,
 )
-from bot.store.errors import CorruptRow, StoreFailure
-from bot.store.finishing import finished_of
-from bot.store.freezes import freezes_by_scope, widest_freeze
-from bot.store.places import archived
-from bot.store.receipts import receipt_of
-from bot.store.rows import (
-    Row,
-    by_session,
-    corrupt_row,
-    decoded,
-    encoded,
-    from_timestamp,
-    from_timestamp_or_none,
-)
-from bot.store.sessions import COMMAND_RULES
+from bot.store.sessions import GRANTED_COMMANDS
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import day_of, spending, spent_on_day
 from bot.store.values import LoadedSession, SessionDecision
@@ -44,7 +42,7 @@ OUTBOX = """SELECT seq, session, key, state, done_at, next_at, result, reason, e
 
 
 class _Covers(msgspec.Struct, frozen=True):
-    """The part of an action that facts need."""
+    """The other keys that an action stands for: all of its JSON that facts need."""
 
     covers: tuple[str, ...] = ()
 
@@ -53,16 +51,16 @@ _covers = msgspec.json.Decoder(_Covers)
 
 
 class FactsReader(StoreTable):
-    """The facts of sessions, read from all tables at once."""
+    """Reads the facts of sessions from all tables."""
 
     def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
-        """These sessions as they are, all from one state of the store, in the same order."""
+        """Load sessions from one state of the database, in the same order, without unknown ids."""
         with self._db.read() as connection:
             found = {one.session: one for one in _load(connection, sessions, self._db.clock())}
         return [found[session] for session in sessions if session in found]
 
     def get(self, session: str) -> Facts:
-        """Everything known of a session. Raises `BadRow`."""
+        """The facts of one session. Raises `CorruptRow`, or `StoreFailure` if it is unknown."""
         loaded = self.load([session])
         if not loaded:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
@@ -72,8 +70,8 @@ class FactsReader(StoreTable):
         return one.facts
 
 
-class _Around:
-    """What is read once for all the sessions that are loaded together."""
+class _Related:
+    """The rows of other tables that belong to sessions that are loaded together."""
 
     def __init__(self, connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> None:
         among = (encoded(ids),)
@@ -81,7 +79,7 @@ class _Around:
         self._day = day_of(now)
         self._today: dict[str, Spending] = {}
         self.outbox = by_session(connection.execute(OUTBOX, among))
-        self.commands = by_session(connection.execute(COMMAND_RULES, among))
+        self.commands = by_session(connection.execute(GRANTED_COMMANDS, among))
         self.usage = by_session(connection.execute(USAGE, among))
         self.freezes: dict[str, Frozen] = freezes_by_scope(connection)
         self.archived = archived(connection)
@@ -95,17 +93,17 @@ class _Around:
 def _load(
     connection: sqlite3.Connection, ids: Sequence[str], now: datetime
 ) -> Iterator[LoadedSession]:
-    """Everything known of each session there is, or what is wrong with its rows."""
-    around = _Around(connection, ids, now)
+    """Load each session; one with a corrupt row has the error as its facts."""
+    related = _Related(connection, ids, now)
     for row in connection.execute(SESSIONS, (encoded(ids),)):
         try:
-            yield _visit(row, around)
+            yield _loaded(row, related)
         except CorruptRow as error:
             yield LoadedSession(session=row["id"], version=row["version"], facts=error)
 
 
-def _visit(row: Row, around: _Around) -> LoadedSession:
-    facts = _facts(row, around)
+def _loaded(row: Row, related: _Related) -> LoadedSession:
+    facts = _facts(row, related)
     before = SessionDecision(
         status=row["status"],
         reason=row["reason"],
@@ -119,11 +117,11 @@ def _visit(row: Row, around: _Around) -> LoadedSession:
     return LoadedSession(session=row["id"], version=row["version"], facts=facts, before=before)
 
 
-def _facts(row: Row, around: _Around) -> Facts:
+def _facts(row: Row, related: _Related) -> Facts:
     session = row["id"]
-    actions = around.outbox.get(session, ())
+    actions = related.outbox.get(session, ())
     done, pending, sent, failures = _outbox_facts(actions)
-    used = around.usage.get(session, ())
+    used = related.usage.get(session, ())
     return Facts(
         session=session,
         project=row["project"],
@@ -139,20 +137,20 @@ def _facts(row: Row, around: _Around) -> Facts:
         agent_name=row["agent_name"],
         spent=spending(used, row["first_run"]),
         spent_ever=spending(used),
-        spent_today=around.today(row["repository"]),
-        frozen=widest_freeze(around.freezes, row["project"], session),
-        archived=row["repository"] in around.archived,
+        spent_today=related.today(row["repository"]),
+        frozen=widest_freeze(related.freezes, row["project"], session),
+        archived=row["repository"] in related.archived,
         restored_at=from_timestamp_or_none(row["restored_at"]),
         agent=agent_of(row),
         work=work_of(row),
         pulls=pulls_of(row),
-        commands=tuple(command_of(command) for command in around.commands.get(session, ())),
+        commands=tuple(command_of(command) for command in related.commands.get(session, ())),
         done=done,
         pending=pending,
         sent=sent,
         failures=failures,
         ended=ended_of(row),
-        finished=finished_of(row),
+        finished=outcomes_of(row),
     )
 
 
@@ -182,7 +180,7 @@ def _outbox_facts(
 
 
 def _start_due(rows: Iterable[Row]) -> datetime | None:
-    """Since when the start that is not done yet is being tried; ahead: when it is tried again."""
+    """When the due start action was or is attempted next."""
     due = (row["next_at"] for row in rows if row["state"] == "due" and row["key"][:6] == "start:")
     return from_timestamp_or_none(max(due, default=None))
 

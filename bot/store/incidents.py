@@ -1,4 +1,4 @@
-"""What is wrong with the whole, not with one session, from when it was seen until it was over."""
+"""Freezes, which people set, and incidents, which the bot reports."""
 
 import sqlite3
 from datetime import datetime
@@ -6,46 +6,107 @@ from datetime import datetime
 from msgspec import Struct
 
 from bot.store.database import StoreTable
+from bot.store.history import add_history, wake_scope
 from bot.store.rows import from_timestamp, from_timestamp_or_none
+from bot.store.values import HistoryKind
+from lifecycle.model.facts import Frozen
 
+FREEZES = "SELECT scope, actor, at FROM freezes ORDER BY scope"
+_FREEZE = "INSERT INTO freezes (scope, actor, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_UNFREEZE = "DELETE FROM freezes WHERE scope = ?"
 _OPEN = "SELECT text FROM incidents WHERE key = ? AND cleared_at IS NULL"
-_RAISE = "INSERT INTO incidents (key, since, text) VALUES (?, ?, ?)"
-_SAY = "UPDATE incidents SET text = ? WHERE key = ? AND cleared_at IS NULL"
+_REPORT = "INSERT INTO incidents (key, since, text) VALUES (?, ?, ?)"
+_SET_TEXT = "UPDATE incidents SET text = ? WHERE key = ? AND cleared_at IS NULL"
 _CLEAR = "UPDATE incidents SET cleared_at = ? WHERE key = ? AND cleared_at IS NULL"
-STANDING = """SELECT key, since, text, cleared_at FROM incidents
+CURRENT = """SELECT key, since, text, cleared_at FROM incidents
     WHERE cleared_at IS NULL ORDER BY seq DESC"""
-PAST = "SELECT key, since, text, cleared_at FROM incidents ORDER BY seq DESC LIMIT ?"
+RECENT = "SELECT key, since, text, cleared_at FROM incidents ORDER BY seq DESC LIMIT ?"
+
+
+class Freeze(Struct, frozen=True, kw_only=True):
+    """A scope in which the bot does nothing at GitHub or on a host."""
+
+    scope: str  #: Empty for everything, `project:NAME` or `session:ID`.
+    by: str
+    at: datetime
 
 
 class Incident(Struct, frozen=True, kw_only=True):
-    """One thing that is or was wrong."""
+    """A fault that concerns more than one session, e.g. unreachable agents."""
 
-    key: str  #: Its cause, e.g. `many-lost`; one of a key stands at a time.
+    key: str  #: Its cause, e.g. `many-lost`. Current incidents have different keys.
     since: datetime
-    text: str  #: For people: what, where and the remedy.
+    text: str  #: For people: what is wrong, where, and the remedy.
     cleared_at: datetime | None = None
 
 
+class FreezesTable(StoreTable):
+    """Scopes that people froze."""
+
+    def add(self, scope: str, by: str) -> bool:
+        """Freeze a scope (see `Freeze`) and wake its sessions; False if it is frozen already."""
+        now = self._db.clock()
+        return self._changed(
+            _FREEZE, (scope, by, now.timestamp()), scope, by, HistoryKind.FREEZE, now
+        )
+
+    def remove(self, scope: str, by: str) -> bool:
+        """Unfreeze a scope and wake its sessions; False if it was not frozen.
+
+        A session stays frozen while another scope that contains it is.
+        """
+        return self._changed(_UNFREEZE, (scope,), scope, by, HistoryKind.UNFREEZE, self._db.clock())
+
+    def all(self) -> list[Freeze]:
+        """All freezes."""
+        with self._db.read() as connection:
+            return [
+                Freeze(scope=row["scope"], by=row["actor"], at=from_timestamp(row["at"]))
+                for row in connection.execute(FREEZES)
+            ]
+
+    def _changed(
+        self,
+        statement: str,
+        values: tuple[str | float, ...],
+        scope: str,
+        by: str,
+        kind: HistoryKind,
+        now: datetime,
+    ) -> bool:
+        def work(connection: sqlite3.Connection) -> list[str] | None:
+            if not connection.execute(statement, values).rowcount:
+                return None
+            woken = wake_scope(connection, scope, now)
+            for session in woken:
+                add_history(connection, session, kind, by, {"scope": scope}, now)
+            return woken
+
+        woken = self._db.write(work)
+        self._db.announce(woken or ())
+        return woken is not None
+
+
 class IncidentsTable(StoreTable):
-    """The table of incidents."""
+    """Faults of the whole bot, from their report until they are over."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
-        """Something is wrong; True where that is new. Saying the same again writes nothing."""
+        """Report a current fault; True if it is new. Repeating the same text writes nothing."""
         with self._db.read() as connection:
-            standing = connection.execute(_OPEN, (key,)).fetchone()
-            if standing is not None and standing["text"] == text:
+            current = connection.execute(_OPEN, (key,)).fetchone()
+            if current is not None and current["text"] == text:
                 return False
 
         def work(connection: sqlite3.Connection) -> bool:
-            if connection.execute(_SAY, (text, key)).rowcount:
+            if connection.execute(_SET_TEXT, (text, key)).rowcount:
                 return False
-            connection.execute(_RAISE, (key, now.timestamp(), text))
+            connection.execute(_REPORT, (key, now.timestamp(), text))
             return True
 
         return self._db.write(work)
 
     def clear(self, key: str, now: datetime) -> bool:
-        """It is over; False, with nothing written, where it did not stand."""
+        """Mark a fault as over; False, with nothing written, if it is not current."""
         with self._db.read() as connection:
             if connection.execute(_OPEN, (key,)).fetchone() is None:
                 return False
@@ -53,12 +114,12 @@ class IncidentsTable(StoreTable):
         return self._db.write(lambda connection: connection.execute(_CLEAR, values).rowcount == 1)
 
     def current(self) -> list[Incident]:
-        """Those that stand, newest first."""
-        return self._incidents(STANDING)
+        """The current incidents, newest first."""
+        return self._incidents(CURRENT)
 
     def recent(self, limit: int = 100) -> list[Incident]:
-        """The last ones, also those that are over, newest first."""
-        return self._incidents(PAST, limit)
+        """The last incidents, current or over, newest first."""
+        return self._incidents(RECENT, limit)
 
     def _incidents(self, query: str, *values: int) -> list[Incident]:
         with self._db.read() as connection:
@@ -71,3 +132,21 @@ class IncidentsTable(StoreTable):
                 )
                 for row in connection.execute(query, values)
             ]
+
+
+def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
+    """All freezes by scope, as facts."""
+    return {
+        row["scope"]: Frozen(
+            scope=row["scope"].partition(":")[0] or "all",
+            by=row["actor"],
+            at=from_timestamp(row["at"]),
+        )
+        for row in connection.execute(FREEZES)
+    }
+
+
+def widest_freeze(freezes: dict[str, Frozen], project: str, session: str) -> Frozen | None:
+    """The widest freeze that applies to a session."""
+    scopes = ("", f"project:{project}", f"session:{session}")
+    return next((freezes[scope] for scope in scopes if scope in freezes), None)

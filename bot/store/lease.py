@@ -1,4 +1,4 @@
-"""One bot acts on a database at a time: who leads, until when, and whether it still lives."""
+"""The lease: one bot at a time acts on a database."""
 
 import os
 import socket
@@ -6,9 +6,8 @@ import sqlite3
 from datetime import datetime
 from pathlib import Path
 
-from bot.store.database import StoreTable
+from bot.store.database import Fence, StoreTable
 from bot.store.rows import from_timestamp
-from bot.store.writer import Fence
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LEADER = "SELECT owner, epoch, expires FROM lease WHERE id = 1 AND owner <> ''"
@@ -20,14 +19,16 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
 
 
 class LeaseTable(StoreTable):
-    """The one row that says who leads."""
+    """The one row that names the leader, with an expiry and an epoch."""
 
     def acquire(self, owner: str, now: datetime, seconds: float) -> int | None:
-        """Lead, or go on leading, for `seconds`: the epoch; None while another leads and lives.
+        """Acquire or renew the lease for `seconds`. Returns the epoch; None while another leads.
 
-        An owner as `this_process` makes them, whose process is gone, is replaced at once. The
-        epoch grows with every change of the leader. Raises `StoreBusy` while another process is
-        stopped in the middle of a write.
+        A leader from `this_process` whose process is gone is replaced at once. The epoch grows
+        with every change of the leader.
+
+        Raises:
+            StoreBusy: another process is stopped in the middle of a write.
         """
         expires = now.timestamp() + seconds
 
@@ -44,7 +45,7 @@ class LeaseTable(StoreTable):
         return self._db.submit(work, fenced=False).result()
 
     def holder(self) -> tuple[str, datetime] | None:
-        """Who leads and until when it said so; None: nobody, or one whose process is gone."""
+        """The leader and the expiry of its lease; None if there is none or its process is gone."""
         with self._db.read() as connection:
             row = connection.execute(_LEADER).fetchone()
         if row is None or _gone(row["owner"]):
@@ -52,7 +53,7 @@ class LeaseTable(StoreTable):
         return row["owner"], from_timestamp(row["expires"])
 
     def release(self, owner: str) -> None:
-        """Lead no more, so that another can at once. Nothing if another leads."""
+        """Release the lease, so that another bot can lead at once, unless another leads."""
         self._db.submit(
             lambda connection: connection.execute(
                 "UPDATE lease SET owner = '', expires = 0 WHERE owner = ?", (owner,)
@@ -61,19 +62,19 @@ class LeaseTable(StoreTable):
         ).result()
 
     def fence(self, owner: str, epoch: int) -> None:
-        """From now on write only while this owner leads in this epoch; else raise `Fenced`."""
+        """From now on refuse writes with `Fenced` unless this owner leads in this epoch."""
         if self._db.writer is not None:
             self._db.writer.fence = Fence(owner, epoch)
 
 
 def this_process() -> str:
-    """This process as an owner: `host:boot:pid:start`, so that others can see whether it lives."""
+    """The owner name of this process, `host:boot:pid:start`, by which others see if it runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 
 
 def _gone(owner: str) -> bool:
-    """Whether an owner is a process of this host that does not run any more."""
+    """Whether an owner is a process of this host that no longer runs."""
     host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]
     if host != _host() or not boot or not pid.isdigit():
         return False
@@ -81,8 +82,8 @@ def _gone(owner: str) -> bool:
 
 
 def _host() -> str:
-    # Process numbers mean something only within one pid namespace, and containers of one machine
-    # may well have the same host name.
+    # A process id is valid within one pid namespace, and containers of one machine may have the
+    # same host name.
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
@@ -95,10 +96,13 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in clock ticks since the boot; empty if it does not run."""
+    """When a process started, in clock ticks since the boot; empty if it does not run.
+
+    https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    state, *fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    state, *fields = stat.rpartition(")")[2].split()  # the name before it may contain anything
     return "" if state in "ZX" else fields[18]

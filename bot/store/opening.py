@@ -1,4 +1,4 @@
-"""Opening the file: for the one that writes, and for those that read."""
+"""Opening the database file for the writer, for readers, and for small writes beside the writer."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
@@ -12,16 +12,16 @@ from bot.store.errors import StoreUnusable, explained
 from bot.store.schema import migrations
 
 BUSY_SECONDS = 5.0
-#: A delivery has 12 KB as a rule: in one page instead of four it is kept an eighth faster.
+#: A delivery has about 12 KB: in one page instead of four it is written 1/8 faster (measured).
 PAGE_BYTES = 16_384
-#: Both count as memory of the process: ten thousand sessions are to fit into 200 MB of it.
+#: Both count as memory of the process, which stays below 200 MB with 10,000 sessions.
 MAPPED_BYTES = 32 * 1024 * 1024
 CACHE_KB = 16_384
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 
 
 class RedactingConnection(sqlite3.Connection):
-    """A connection that writes no text as it is, but what `redact` makes of it."""
+    """A connection that passes every text it writes through `redact`."""
 
     redact: Callable[[str], str] = staticmethod(str)
 
@@ -41,9 +41,9 @@ class RedactingConnection(sqlite3.Connection):
 
 
 def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
-    """The one connection that writes; makes the file (0600) and its tables where they are missing.
+    """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
-    No text goes to disk but as `redact` has it. Raises `StoreUnusable` or another `StoreFailure`.
+    Every text is written as `redact` returns it. Raises `StoreUnusable` or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
@@ -53,7 +53,7 @@ def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
         path.touch(mode=0o600)
     except OSError as error:
         raise StoreUnusable(
-            f"the database {path} cannot be made or written ({error.strerror}):"
+            f"the database {path} cannot be created or written ({error.strerror}):"
             " give this user write access to the file and to its folder"
         ) from error
     connection = _opened(path, "rw", _prepare_writer)
@@ -62,29 +62,29 @@ def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write. Raises `StoreUnusable`."""
+    """Open a connection for reading. Raises `StoreUnusable`."""
     if not path.is_file():
         raise StoreUnusable(
-            f"there is no database {path}: `mergewright serve` makes it; is the folder right?"
+            f"there is no database {path}: `mergewright serve` creates it; check the folder"
         )
     return _opened(path, "ro", lambda connection, path: None)
 
 
 def open_second_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
-    """A connection for a small write beside the one that writes. Raises `StoreUnusable`."""
-    connection = _opened(path, "rw", _prepare_guest)
+    """Open a connection for small writes beside the writer. Raises `StoreUnusable`."""
+    connection = _opened(path, "rw", _prepare_second_writer)
     connection.redact = redact
     return connection
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StoreUnusable` unless the tables are the ones this version knows."""
+    """Raise `StoreUnusable` unless the tables are those of this version."""
     pending = migrations.pending(Database(connection, execute_plugins=False))
-    _refuse_strangers(connection, path)
+    _check_owner(connection, path)
     if pending:
         raise StoreUnusable(
-            f"the database {path} is of an older version (it lacks {pending[0].name!r}):"
-            " start `mergewright serve` once, which brings it up to date"
+            f"the database {path} has an older schema (it lacks {pending[0].name!r}):"
+            " start `mergewright serve` once, which updates it"
         )
 
 
@@ -97,7 +97,7 @@ def _opened(
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
-            check_same_thread=False,  # the writer is made in one thread and used in another
+            check_same_thread=False,  # the writer is opened in one thread and used in another
             cached_statements=256,
             factory=RedactingConnection,
         )
@@ -115,11 +115,11 @@ def _opened(
 
 
 def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # a file keeps the one it began with
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # takes effect in a new file only
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise StoreUnusable(
-            f"the database {path} stands on a file system without shared memory (its journal is"
+            f"the database {path} is on a file system without shared memory (its journal is"
             f" {mode!r}): put it on a local disk"
         )
     connection.execute("PRAGMA synchronous = FULL")
@@ -128,19 +128,19 @@ def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
     _migrate(connection, path)
 
 
-def _prepare_guest(connection: sqlite3.Connection, path: Path) -> None:
+def _prepare_second_writer(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    # Moving the log into the file stays the business of the bot: before SQLite 3.51.3 two that do
-    # it at once can damage a database.
+    # Only the bot checkpoints: before SQLite 3.51.3, two checkpoints at once can corrupt a database
+    # (https://www.sqlite.org/wal.html).
     connection.execute("PRAGMA wal_autocheckpoint = 0")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    # sqlite-utils begins deferred; two bots starting at once must not both make the tables.
+    # sqlite-utils begins deferred; two bots starting at once must not both create the tables.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _refuse_strangers(connection, path)
+        _check_owner(connection, path)
         migrations.apply(Database(connection, execute_plugins=False))
         connection.execute("COMMIT")
     finally:
@@ -148,7 +148,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute("ROLLBACK")
 
 
-def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
+def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     db = Database(connection, execute_plugins=False)
     ours = {migration.name for migration in migrations.applied(db)}
     if not ours and db.table_names():
@@ -158,6 +158,6 @@ def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
     ours -= {migration.name for migration in migrations._migrations}
     if ours:
         raise StoreUnusable(
-            f"the database {path} was written by a newer Mergewright (it has {min(ours)!r}):"
-            " install that version, or name another file"
+            f"the database {path} was written by another version of Mergewright (its schema"
+            f" has {min(ours)!r}): install that version, or name another file"
         )

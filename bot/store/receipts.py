@@ -1,6 +1,6 @@
-"""Receipts of messages: sent to a terminal, and awaited where the agent reads.
+"""Receipts of messages and answers: sent to a terminal, and awaited where the agent reads.
 
-A message is a row of the outbox. Its receipt is kept beside it, as JSON.
+A message is a row of the outbox, with its receipt as JSON.
 """
 
 import sqlite3
@@ -10,10 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from bot.store.database import StoreTable
-from bot.store.history import BOT, add_history
+from bot.store.history import BOT, add_history, wake
 from bot.store.rows import Row, decoded, encoded, skip_corrupt
 from bot.store.values import AwaitedReceipt, HistoryKind, Observation, Receipt
-from bot.store.wake import wake
 
 _SENT = """UPDATE outbox SET state = 'sent', receipt = ?, error = ''
     WHERE seq = ? AND state = 'due' RETURNING session"""
@@ -40,7 +39,7 @@ class ReceiptsTable(StoreTable):
     def awaited(self) -> list[AwaitedReceipt]:
         """Messages and answers to current runs that may have arrived by now, oldest first.
 
-        One that was ordered and not carried out is among them: it may have been before a crash.
+        A due one is among them: it may have been sent before a crash.
         """
         with self._db.read() as connection:
             found = skip_corrupt(_awaited, connection.execute(AWAITED))
@@ -58,13 +57,13 @@ class ReceiptsTable(StoreTable):
         self._db.announce(self._db.write(work))
 
     def note(self, seq: int, receipt: Receipt) -> None:
-        """Record which dialog an answer is for, before it is given."""
+        """Record which dialog an answer is for, before the answer is sent."""
         values = (encoded(receipt), seq)
         self._db.write(lambda connection: connection.execute(_NOTE, values))
 
 
 def add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
-    """Inside a transaction: record what became of messages. Returns whether anything changed.
+    """Inside a transaction: record which messages arrived. Returns whether anything changed.
 
     A message counts as done from when it was sent: what the agent did since may be its effect.
     """
@@ -89,7 +88,7 @@ def add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetim
 
 
 def receipt_of(row: Row) -> Receipt | None:
-    """The receipt in a row of the outbox; None: it was never sent. Raises `CorruptRow`."""
+    """The receipt in a row of the outbox; None if it was never sent. Raises `CorruptRow`."""
     return decoded(_receipt, row, "outbox", "seq", "receipt") if row["receipt"] else None
 
 

@@ -1,4 +1,4 @@
-"""What is to be looked at again; many refreshes of one thing are one row."""
+"""What is to be read again at GitHub, and until when its growing lists have been read."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -8,35 +8,39 @@ from bot.store.database import StoreTable
 from bot.store.rows import encoded, from_timestamp
 from bot.store.values import DueRefresh, RefreshRequest
 
-_TOUCH = """INSERT INTO refreshes (repository, subject, since, due) VALUES (?, ?, ?, ?)
+_REQUEST = """INSERT INTO refreshes (repository, subject, since, due) VALUES (?, ?, ?, ?)
     ON CONFLICT (repository, subject) DO UPDATE
     SET since = excluded.since, due = min(due, excluded.due), times = times + 1"""
-DUE_TOUCHES = """SELECT repository, subject, since, due, times FROM refreshes
+DUE_REFRESHES = """SELECT repository, subject, since, due, times FROM refreshes
     WHERE due <= :now AND EXISTS
         (SELECT 1 FROM json_each(:prefixes) AS p
             WHERE substr(subject, 1, length(p.value)) = p.value)
     ORDER BY due, since LIMIT :limit"""
-_SETTLE = "DELETE FROM refreshes WHERE repository = ? AND subject = ? AND since = ? AND times = ?"
-_POSTPONE = """UPDATE refreshes SET due = ?
+_REMOVE_REFRESH = """DELETE FROM refreshes
     WHERE repository = ? AND subject = ? AND since = ? AND times = ?"""
+_POSTPONE_REFRESH = """UPDATE refreshes SET due = ?
+    WHERE repository = ? AND subject = ? AND since = ? AND times = ?"""
+CURSOR = "SELECT at FROM cursors WHERE name = ?"
+_SET_CURSOR = """INSERT INTO cursors (name, at) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET at = excluded.at"""
 
 
 class RefreshesTable(StoreTable):
-    """The table of refreshes."""
+    """What may have changed at GitHub and is to be read again; one row for each subject."""
 
     def request(
         self, refreshes: Iterable[RefreshRequest], now: datetime, *, apart: timedelta = timedelta()
     ) -> None:
-        """Ask for another look; one that waits already keeps its place.
+        """Request refreshes. A subject that is already waiting keeps its due time.
 
-        Of many, each may be due some time after the one before it.
+        Each is due `apart` after the one before it.
         """
         rows = list(refreshes)
         if rows:
             self._db.write(lambda connection: add_refreshes(connection, rows, now, apart))
 
     def due(self, now: datetime, prefixes: tuple[str, ...], limit: int = 200) -> list[DueRefresh]:
-        """Touches to look at now whose subject starts with one of `prefixes`, oldest first."""
+        """The due refreshes whose subject starts with one of `prefixes`, longest due first."""
         values = {"now": now.timestamp(), "prefixes": encoded(prefixes), "limit": limit}
         with self._db.read() as connection:
             return [
@@ -47,17 +51,32 @@ class RefreshesTable(StoreTable):
                     due=from_timestamp(row["due"]),
                     times=row["times"],
                 )
-                for row in connection.execute(DUE_TOUCHES, values)
+                for row in connection.execute(DUE_REFRESHES, values)
             ]
 
-    def mark_done(self, t: DueRefresh) -> None:
-        """It was looked at; a refresh that came in the meantime stays."""
-        self._db.write(lambda connection: connection.execute(_SETTLE, _identity(t)))
+    def mark_done(self, refresh: DueRefresh) -> None:
+        """Remove a refresh, unless it was requested again since `due` returned it."""
+        self._db.write(lambda connection: connection.execute(_REMOVE_REFRESH, _identity(refresh)))
 
-    def postpone(self, t: DueRefresh, due: datetime) -> None:
-        """Look at it later; a refresh that came in the meantime keeps its own time."""
-        values = (due.timestamp(), *_identity(t))
-        self._db.write(lambda connection: connection.execute(_POSTPONE, values))
+    def postpone(self, refresh: DueRefresh, due: datetime) -> None:
+        """Postpone a refresh, unless it was requested again since `due` returned it."""
+        values = (due.timestamp(), *_identity(refresh))
+        self._db.write(lambda connection: connection.execute(_POSTPONE_REFRESH, values))
+
+
+class CursorsTable(StoreTable):
+    """Until when each list that grows at GitHub has been read."""
+
+    def get(self, name: str) -> datetime | None:
+        """Until when a list was read; None if it never was."""
+        with self._db.read() as connection:
+            row = connection.execute(CURSOR, (name,)).fetchone()
+            return None if row is None else from_timestamp(row["at"])
+
+    def set(self, name: str, at: datetime) -> None:
+        """Set until when a list was read."""
+        values = (name, at.timestamp())
+        self._db.write(lambda connection: connection.execute(_SET_CURSOR, values))
 
 
 def add_refreshes(
@@ -66,13 +85,13 @@ def add_refreshes(
     now: datetime,
     apart: timedelta = timedelta(),
 ) -> None:
-    """Write refreshes down inside a transaction."""
+    """Request refreshes inside a transaction, each due `apart` after the one before it."""
     rows = [
-        (t.repository, t.subject, now.timestamp(), (now + apart * place).timestamp())
-        for place, t in enumerate(refreshes)
+        (one.repository, one.subject, now.timestamp(), (now + apart * index).timestamp())
+        for index, one in enumerate(refreshes)
     ]
-    connection.executemany(_TOUCH, rows)
+    connection.executemany(_REQUEST, rows)
 
 
-def _identity(t: DueRefresh) -> tuple[str, str, float, int]:
-    return (t.repository, t.subject, t.since.timestamp(), t.times)
+def _identity(refresh: DueRefresh) -> tuple[str, str, float, int]:
+    return refresh.repository, refresh.subject, refresh.since.timestamp(), refresh.times

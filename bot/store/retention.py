@@ -1,4 +1,4 @@
-"""What retention asks of the store: who holds what, and rows that have outlived their days."""
+"""Queries of retention: the owners of files, and the size and deletion of expired rows."""
 
 import sqlite3
 from datetime import datetime
@@ -10,23 +10,23 @@ from bot.store.rows import Row
 
 _COLUMNS = """id, project, branch, agent_type, run, json_extract(ended, '$.at') AS ended,
         id IN live AS live"""
-TENANTS = f"SELECT {_COLUMNS} FROM sessions ORDER BY id"  # noqa: S608 - our text
-TENANT = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608 - our text
-SETTLED = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes FROM deliveries
-    WHERE done_at < ?"""
-TOLD = """SELECT count(*) AS rows, coalesce(sum(length(data) + coalesce(length(judged), 0)), 0)
-        AS bytes
-    FROM history LEFT JOIN judgements ON judgements.history = seq WHERE session = ?"""
-_FORGET = (
-    "DELETE FROM judgements WHERE history IN (SELECT seq FROM history WHERE session = ?)",
+OWNERS = f"SELECT {_COLUMNS} FROM sessions ORDER BY id"  # noqa: S608 - our text
+OWNER = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608 - our text
+DELIVERIES_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
+    FROM deliveries WHERE done_at < ?"""
+HISTORY_SIZE = """SELECT count(*) AS rows,
+        coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
+    FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
+_DELETE_HISTORY = (
+    "DELETE FROM decision_records WHERE history IN (SELECT seq FROM history WHERE session = ?)",
     "DELETE FROM history WHERE session = ?",
     "DELETE FROM usage WHERE session = ?",
-    "DELETE FROM answers WHERE session = ?",
+    "DELETE FROM model_usage WHERE session = ?",
 )
 
 
 class ResourceOwner(Struct, frozen=True, kw_only=True):
-    """A session as the holder of folders, refs and programs."""
+    """A session as the owner of folders, refs and programs."""
 
     id: str
     project: str
@@ -38,55 +38,55 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended and nothing is left to do for it."""
+        """Whether it has ended and no action for it is due."""
         return self.ended is not None and not self.live
 
 
 class StoredSize(Struct, frozen=True, kw_only=True):
-    """So many rows, and about how much they take."""
+    """A number of rows, and about how many bytes they take."""
 
     rows: int
     bytes: int
 
 
 class RetentionQueries(StoreTable):
-    """Looking for what may go, and letting go of rows."""
+    """Finding and deleting expired rows."""
 
-    def sessions(self) -> list[ResourceOwner]:
-        """Every session there is, as of one moment."""
+    def owners(self) -> list[ResourceOwner]:
+        """All sessions, ended or not."""
         with self._db.read() as connection:
-            return [_tenant(row) for row in connection.execute(TENANTS)]
+            return [_owner(row) for row in connection.execute(OWNERS)]
 
-    def session(self, id: str) -> ResourceOwner | None:
-        """One of them."""
+    def owner(self, id: str) -> ResourceOwner | None:
+        """One session."""
         with self._db.read() as connection:
-            row = connection.execute(TENANT, (id,)).fetchone()
-            return None if row is None else _tenant(row)
+            row = connection.execute(OWNER, (id,)).fetchone()
+            return None if row is None else _owner(row)
 
     def deliveries_size(self, before: datetime) -> StoredSize:
-        """The deliveries that were worked through before then; `prune` deletes them."""
-        return self._pile(SETTLED, before.timestamp())
+        """The size of the deliveries processed before then, which `deliveries.prune` deletes."""
+        return self._size(DELIVERIES_SIZE, before.timestamp())
 
     def history_size(self, session: str) -> StoredSize:
-        """The history of a session with what its decisions were made from."""
-        return self._pile(TOLD, session)
+        """The size of a session's history with its decision records."""
+        return self._size(HISTORY_SIZE, session)
 
     def delete_history(self, session: str) -> None:
-        """Delete what was told of a session and what it used. The session itself stays known."""
+        """Delete the history and the usage of a session. The session itself remains."""
 
         def work(connection: sqlite3.Connection) -> None:
-            for statement in _FORGET:
+            for statement in _DELETE_HISTORY:
                 connection.execute(statement, (session,))
 
         self._db.write(work)
 
-    def _pile(self, query: str, value: str | float) -> StoredSize:
+    def _size(self, query: str, value: str | float) -> StoredSize:
         with self._db.read() as connection:
             row = connection.execute(query, (value,)).fetchone()
             return StoredSize(rows=row["rows"], bytes=row["bytes"])
 
 
-def _tenant(row: Row) -> ResourceOwner:
+def _owner(row: Row) -> ResourceOwner:
     return ResourceOwner(
         id=row["id"],
         project=row["project"],

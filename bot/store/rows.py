@@ -1,4 +1,4 @@
-"""Between rows and values: times as seconds since 1970, structs as JSON."""
+"""Conversion between columns and values: times are seconds since 1970, structs are JSON."""
 
 import logging
 import sqlite3
@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from bot.store.errors import CorruptRow
+from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 
 T = TypeVar("T")
 Row = sqlite3.Row
@@ -16,35 +17,44 @@ Row = sqlite3.Row
 log = logging.getLogger(__name__)
 
 _encoder = msgspec.json.Encoder()
+_agent = msgspec.json.Decoder(Agent)
+_work = msgspec.json.Decoder(Work)
+_issue = msgspec.json.Decoder(Issue)
+_pulls = msgspec.json.Decoder(tuple[Pull, ...])
+_ended = msgspec.json.Decoder(Ended)
+_blockers = msgspec.json.Decoder(tuple[str, ...])
 
 
 def utc_now() -> datetime:
-    """The time now, in UTC."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
 def to_timestamp(at: datetime | None) -> float | None:
-    """A time as a column has it."""
+    """A time as its column holds it."""
     return None if at is None else at.timestamp()
 
 
 def from_timestamp(value: float) -> datetime:
-    """A column's time. Exact to the microsecond, so that it goes back as the same number."""
+    """A column's time, exact to the microsecond: it converts back to the same number."""
     return datetime.fromtimestamp(value, UTC)
 
 
 def from_timestamp_or_none(value: float | None) -> datetime | None:
-    """A column's time, where it has one."""
+    """A column's time, or None for NULL."""
     return None if value is None else from_timestamp(value)
 
 
 def encoded(value: object) -> str:
-    """A struct as a column has it; the same value always gives the same text."""
+    """A struct as its column holds it. Equal values give equal texts."""
     return _encoder.encode(value).decode()
 
 
 def decoded(decoder: msgspec.json.Decoder[T], row: Row, table: str, id: str, column: str) -> T:
-    """A column's struct; fields it does not know are skipped. Raises `BadRow`."""
+    """A column's struct; unknown fields are skipped. `id` names the column with the row's id.
+
+    Raises `CorruptRow`.
+    """
     try:
         return decoder.decode(row[column])
     except msgspec.DecodeError as error:
@@ -52,15 +62,15 @@ def decoded(decoder: msgspec.json.Decoder[T], row: Row, table: str, id: str, col
 
 
 def corrupt_row(table: str, id: str | int, column: str, error: Exception) -> CorruptRow:
-    """The error for a column that holds what nothing here writes."""
+    """The error for a column whose content this version never writes."""
     return CorruptRow(
-        f"{table}, row {id!r}, column {column!r} holds what Mergewright does not write ({error}):"
-        " restore the database from a backup, or mend this row by hand"
+        f"{table}, row {id!r}, column {column!r} has content that Mergewright does not write"
+        f" ({error}): restore the database from a backup, or correct the row by hand"
     )
 
 
 def skip_corrupt(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
-    """Every row as a value. A bad row is left out and logged: it must not stop all the others."""
+    """Build a value of each row. A corrupt row is logged and skipped, so that it stops no other."""
     for row in rows:
         try:
             yield build(row)
@@ -69,8 +79,48 @@ def skip_corrupt(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
 
 
 def by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by their column `session`, each in the order they came."""
+    """Group rows by their column `session`, in their order."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row["session"], []).append(row)
     return found
+
+
+# The JSON columns of `sessions`. All raise `CorruptRow`.
+
+
+def agent_of(row: Row) -> Agent:
+    return decoded(_agent, row, "sessions", "id", "agent")
+
+
+def work_of(row: Row) -> Work:
+    return decoded(_work, row, "sessions", "id", "work")
+
+
+def issue_of(row: Row) -> Issue:
+    return decoded(_issue, row, "sessions", "id", "issue")
+
+
+def pulls_of(row: Row) -> tuple[Pull, ...]:
+    return decoded(_pulls, row, "sessions", "id", "pulls")
+
+
+def ended_of(row: Row) -> Ended | None:
+    return None if row["ended"] is None else decoded(_ended, row, "sessions", "id", "ended")
+
+
+def blockers_of(row: Row) -> tuple[str, ...]:
+    return decoded(_blockers, row, "sessions", "id", "blockers")
+
+
+def command_of(row: Row) -> Command:
+    """A granted row of `commands`."""
+    return Command(
+        key=row["key"],
+        kind=row["kind"],
+        actor=row["actor"],
+        at=from_timestamp(row["at"]),
+        text=row["text"],
+        head=row["head"],
+        comment=row["comment"],
+    )

@@ -1,18 +1,33 @@
-"""Sessions: making, finding and listing them."""
+"""Sessions: creating, finding and listing them, with what people's tools remember of them."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
+import msgspec
+
 from bot.store.database import StoreTable
-from bot.store.decode import command_of, live_of, session_of
-from bot.store.history import add_history
-from bot.store.metadata import metadata_of
-from bot.store.rows import Row, by_session, encoded, skip_corrupt
+from bot.store.errors import StoreFailure
+from bot.store.history import add_history, wake
+from bot.store.rows import (
+    Row,
+    agent_of,
+    blockers_of,
+    by_session,
+    command_of,
+    encoded,
+    ended_of,
+    from_timestamp,
+    from_timestamp_or_none,
+    issue_of,
+    pulls_of,
+    skip_corrupt,
+    work_of,
+)
 from bot.store.usage import OF_SESSIONS as USAGE
+from bot.store.usage import spending
 from bot.store.values import HistoryKind, LiveSession, NewSession, Session
-from bot.store.wake import wake
 from lifecycle.model.facts import Agent, Work
 
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
@@ -20,24 +35,24 @@ _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, crea
     VALUES (:id, :project, :repository, :number, :branch, :now, :requester,
         :agent_type, :agent_name, :priority, :now, :now, 1, :now, :agent, :work, :issue)
     ON CONFLICT DO NOTHING"""
-COMMAND_RULES = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
+GRANTED_COMMANDS = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""
-OF_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
-WAITING_FOR = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
-    AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
-OF_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
-OF_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
-OF_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
+BY_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
+BY_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
+BY_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
+BY_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
     UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
-ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
+BLOCKED_BY = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
+    AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
+BRANCHES_ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
     WHERE repository = ? AND ended IS NULL
         AND json_extract(pull.value, '$.base_branch') = ?
         AND json_extract(pull.value, '$.state') = 'open'"""
-DUE_SESSIONS = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
-_POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
 ONE = "SELECT * FROM sessions WHERE id = ?"
 ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
     ORDER BY created DESC, id DESC"""
+DUE = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
+_POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
 LIVE_IDS = "SELECT id FROM live ORDER BY id"
 LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN live
     ORDER BY created, id"""
@@ -47,16 +62,24 @@ LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, 
             AS numbers,
         coalesce(json_array_length(issue, '$.blocked_by'), 0) AS blocked
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
+METADATA = """SELECT session, key, value FROM metadata
+    WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, key"""
+_SET_METADATA = """INSERT INTO metadata (session, key, value) VALUES (?, ?, ?)
+    ON CONFLICT (session, key) DO UPDATE SET value = excluded.value"""
+_REMOVE_METADATA = "DELETE FROM metadata WHERE session = ? AND key = ?"
 
 
 class SessionsTable(StoreTable):
-    """The table of sessions."""
+    """One row a session: its facts, the last decision about it and when it is reconciled next."""
 
-    #: What `live` last read, with what tells whether it still stands. Replaced, never changed.
+    #: What `live` last read, by id, with its version. Replaced, never changed.
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession) -> bool:
-        """Write a session down, due at once; False where its id, issue or branch has one."""
+        """Create a session that is due at once.
+
+        Returns False, with nothing written, if its id, issue or branch already has one.
+        """
         values = {
             "id": new.id,
             "project": new.project,
@@ -72,12 +95,12 @@ class SessionsTable(StoreTable):
             "work": encoded(Work()),
             "issue": encoded(new.issue),
         }
-        told = {"issue": new.issue.number, "title": new.issue.title, "agent": new.agent_type}
+        data = {"issue": new.issue.number, "title": new.issue.title, "agent": new.agent_type}
 
         def work(connection: sqlite3.Connection) -> bool:
             if not connection.execute(_CREATE, values).rowcount:
                 return False
-            add_history(connection, new.id, HistoryKind.CREATED, new.requester, told, new.created)
+            add_history(connection, new.id, HistoryKind.CREATED, new.requester, data, new.created)
             return True
 
         created = self._db.write(work)
@@ -86,21 +109,21 @@ class SessionsTable(StoreTable):
         return created
 
     def get(self, id: str) -> Session | None:
-        """One session, or None. Raises `BadRow`."""
+        """One session. Raises `CorruptRow`."""
         with self._db.read() as connection:
             row = connection.execute(ONE, (id,)).fetchone()
-            return None if row is None else _Around(connection, [row]).session(row)
+            return None if row is None else _Related(connection, [row]).session(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
-        """All sessions, newest first; `live`: only those with (or without) something left to do."""
+        """All sessions, newest first. `live` selects those in (or not in) the view `live`."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
-            return list(skip_corrupt(_Around(connection, rows).session, rows))
+            return list(skip_corrupt(_Related(connection, rows).session, rows))
 
     def live(self) -> list[LiveSession]:
-        """What a sweep needs of every session that is not over and done with, oldest first.
+        """The sessions an observer looks at, oldest first.
 
-        Only what has changed since the last call is read.
+        Only rows that changed since the last call are read.
         """
         with self._db.read() as connection:
             rows = connection.execute(LIVE_VERSIONS).fetchall()
@@ -112,52 +135,51 @@ class SessionsTable(StoreTable):
             }
             if len(known) < len(now):
                 changed = connection.execute(LIVE_ROWS, (encoded([*(now.keys() - known.keys())]),))
-                for live in skip_corrupt(live_of, changed):
+                for live in skip_corrupt(_live_session, changed):
                     known[live.id] = (now[live.id], live)
                 known = {name: known[name] for name in now if name in known}
         self._known = known
         return [live for _, live in known.values()]
 
     def live_ids(self) -> list[str]:
-        """The sessions that are not over and done with."""
+        """The ids of the sessions in the view `live`."""
         with self._db.read() as connection:
             return [row["id"] for row in connection.execute(LIVE_IDS)]
 
     def of_issue(self, repository: str, number: int) -> str | None:
-        """The session that works on an issue."""
-        return self._id(OF_ISSUE, repository, number)
-
-    def issues_blocked_by(self, repository: str, number: int) -> list[int]:
-        """The issues of the same repository whose sessions wait for this one to be closed."""
-        with self._db.read() as connection:
-            rows = connection.execute(WAITING_FOR, (repository, f"#{number}"))
-            return [row["number"] for row in rows]
+        """The id of the session that works on an issue."""
+        return self._id(BY_ISSUE, repository, number)
 
     def of_pull(self, repository: str, number: int) -> str | None:
-        """The session a pull request belongs to."""
-        return self._id(OF_PULL, repository, number)
+        """The id of the session that a pull request belongs to."""
+        return self._id(BY_PULL, repository, number)
 
     def of_branch(self, repository: str, branch: str) -> str | None:
-        """The session that works on a branch."""
-        return self._id(OF_BRANCH, repository, branch)
-
-    def branches_onto(self, repository: str, base: str) -> list[str]:
-        """The branches of sessions with an open pull request that goes onto this branch."""
-        with self._db.read() as connection:
-            return [row["branch"] for row in connection.execute(ONTO, (repository, base))]
+        """The id of the session that works on a branch."""
+        return self._id(BY_BRANCH, repository, branch)
 
     def of_sha(self, repository: str, sha: str) -> str | None:
-        """The session whose pull request or workspace is at a commit."""
-        return self._id(OF_SHA, repository, sha)
+        """The id of the session whose pull request or workspace is at a commit."""
+        return self._id(BY_SHA, repository, sha)
+
+    def issues_blocked_by(self, repository: str, number: int) -> list[int]:
+        """The issues of the repository whose sessions wait for this issue to be closed."""
+        with self._db.read() as connection:
+            rows = connection.execute(BLOCKED_BY, (repository, f"#{number}"))
+            return [row["number"] for row in rows]
+
+    def branches_onto(self, repository: str, base: str) -> list[str]:
+        """The branches of sessions with an open pull request onto the branch `base`."""
+        with self._db.read() as connection:
+            return [row["branch"] for row in connection.execute(BRANCHES_ONTO, (repository, base))]
 
     def due(self, now: datetime, limit: int = 100) -> list[str]:
-        """Sessions to reconcile now, longest overdue first."""
+        """The ids of the sessions to reconcile now, longest overdue first."""
         with self._db.read() as connection:
-            rows = connection.execute(DUE_SESSIONS, (now.timestamp(), limit))
-            return [row["id"] for row in rows]
+            return [row["id"] for row in connection.execute(DUE, (now.timestamp(), limit))]
 
     def postpone(self, sessions: Iterable[str], due: datetime) -> None:
-        """Reconcile these again at `due`, or as soon as one of their facts changes."""
+        """Reconcile these at `due`, or as soon as one of their facts changes."""
         values = [(due.timestamp(), session) for session in sessions]
         self._db.write(lambda connection: connection.executemany(_POSTPONE, values))
 
@@ -173,17 +195,103 @@ class SessionsTable(StoreTable):
             return None if row is None else str(row["id"])
 
 
-class _Around:
-    """What other tables have of the sessions that are read together."""
+class MetadataTable(StoreTable):
+    """Keys and values that people and their tools attach to sessions. The bot does not use them."""
+
+    def of(self, session: str) -> dict[str, str]:
+        """The metadata of a session; empty for an unknown one."""
+        with self._db.read() as connection:
+            return _metadata(connection, [session]).get(session, {})
+
+    def set(self, session: str, values: Mapping[str, str]) -> None:
+        """Set keys of a session; an empty value removes its key.
+
+        Raises `StoreFailure` if there is no such session.
+        """
+        set_ = [(session, key, value) for key, value in values.items() if value]
+        removed = [(session, key) for key, value in values.items() if not value]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_SET_METADATA, set_)
+            connection.executemany(_REMOVE_METADATA, removed)
+
+        try:
+            self._db.write(work)
+        except sqlite3.IntegrityError as error:
+            raise StoreFailure(
+                f"there is no session {session!r}: `mergewright ls` lists them"
+            ) from error
+        self._db.announce([session])
+
+
+class _Related:
+    """The rows of other tables that belong to sessions that are read together."""
 
     def __init__(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         ids = [row["id"] for row in rows]
         among = (encoded(ids),)
-        self._commands = by_session(connection.execute(COMMAND_RULES, among))
+        self._commands = by_session(connection.execute(GRANTED_COMMANDS, among))
         self._usage = by_session(connection.execute(USAGE, among))
-        self._metadata = metadata_of(connection, ids)
+        self._metadata = _metadata(connection, ids)
 
     def session(self, row: Row) -> Session:
         name = row["id"]
-        commands = tuple(command_of(command) for command in self._commands.get(name, ()))
-        return session_of(row, commands, self._usage.get(name, ()), self._metadata.get(name, {}))
+        usage = self._usage.get(name, ())
+        return Session(
+            id=name,
+            project=row["project"],
+            repository=row["repository"],
+            created=from_timestamp(row["created"]),
+            issue=issue_of(row),
+            requester=row["requester"],
+            agent_type=row["agent_type"],
+            agent_name=row["agent_name"],
+            branch=row["branch"],
+            run=row["run"],
+            slot=bool(row["slot"]),
+            wants_slot=bool(row["wants_slot"]),
+            wanted_since=from_timestamp_or_none(row["wanted_since"]),
+            waits=row["waits"],
+            priority=row["priority"],
+            restored_at=from_timestamp_or_none(row["restored_at"]),
+            spent=spending(usage, row["first_run"]),
+            spent_ever=spending(usage),
+            metadata=self._metadata.get(name, {}),
+            agent=agent_of(row),
+            work=work_of(row),
+            pulls=pulls_of(row),
+            commands=tuple(map(command_of, self._commands.get(name, ()))),
+            ended=ended_of(row),
+            status=row["status"],
+            since=from_timestamp(row["since"]),
+            because=row["because"],
+            reason=row["reason"],
+            blockers=blockers_of(row),
+            decided_at=from_timestamp_or_none(row["decided_at"]),
+            due=from_timestamp_or_none(row["due"]),
+            version=row["version"],
+        )
+
+
+def _live_session(row: Row) -> LiveSession:
+    return LiveSession(
+        id=row["id"],
+        project=row["project"],
+        repository=row["repository"],
+        number=row["number"],
+        branch=row["branch"],
+        agent_type=row["agent_type"],
+        run=row["run"],
+        status=row["status"],
+        agent=agent_of(row),
+        work=work_of(row),
+        pulls=tuple(msgspec.json.decode(row["numbers"], type=list[int])),
+        blocked=row["blocked"] > 0,
+    )
+
+
+def _metadata(connection: sqlite3.Connection, sessions: list[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in connection.execute(METADATA, (encoded(sessions),)):
+        found.setdefault(row["session"], {})[row["key"]] = row["value"]
+    return found

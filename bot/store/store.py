@@ -6,32 +6,26 @@ from pathlib import Path
 from typing import Any
 
 from bot.store.agents import AgentsTable
-from bot.store.commands import CommandsTable
-from bot.store.configurations import ConfigurationsTable
-from bot.store.database import DatabaseFile
+from bot.store.commands import CommandsTable, OutsidersTable
+from bot.store.database import DatabaseFile, Writer
 from bot.store.decisions import DecisionsTable
-from bot.store.deliveries import CursorsTable, DeliveriesTable
+from bot.store.deliveries import DeliveriesTable
 from bot.store.errors import StoreFailure
 from bot.store.facts import FactsReader
-from bot.store.freezes import FreezesTable
 from bot.store.history import HistoryTable
-from bot.store.incidents import IncidentsTable
-from bot.store.judgements import JudgementsTable
+from bot.store.incidents import FreezesTable, IncidentsTable
 from bot.store.lease import LeaseTable
-from bot.store.metadata import MetadataTable
-from bot.store.observe import ObservationsTable
+from bot.store.observations import ObservationsTable
 from bot.store.opening import check_version, open_second_writer, open_writer
 from bot.store.outbox import OutboxTable
-from bot.store.outsiders import OutsidersTable
-from bot.store.places import RepositoriesTable
 from bot.store.receipts import ReceiptsTable
-from bot.store.refreshes import RefreshesTable
+from bot.store.refreshes import CursorsTable, RefreshesTable
+from bot.store.repositories import ConfigurationsTable, RepositoriesTable
 from bot.store.retention import RetentionQueries
 from bot.store.rows import utc_now
-from bot.store.sessions import SessionsTable
+from bot.store.sessions import MetadataTable, SessionsTable
 from bot.store.slots import SlotsTable
 from bot.store.usage import UsageTable
-from bot.store.writer import Writer
 
 
 class Store:
@@ -91,7 +85,6 @@ class Store:
         self.freezes = FreezesTable(db)
         self.history = HistoryTable(db)
         self.incidents = IncidentsTable(db)
-        self.judgements = JudgementsTable(db)
         self.lease = LeaseTable(db)
         self.metadata = MetadataTable(db)
         self.observations = ObservationsTable(db)

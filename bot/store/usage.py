@@ -1,9 +1,8 @@
-"""What agents used, by session, run and UTC day; and what that comes to.
+"""The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
-A run is counted twice: by its program, in its files, and by our door to the models, as answers
-pass. Both begin at nothing and grow, and either may see less than the other. Whichever has counted
-more tokens is right, and of as many the one that speaks last; nothing of the one is ever added to
-what the other counts.
+A run is counted twice: by its program, in its own files, and by the model proxy as responses pass.
+Both counts start at zero and grow, and either may miss something. The count with more tokens is
+used, or the later one if they are equal; counts are never added to each other.
 """
 
 import sqlite3
@@ -14,14 +13,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from bot.store.database import StoreTable
+from bot.store.history import wake, wake_siblings
 from bot.store.rows import Row
 from bot.store.values import UsageTotal
-from bot.store.wake import wake, wake_siblings
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
-#: Sessions of a repository hear of its day's cost each time it passes a multiple of this: those
-#: that spend are visited anyway, and the others only have to know roughly.
+#: When a repository's cost of the day passes a multiple of this, its other sessions are woken:
+#: those that spend are woken anyway, and the others need it only roughly.
 STEP_USD = 0.25
 
 _KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "cost_usd", "unpriced")
@@ -52,7 +51,7 @@ OF_SESSIONS = """SELECT session, run, sum(cost_usd) AS cost_usd, sum(tokens) AS 
         sum(unpriced) AS unpriced, sum(active_seconds) AS active_seconds
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 
-#: What it may be summed up by: how each is called, and in which order they come.
+#: What usage can be grouped by: SQL of the group's name, and of the order.
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("usage.session", "min(created) DESC"),
     "run": ("usage.session || '_r' || usage.run", "min(created) DESC, usage.run"),
@@ -68,7 +67,7 @@ _SUMS = """SELECT {name} AS name, count(DISTINCT usage.session) AS sessions,
     FROM usage JOIN sessions ON sessions.id = usage.session
     WHERE ?1 = '' OR usage.session = ?1 GROUP BY 1 ORDER BY {order}"""
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
-_ADD_RESPONSE = """INSERT INTO answers (
+_ADD_RESPONSE = """INSERT INTO model_usage (
         session, run, model, input, output, cache_read, cache_write, reasoning)
     VALUES (:session, :run, :model, :input, :output, :cache_read, :cache_write, :reasoning)
     ON CONFLICT (session, run, model) DO UPDATE SET
@@ -76,16 +75,16 @@ _ADD_RESPONSE = """INSERT INTO answers (
         cache_read = cache_read + excluded.cache_read,
         cache_write = cache_write + excluded.cache_write,
         reasoning = reasoning + excluded.reasoning"""
-MODELS_OF_RUN = """SELECT model, input, output, cache_read, cache_write, reasoning FROM answers
+MODELS_OF_RUN = """SELECT model, input, output, cache_read, cache_write, reasoning FROM model_usage
     WHERE session = ? AND run = ?"""
-_NOTHING = Spending()
+_NO_SPENDING = Spending()
 
 
 class UsageTable(StoreTable):
-    """Tokens, dollars and active seconds of runs."""
+    """Usage of runs."""
 
     def totals(self, by: str, session: str = "") -> list[UsageTotal]:
-        """What was used, by one of GROUPS; of one session or, without a name, of all."""
+        """Sum up usage by one of `GROUPS`, of one session or of all."""
         name, order = GROUPS[by]
         with self._db.read() as connection:
             rows = connection.execute(_SUMS.format(name=name, order=order), (session,)).fetchall()
@@ -94,9 +93,9 @@ class UsageTable(StoreTable):
     def record_response(
         self, session: str, run: int, model: str, used: Usage, priced: Callable[[Usage], Usage]
     ) -> None:
-        """Add what one answer used to what the door counted of its run, and visit the session.
+        """Add the usage of one response to the proxy's count of a run, and wake the session.
 
-        `priced` puts a price on all of the run.
+        `priced` sets the cost of the run's whole usage, which has tokens by model.
         """
         values = {kind: getattr(used, kind) for kind in _TOKENS}
         values |= {"session": session, "run": run, "model": model}
@@ -115,22 +114,22 @@ class UsageTable(StoreTable):
 
 
 def day_of(now: datetime) -> str:
-    """The UTC day a time lies in, as the table has it."""
+    """The UTC day of a time, as in `2030-01-31`."""
     return now.astimezone(UTC).date().isoformat()
 
 
 def add_agent_usage(
     connection: sqlite3.Connection, session: str, before: Agent, agent: Agent, now: datetime
 ) -> None:
-    """Inside a transaction that replaces `before` by `agent`: add what was used in between.
+    """Inside the transaction that replaces `before` by `agent`: add what was used in between.
 
-    A turn counts, on the day of its end, in the very transaction that takes its activity off the
-    session, so it counts once.
+    A turn's active seconds count on the day of its end, in the transaction that ends the
+    activity of the session, so they count once.
     """
-    turned = _turned(before, agent, now)
+    active_seconds = _ended_turn_seconds(before, agent, now)
     known = agent.usage == Usage() or (agent.run == before.run and agent.usage == before.usage)
-    if turned or not known:
-        add_run_usage(connection, session, agent.run, agent.usage, now, turned)
+    if active_seconds or not known:
+        add_run_usage(connection, session, agent.run, agent.usage, now, active_seconds)
 
 
 def add_run_usage(
@@ -139,50 +138,50 @@ def add_run_usage(
     run: int,
     usage: Usage,
     now: datetime,
-    turned: float = 0.0,
+    active_seconds: float = 0.0,
 ) -> None:
-    """Inside a transaction: add what a run used beyond what is counted of it, and active seconds.
+    """Inside a transaction: raise a run's counted usage to `usage`, and add active seconds.
 
-    `usage` is all of the run so far, so what the table has of that run is taken off. Tokens without
-    a price may become fewer, and dollars too, because some are told before their price is.
+    `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease, because
+    some tokens are reported before their price is known.
     """
-    more = _beyond(usage, connection.execute(COUNTED, (session, run)).fetchone())
-    if not turned and not any(more.values()):
+    more = _excess(usage, connection.execute(COUNTED, (session, run)).fetchone())
+    if not active_seconds and not any(more.values()):
         return
     day = day_of(now)
-    values = {"session": session, "run": run, "day": day, "active_seconds": turned, **more}
+    values = {"session": session, "run": run, "day": day, "active_seconds": active_seconds, **more}
     spent = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()["cost_usd"]
     connection.execute(_ADD, values)
     if spent // STEP_USD != (spent + more["cost_usd"]) // STEP_USD:
         wake_siblings(connection, session, now)
 
 
-def _beyond(usage: Usage, counted: Row) -> dict[str, float]:
-    """What one count of a run has more, by kind, than is counted of it already."""
+def _excess(usage: Usage, counted: Row) -> dict[str, float]:
+    """By how much, by kind, a count of a run exceeds what is counted already."""
     if usage.tokens < counted["tokens"]:
         return dict.fromkeys(_KINDS, 0)
     priced = counted["tokens"] - counted["unpriced"]
-    if usage.tokens - usage.unpriced < priced:  # It knows the price of less.
+    if usage.tokens - usage.unpriced < priced:  # This count prices fewer tokens.
         usage = replace(usage, cost_usd=counted["cost_usd"], unpriced=usage.tokens - priced)
     return {kind: (getattr(usage, kind) or 0) - counted[kind] for kind in _KINDS}
 
 
-def _turned(before: Agent, agent: Agent, now: datetime) -> float:
-    """The seconds of a turn that has ended since `before` was seen; 0: none has."""
+def _ended_turn_seconds(before: Agent, agent: Agent, now: datetime) -> float:
+    """The seconds of a turn that ended after `before` was observed; 0 if none did."""
     if before.activity is not Activity.ACTIVE or before.since is None or before.run != agent.run:
         return 0.0
     if agent.activity is Activity.ACTIVE and agent.since == before.since:
         return 0.0
-    # A program that was stopped keeps the time its last turn began at.
+    # A stopped program keeps the time at which its last turn began.
     ended = now if agent.since is None or agent.since <= before.since else min(agent.since, now)
     return max(0.0, (ended - before.since).total_seconds())
 
 
 def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
-    """What runs came to, from `first_run` on; rows as `OF_SESSIONS` has them."""
+    """Sum up rows of `OF_SESSIONS`, from `first_run` on."""
     counted = [row for row in rows if row["run"] >= first_run]
     if not counted:
-        return _NOTHING
+        return _NO_SPENDING
     return Spending(
         cost_usd=sum(row["cost_usd"] for row in counted),
         tokens=sum(row["tokens"] for row in counted),
@@ -192,7 +191,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
 
 
 def spent_on_day(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
-    """What all sessions of a repository used on a day."""
+    """What all sessions of a repository used on a day (`day_of`)."""
     row = connection.execute(OF_DAY, (repository, day)).fetchone()
     return Spending(
         cost_usd=row["cost_usd"],

@@ -1,4 +1,4 @@
-"""The values the store takes and gives. Times are aware datetimes in UTC."""
+"""The values that the store takes and returns. Times are aware datetimes in UTC."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,7 +18,7 @@ from lifecycle.model.status import Activity, Status
 class Delivery(Struct, frozen=True, kw_only=True):
     """A webhook as it arrived."""
 
-    id: str  #: GitHub's own id of it; a redelivery has the same.
+    id: str  #: GitHub's id, the header `X-GitHub-Delivery`; a redelivery has the same.
     event: str
     at: datetime
     body: bytes
@@ -26,50 +26,50 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryOutcome(StrEnum):
-    """What became of a delivery that was handed in."""
+    """What `deliveries.add` did with a delivery."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
-    RETRIED = "retried"  #: It failed here before and waits once more.
+    RETRIED = "retried"  #: It had failed, and is processed once more.
 
 
-#: The subject of a refresh that says: look whether, and where, we may do what is needed.
+#: The subject of a refresh of the bot's access to a repository.
 RIGHTS = "rights:"
 
 
 class RefreshRequest(Struct, frozen=True, kw_only=True):
-    """Something changed: look again at this."""
+    """Something at GitHub may have changed: read it again."""
 
     repository: str  #: `owner/name`
     subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
 
 
 class DueRefresh(Struct, frozen=True, kw_only=True):
-    """A refresh that waits to be looked at."""
+    """A refresh to do now."""
 
     repository: str
     subject: str
-    since: datetime  #: When it was last touched.
+    since: datetime  #: When it was last requested.
     due: datetime
-    times: int  #: How often it was touched, so that a refresh during a read is not lost.
+    times: int  #: How often it was requested, so that a request during the read is not lost.
 
 
 class NewCommand(Struct, frozen=True, kw_only=True):
-    """What a person asked for, before it is known which session it concerns."""
+    """A command of a person before it is authorized and belongs to a session."""
 
-    key: str  #: Its cause: `comment:<id>`.
+    key: str  #: Its cause, e.g. `comment:12345`.
     repository: str
-    number: int  #: Of the issue or pull request it was written on.
+    number: int  #: Of the issue or pull request it concerns.
     kind: str
     actor: str
     at: datetime
     text: str = ""
     comment: int | None = None
-    resume: str = ""  #: With `start`: a conversation, which the session's home has already.
+    resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
 
 
 class NewSession(Struct, frozen=True, kw_only=True):
-    """A session to be."""
+    """A session to create."""
 
     id: str
     project: str
@@ -81,11 +81,11 @@ class NewSession(Struct, frozen=True, kw_only=True):
     agent_type: str = ""
     agent_name: str = ""
     priority: int = 0
-    native_id: str = ""  #: The conversation its first run goes on with; empty: a new one.
+    native_id: str = ""  #: The conversation that its first run continues; empty for a new one.
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """All that is known of a session: its facts, and what was last decided about it."""
+    """A session: its facts, and the last decision about it."""
 
     id: str
     project: str
@@ -94,14 +94,14 @@ class Session(Struct, frozen=True, kw_only=True):
     issue: Issue
     requester: str
     agent_type: str
-    agent_name: str  #: The identity at work; empty: none was given to it.
+    agent_name: str  #: The name of the assigned agent.
     branch: str
     run: int
     slot: bool
     wants_slot: bool  #: Whether it has something to run and no slot.
     wanted_since: datetime | None
-    waits: str  #: Why it was given no slot, where that was asked for.
-    priority: int  #: Among those that want a slot: steps of waiting that it is ahead.
+    waits: str  #: Why it waits for a slot; empty if it does not.
+    priority: int  #: How many steps ahead it is in the queue for slots.
     restored_at: datetime | None
     spent: Spending  #: Since it was last restored.
     spent_ever: Spending
@@ -112,17 +112,17 @@ class Session(Struct, frozen=True, kw_only=True):
     commands: tuple[Command, ...]
     ended: Ended | None
     status: str
-    since: datetime  #: When `status` became what it is.
+    since: datetime  #: Since when it has its `status`.
     because: str
     reason: str
     blockers: tuple[str, ...]
-    decided_at: datetime | None  #: When a decision last differed from the one before it.
-    due: datetime | None  #: When it is visited next.
-    version: int  #: How often its facts changed.
+    decided_at: datetime | None  #: When the decision last changed.
+    due: datetime | None  #: When it is reconciled next.
+    version: int  #: Incremented by every change of its facts.
 
     @property
     def activity(self) -> Activity:
-        """What its agent is doing."""
+        """The activity of its agent."""
         return self.agent.activity
 
 
@@ -131,53 +131,51 @@ class QueuedSession(Struct, frozen=True, kw_only=True):
 
     session: str
     position: int  #: From 1.
-    starts_at: datetime | None  #: When it may be its turn; None: nothing is known of that.
-    waits: str  #: Why it has none yet.
+    starts_at: datetime | None  #: An estimate; None if there is none.
+    waits: str  #: Why it has no slot yet.
     since: datetime
     priority: int
-    awaited: bool  #: Whether a person's own command is what it wants to run for.
+    awaited: bool  #: Whether a person's command asked for the run.
 
 
 class UsageTotal(Struct, frozen=True, kw_only=True):
-    """What models were used for under one roof, and what that cost."""
+    """The usage of one group: a session, run, agent, issue, repository or day."""
 
-    name: str  #: Of a session, an agent, a repository, a day ...
+    name: str  #: Of the group.
     sessions: int
-    input: int  #: Tokens, likewise below.
+    input: int  #: In tokens, as are the next five.
     output: int
     cache_read: int
     cache_write: int
     reasoning: int
-    unpriced: int  #: Of all but `cache_read`, those that are not in `cost_usd`: without a price.
+    unpriced: int  #: Those of all but `cache_read` without a price, which `cost_usd` lacks.
     cost_usd: float
     active_seconds: float  #: Of turns that have ended.
 
 
 class AgentRecord(Struct, frozen=True, kw_only=True):
-    """What became of all that one agent worked on."""
+    """The record of one agent over all its sessions."""
 
     agent: str
     sessions: int = 0
-    live: int = 0  #: Of them, not over.
-    outcomes: Mapping[str, int] = {}  #: How many ended how.
-    first_pass: int = (
-        0  #: Merged as they were opened: without a repair, and without a review round.
-    )
+    live: int = 0  #: Sessions that have not ended.
+    outcomes: Mapping[str, int] = {}  #: Ended sessions by status.
+    first_pass: int = 0  #: Merged sessions without a repair and without a review round.
     repairs: int = 0  #: Messages about failed checks and conflicts.
     review_rounds: int = 0  #: Messages about reviews and comments.
     cost_usd: float = 0.0
-    unpriced: int = 0  #: Tokens that are not in it, because nobody knows their price.
-    seconds_to_merge: float | None = None  #: The median of those that were merged; None: none was.
+    unpriced: int = 0  #: Tokens without a price, which `cost_usd` lacks.
+    seconds_to_merge: float | None = None  #: Median of the merged ones; None without any.
 
     @property
     def first_pass_rate(self) -> float | None:
-        """Of those that were merged; None: none was."""
+        """The share of `first_pass` in the merged sessions; None without any."""
         merged = self.outcomes.get(Status.MERGED, 0)
         return self.first_pass / merged if merged else None
 
 
 class LiveSession(Struct, frozen=True, kw_only=True):
-    """What a sweep needs of a session."""
+    """What observers need of a live session."""
 
     id: str
     project: str
@@ -190,33 +188,42 @@ class LiveSession(Struct, frozen=True, kw_only=True):
     agent: Agent
     work: Work
     pulls: tuple[int, ...]  #: The numbers of its pull requests.
-    blocked: bool  #: Whether its issue waits for others.
+    blocked: bool  #: Whether its issue is blocked by other issues.
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """What was seen of one session; None: not looked at."""
+    """New facts of one session; None for those that were not observed."""
 
     session: str
-    run: int | None = None  #: Of which run `agent` and `work` speak; None: of any.
+    run: int | None = None  #: The run that `agent` and `work` belong to; None for the current one.
     agent: Agent | None = None
     work: Work | None = None
     pulls: tuple[Pull, ...] | None = None
     issue: Issue | None = None
-    received: tuple[int, ...] = ()  #: Rows of the outbox: what was sent there has arrived.
+    received: tuple[int, ...] = ()  #: Rows of the outbox whose message or answer has arrived.
     advanced: tuple[int, ...] = ()  #: Answers of which one step arrived, and the next is due.
-    missing: tuple[int, ...] = ()  #: What was sent and has not arrived in time.
+    missing: tuple[int, ...] = ()  #: Messages and answers that did not arrive in time.
 
 
 class DecisionRecord(Struct, frozen=True, kw_only=True):
-    """A decision with all that it was made from, but for the time: that is its history row's."""
+    """A decision with all that it was made from. The time is that of its row in the history."""
 
     facts: Facts
     policy: Policy
     decision: Decision
 
 
+class ReplayableDecision(Struct, frozen=True, kw_only=True):
+    """A recorded decision with what it was made from."""
+
+    row: "HistoryRow"
+    facts: Facts
+    policy: Policy
+    decision: dict[str, Any]  #: As it was made, in plain JSON.
+
+
 class SessionDecision(Struct, frozen=True, kw_only=True):
-    """A decision, as it is written down."""
+    """A decision as the session's row has it, with its actions."""
 
     status: str
     reason: str
@@ -226,28 +233,28 @@ class SessionDecision(Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None
     ended: Ended | None = None
-    frees_slot: bool = False  #: Whether it has a slot and needs it no more.
+    frees_slot: bool = False  #: Whether it gives its slot back.
     wants_slot: bool = False  #: Whether it has something to run and no slot.
-    judgement: DecisionRecord | None = None  #: What it was made from, kept where it is news.
+    record: DecisionRecord | None = None  #: Written if the decision is new.
 
 
 class LoadedSession(Struct, frozen=True, kw_only=True):
-    """One session as a visit finds it."""
+    """One session as it is before a decision."""
 
     session: str
-    version: int  #: How often its facts had changed: a decision counts for this one alone.
+    version: int  #: A decision is written only if the session still has it.
     facts: Facts | CorruptRow
     before: SessionDecision = SessionDecision(
         status="", reason="", because="", run=0
-    )  #: As it is written now.
+    )  #: The decision now in its row.
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """How a message or an answer is found again where it was sent to."""
+    """How a sent message or answer is recognized where it arrives."""
 
     sent: Sent
     tries: int = 1  #: How often it was sent; of an answer in several steps: this step.
-    dialog: str = ""  #: The dialog that was answered; empty: it is a message.
+    dialog: str = ""  #: The dialog that was answered; empty for a message.
     step: str = ""  #: What the dialog showed when it was answered.
     steps: int = 1  #: How many steps of the answer were taken.
 
@@ -259,17 +266,17 @@ class AwaitedReceipt(Struct, frozen=True, kw_only=True):
     session: str
     key: str
     run: int
-    receipt: Receipt | None  #: None: it is not known to have been sent.
+    receipt: Receipt | None  #: None if it is not known to have been sent.
 
 
 class DueAction(Struct, frozen=True, kw_only=True):
-    """An action to do now."""
+    """An action to execute now."""
 
     seq: int
     session: str  #: Empty: it concerns the repository alone.
     repository: str
     action: Action
-    attempts: int  #: How often it was tried before.
+    attempts: int  #: Earlier ones.
     receipt: Receipt | None = None  #: Of the last time it was sent.
 
     @property
@@ -284,30 +291,30 @@ class DueAction(Struct, frozen=True, kw_only=True):
 
 
 class OutboxEntry(Struct, frozen=True, kw_only=True):
-    """An action that was written down, and what came of it so far."""
+    """An action in the outbox, with its attempts and its result."""
 
     seq: int
     key: str
-    state: str  #: `due`, `sent` (and awaits its receipt), `done` or `dead`.
+    state: str  #: `due`, `sent` (awaits its receipt), `done` or `failed`.
     attempts: int
     created: datetime
-    next_at: datetime  #: When it is tried next, while it is due.
+    next_at: datetime  #: When it is attempted next, while it is due.
     done_at: datetime | None
     result: str
-    reason: str  #: Why it was given up.
-    error: str  #: Of the last try that failed.
+    reason: str  #: Why it failed for good.
+    error: str  #: Of the last failed attempt.
     action: Action
 
 
 class HistoryKind(StrEnum):
-    """What can happen to a session: every kind of row its history has."""
+    """The kinds of events in the history."""
 
     CREATED = "created"
-    COMMAND = "command"  #: A person asked for something.
-    OBSERVED = "observed"  #: The agent, its program, its work, the issue or a pull request changed.
-    SLOT = "slot"  #: It was given a place to run a program.
+    COMMAND = "command"  #: Of a person.
+    OBSERVED = "observed"  #: A change of the agent, its workspace, the issue or a pull request.
+    SLOT = "slot"  #: Assigned.
     DECISION = "decision"
-    DONE = "done"  #: An action was carried out; likewise below.
+    DONE = "done"  #: An action, as in the next two.
     FAILED = "failed"
     WITHDRAWN = "withdrawn"
     FREEZE = "freeze"
@@ -315,7 +322,7 @@ class HistoryKind(StrEnum):
 
 
 class HistoryRow(Struct, frozen=True, kw_only=True):
-    """One thing that happened to a session, with who did it and by what that is known."""
+    """One event of a session."""
 
     seq: int
     session: str

@@ -120,7 +120,7 @@ def _step(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
     )
 
 
-_STATES = {"dead": "given up", "due": "waiting", "done": "done"}
+_STATES = {"failed": "given up", "due": "waiting", "done": "done"}
 
 
 def _attention(order: OutboxEntry) -> tuple[int, int]:

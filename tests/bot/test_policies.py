@@ -14,8 +14,8 @@ from config.settings import ProjectSettings, ServerSettings, Settings
 from lifecycle.model.policy import Policy
 from tests.bot.reading import REPOSITORY, Bench
 
-SILENT = Configuration(repository=REPOSITORY, blob="b", good='[policy]\nmode = "observe"\n')
-DEAF = Configuration(repository=REPOSITORY, blob="b", good="[policy]\nbots = []\n")
+SILENT = Configuration(repository=REPOSITORY, blob="b", valid='[policy]\nmode = "observe"\n')
+DEAF = Configuration(repository=REPOSITORY, blob="b", valid="[policy]\nbots = []\n")
 
 
 def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = '[policy]\nmode = "observe"\nsession-usd = 4\nprotected-paths = ["ci/**"]\n'
-    bench.store.configurations.set(Configuration(repository=REPOSITORY, blob="b", good=said))
+    bench.store.configurations.set(Configuration(repository=REPOSITORY, blob="b", valid=said))
     server = Policy(session_usd=3)
     policy = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, server).of(
         "widgets"
@@ -76,7 +76,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
 
 
 def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Bench) -> None:
-    kept = Configuration(repository=REPOSITORY, blob="b", good="[policy]\ngone = 1\n")
+    kept = Configuration(repository=REPOSITORY, blob="b", valid="[policy]\ngone = 1\n")
     bench.store.configurations.set(kept)
     policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
     assert policies.of("widgets") == Policy()

@@ -65,7 +65,7 @@ def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, l
     [
         (
             "UPDATE history SET data = json_set(data, '$.because', 'it felt so')"
-            " WHERE seq = (SELECT max(history) FROM judgements)",
+            " WHERE seq = (SELECT max(history) FROM decision_records)",
             "because",
             'recorded "it felt so"',
         ),
@@ -76,7 +76,7 @@ def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, l
         ),
         (
             "UPDATE history SET data = json_set(data, '$.actions', json('[\"merge:x\"]'))"
-            " WHERE seq = (SELECT max(history) FROM judgements)",
+            " WHERE seq = (SELECT max(history) FROM decision_records)",
             "actions told",
             'recorded ["merge:x"]',
         ),
@@ -96,10 +96,10 @@ def test_a_decision_that_comes_out_otherwise_is_shown_and_fails(
 def test_a_decision_that_cannot_be_read_fails_by_its_number(
     mergewright: CommandLine, house: House, lived: str
 ) -> None:
-    spoil(house, "UPDATE judgements SET judged = x'00' WHERE history = 5")
+    spoil(house, "UPDATE decision_records SET record = x'00' WHERE history = 5")
     result = mergewright("replay", lived)
     assert result.code == 1
-    assert "judgements" in result.err
+    assert "decision_records" in result.err
     assert "5" in result.err
 
 

@@ -99,7 +99,7 @@ def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
     session = house.has_session(slot=True)
     said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
     with closing(Store(house.paths.database)) as store:
-        store.configurations.set(Configuration(repository="acme/widgets", blob="b", good=said))
+        store.configurations.set(Configuration(repository="acme/widgets", blob="b", valid=said))
     assert "none, because policy.mode is" in mergewright("why", session).out
     for command in ("why", "show"):
         assert "1.5" in mergewright(command, session).out, command

@@ -36,7 +36,7 @@ from lifecycle.model.status import Activity, Reason
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REPOSITORY = "acme/widgets"
 TABLES = (
-    "deliveries refreshes sessions session_pulls commands outbox history lease trial usage"  # noqa: SIM905
+    "deliveries refreshes sessions session_pulls commands outbox history lease write_probe usage"  # noqa: SIM905
     " freezes metadata incidents".split()
 )
 

@@ -68,7 +68,7 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "its work": (
         {"work": Work(head="c" * 40, dirty=True)},
-        ["workspace at ccccccc", "workspace holds uncommitted work"],
+        ["workspace at ccccccc", "workspace has uncommitted changes"],
     ),
     "the issue": (
         {
@@ -80,7 +80,7 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
                 labelled=False,
             )
         },
-        ["issue closed: not_planned", "label taken off the issue"],
+        ["issue closed: not_planned", "label removed"],
     ),
     "a pull request": (
         {
@@ -97,9 +97,9 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             "#34 is merged",
-            "#34 at ddddddd, moved by person",
+            "#34 at ddddddd, pushed by person",
             "#34 @rob approved ddddddd",
-            "#34 @eve wrote comment:9",
+            "#34 @eve commented",
         ],
     ),
 }
@@ -164,16 +164,16 @@ def test_a_decision_is_kept_with_all_that_it_was_made_from(
     facts = store.facts.get(name)
     made = decide(facts, policy, room.now)
     judgement = DecisionRecord(facts=facts, policy=policy, decision=made)
-    room.decides(name, judgement=judgement)
-    room.decides(name, judgement=judgement)
+    room.decides(name, record=judgement)
+    room.decides(name, record=judgement)
     room.clock.passes(1)
-    room.decides(name, because="else", judgement=judgement)
-    first, second = store.judgements.of(name)
+    room.decides(name, because="else", record=judgement)
+    first, second = store.decisions.replayable(name)
     assert (first.facts, first.policy) == (facts, policy)
     assert decide(first.facts, first.policy, first.row.at) == made
     assert first.decision["status"] == made.status
     assert second.row.at - first.row.at == timedelta(seconds=1)
-    assert store.judgements.of("nobody") == []
+    assert store.decisions.replayable("nobody") == []
 
 
 def test_one_policy_is_kept_once(room: Room, store: Store, name: str) -> None:
@@ -181,6 +181,6 @@ def test_one_policy_is_kept_once(room: Room, store: Store, name: str) -> None:
     for text in ("one", "two"):
         policy = Policy()
         made = DecisionRecord(facts=facts, policy=policy, decision=decide(facts, policy, room.now))
-        room.decides(name, because=text, judgement=made)
+        room.decides(name, because=text, record=made)
 
     assert store.db.write(lambda db: db.execute("SELECT count(*) FROM policies").fetchone()[0]) == 1

@@ -141,7 +141,7 @@ def test_what_was_given_up_is_shown_and_lets_the_next_go_on(
     store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403: may not comment", room.now)
     store.outbox.mark_retry(first.seq, "late", room.now)
     (_, shown) = store.outbox.of(name)
-    assert (shown.action, shown.state, shown.attempts) == (FIRST, "dead", 1)
+    assert (shown.action, shown.state, shown.attempts) == (FIRST, "failed", 1)
     assert (shown.reason, shown.error, shown.done_at) == (
         "action_failed",
         "403: may not comment",
@@ -219,6 +219,6 @@ def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Stor
         "no answer",
         later,
     )
-    assert (dead.key, dead.state, dead.error) == ("stop:3", "dead", "it will not stop")
+    assert (dead.key, dead.state, dead.error) == ("stop:3", "failed", "it will not stop")
     assert dead.reason == "action_failed"
     assert [row.key for row in store.outbox.of(name, limit=1)] == ["stop:3"]

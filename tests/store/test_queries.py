@@ -19,9 +19,9 @@ STATEMENTS = {
     and "{" not in statement
 }
 # The list of all sessions, and what became of them, is meant to read all of them.
-MEANT = {"agents.LEDGER", "sessions.ALL", "retention.TENANTS"}
+MEANT = {"agents.RECORDS", "sessions.ALL", "retention.OWNERS"}
 TABLES = (
-    "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|judgements|usage|answers|handovers|metadata"
+    "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata"
     "|first|earlier"
 )
 
@@ -49,9 +49,9 @@ def test_a_query_reads_no_table_from_end_to_end(store: Store, name: str) -> None
 
 
 def test_a_commit_is_looked_up_by_its_sha_not_among_all_of_its_repository(store: Store) -> None:
-    steps = plan(store, "sessions.OF_SHA")
+    steps = plan(store, "sessions.BY_SHA")
     assert len([step for step in steps if "head=?" in step]) == 2, steps
 
 
 def test_the_statements_were_found() -> None:
-    assert {"sessions.DUE_SESSIONS", "outbox.DUE_ACTIONS", "sessions.OF_SHA"} <= STATEMENTS.keys()
+    assert {"sessions.DUE", "outbox.DUE_ACTIONS", "sessions.BY_SHA"} <= STATEMENTS.keys()

@@ -140,7 +140,9 @@ def test_how_long_a_slot_was_held_is_written_down_once(room: Room, store: Store)
     room.decides(name, frees_slot=True, status="needs_input", because="another")
 
     def held(connection: sqlite3.Connection) -> list[tuple[float, float]]:
-        return [(row["taken"], row["freed"]) for row in connection.execute("SELECT * FROM slots")]
+        return [
+            (row[0], row[1]) for row in connection.execute("SELECT taken_at, freed_at FROM slots")
+        ]
 
     assert store.db.write(held) == [(taken.timestamp(), freed.timestamp())]
 

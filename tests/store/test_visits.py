@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bot.store import CorruptRow, Fenced, HistoryKind, HistoryRow, Observation, Store, StoreFailure
-from bot.store.freezes import freezes_by_scope
+from bot.store.incidents import freezes_by_scope
 from lifecycle.model.actions import Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent, Done, Ended, Failure, Frozen
 from lifecycle.model.status import Activity, Reason, Status

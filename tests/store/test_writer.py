@@ -128,7 +128,7 @@ def test_writing_is_not_tried_where_it_has_just_succeeded(
     assert store.writable()
     assert statements == []
     later = monotonic() + 60
-    monkeypatch.setattr("bot.store.writer.monotonic", lambda: later)
+    monkeypatch.setattr("bot.store.database.monotonic", lambda: later)
     assert store.writable()
     assert statements.count("COMMIT") == 1, "it was long ago"
 
@@ -168,7 +168,7 @@ def test_a_database_another_process_holds_is_named_and_used_again(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
-        with pytest.raises(StoreBusy, match="another process holds it"):
+        with pytest.raises(StoreBusy, match="another process has locked it"):
             store.deliveries.add([room.delivery("a")]).result()
     finally:
         other.close()

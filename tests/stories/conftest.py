@@ -32,5 +32,5 @@ def world() -> Iterator[World]:
 def every_decision_comes_out_the_same(world: World) -> None:
     """However a story went: what was decided in it can be decided again from its history."""
     for session in world.store.sessions.all():
-        for again in replay(world.store.judgements.of(session.id)):
+        for again in replay(world.store.decisions.replayable(session.id)):
             assert again.differences == (), session.id

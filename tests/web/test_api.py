@@ -97,7 +97,7 @@ def test_a_command_is_written_down_and_its_session_visited(site: Site) -> None:
 def test_a_sessions_budgets_are_those_of_its_own_repository(site: Site) -> None:
     session = site.session(1)
     said = "[policy]\nsession-usd = 1.5\n"
-    site.policies.apply(Configuration(repository="acme/widgets", good=said))
+    site.policies.apply(Configuration(repository="acme/widgets", valid=said))
     try:
         told = site.seen(f"/api/sessions/{session}").json()["budgets"]
         assert [one["limit"] for one in told if one["name"] == "session"] == [1.5]

@@ -1,0 +1,254 @@
+"""Observations, written only where they change a fact, with the change for the history."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from bot.store.database import StoreTable
+from bot.store.history import add_history, wake
+from bot.store.receipts import add_receipts
+from bot.store.rows import Row, agent_of, encoded, issue_of, pulls_of, work_of
+from bot.store.usage import add_agent_usage
+from bot.store.values import HistoryKind, Observation
+from lifecycle.model.facts import Agent, Check, Exit, Issue, Pull, Remark, Verdict, Work
+from lifecycle.model.status import Activity, PullState
+
+_LINE_LIMIT = 200  #: Characters of one change in the history, so that foreign text stays short.
+COLUMNS = ("agent", "work", "pulls", "issue")
+_OF_RUN = ("agent", "work")  # facts of one run; the others are facts of the session
+# :large is false for observations of agents, which do not need the large columns.
+STORED = """SELECT id, run, agent, work,
+        CASE WHEN :large THEN pulls END AS pulls, CASE WHEN :large THEN issue END AS issue
+    FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))"""
+_STORE = """UPDATE sessions SET agent = coalesce(:agent, agent), work = coalesce(:work, work),
+        pulls = coalesce(:pulls, pulls), issue = coalesce(:issue, issue)
+    WHERE id = :id"""
+_REMOVE_PULLS = "DELETE FROM session_pulls WHERE session = ?"
+_ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
+    SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+
+
+class ObservationsTable(StoreTable):
+    """Facts as observers report them, in the columns of `sessions`."""
+
+    def record(self, observations: Sequence[Observation], now: datetime) -> list[str]:
+        """Write what differs from the stored facts, in one transaction, and wake those sessions.
+
+        Agent and workspace facts of another run than the session's are dropped. A pull request's
+        `read_at` alone is stored, but is no change. Nothing is written if nothing differs.
+
+        Returns the ids of the sessions that changed.
+        """
+        observations = [self._db.redact(seen) for seen in observations]
+        with self._db.read() as connection:
+            news = _with_news(connection, observations)
+        if not news:
+            return []
+        changed = self._db.write(lambda connection: add_observations(connection, news, now))
+        self._db.announce(changed)
+        return changed
+
+
+def add_observations(
+    connection: sqlite3.Connection, observations: Sequence[Observation], now: datetime
+) -> list[str]:
+    """Write observations inside a transaction. Returns the ids of the sessions that changed."""
+    changed = dict.fromkeys(seen.session for seen in observations if _add(connection, seen, now))
+    return list(changed)
+
+
+def _with_news(
+    connection: sqlite3.Connection, observations: Sequence[Observation]
+) -> list[Observation]:
+    """The observations of each session of which one observation differs."""
+    rows = _rows(connection, observations)
+    news = {
+        seen.session
+        for seen in observations
+        if (row := rows.get(seen.session))
+        and (seen.received or seen.advanced or seen.missing or _differing(seen, row))
+    }
+    return [seen for seen in observations if seen.session in news]
+
+
+def _rows(connection: sqlite3.Connection, observations: Sequence[Observation]) -> dict[str, Row]:
+    values = {
+        "ids": encoded([seen.session for seen in observations]),
+        "large": any(seen.pulls is not None or seen.issue is not None for seen in observations),
+    }
+    return {row["id"]: row for row in connection.execute(STORED, values)}
+
+
+def _differing(seen: Observation, row: Row) -> dict[str, str]:
+    """The columns that would change, with their new JSON."""
+    late = seen.run is not None and seen.run != row["run"]
+    differing = {}
+    for column in COLUMNS:
+        value = getattr(seen, column)
+        if value is None or (late and column in _OF_RUN):
+            continue
+        text = encoded(value)
+        if text != row[column]:
+            differing[column] = text
+    if seen.agent is not None and "agent" in differing and _overtaken(seen.agent, row):
+        del differing["agent"]
+    return differing
+
+
+def _overtaken(agent: Agent, row: Row) -> bool:
+    """Whether the run was stopped while it was observed, which makes the observation obsolete."""
+    before = agent_of(row)
+    return before.stopped and not agent.stopped and before.run == agent.run
+
+
+def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
+    row = _rows(connection, [seen]).get(seen.session)
+    if row is None:
+        return False
+    receipts = add_receipts(connection, seen, now)
+    differing = _differing(seen, row)
+    if not differing:
+        return receipts
+    if seen.agent is not None and "agent" in differing:
+        add_agent_usage(connection, seen.session, agent_of(row), seen.agent, now)
+    connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
+    if "pulls" in differing:
+        _index_pulls(connection, seen.session, seen.pulls or ())
+        if differing.keys() == {"pulls"} and _without_read_at(seen.pulls or ()) == _without_read_at(
+            pulls_of(row)
+        ):
+            return receipts
+    _add_changes(connection, seen, row, differing, now)
+    wake(connection, seen.session, now)
+    return True
+
+
+def _add_changes(
+    connection: sqlite3.Connection,
+    seen: Observation,
+    row: Row,
+    differing: Mapping[str, str],
+    now: datetime,
+) -> None:
+    """Record the changes in the history: of the agent and its workspace, and of GitHub."""
+    of_agent: list[str] = []
+    of_github: list[str] = []
+    if seen.agent is not None and "agent" in differing:
+        of_agent += agent_changes(agent_of(row), seen.agent)
+    if seen.work is not None and "work" in differing:
+        of_agent += work_changes(work_of(row), seen.work)
+    if seen.issue is not None and "issue" in differing:
+        of_github += issue_changes(issue_of(row), seen.issue)
+    if seen.pulls is not None and "pulls" in differing:
+        of_github += pull_changes(pulls_of(row), seen.pulls)
+    for actor, changes in (("agent", of_agent), ("github", of_github)):
+        if changes:
+            data = {"changes": changes}
+            add_history(connection, seen.session, HistoryKind.OBSERVED, actor, data, now)
+
+
+def _without_read_at(pulls: Sequence[Pull]) -> list[Pull]:
+    return [msgspec.structs.replace(pull, read_at=None) for pull in pulls]
+
+
+def _index_pulls(connection: sqlite3.Connection, session: str, pulls: Sequence[Pull]) -> None:
+    connection.execute(_REMOVE_PULLS, (session,))
+    connection.executemany(_ADD_PULL, [(pull.number, pull.head, session) for pull in pulls])
+
+
+def agent_changes(old: Agent, new: Agent) -> Iterator[str]:
+    """Describe what changed about a run's program, a line each."""
+    if (old.run, old.activity) != (new.run, new.activity) and new.activity is not Activity.NONE:
+        yield _line(
+            f"agent {new.activity.replace('_', ' ')}", new.question or new.error or new.evidence
+        )
+    before, after = f"{old.runtime}/{old.program}", f"{new.runtime}/{new.program}"
+    if before != after:
+        yield f"runtime/program {before} -> {after}"
+    if new.exit is not None and old.exit != new.exit:
+        yield f"program {_ending(new.exit)}"
+
+
+def work_changes(old: Work, new: Work) -> Iterator[str]:
+    """Describe what changed about the workspace."""
+    if old.head != new.head:
+        yield f"workspace at {new.head[:7] or 'no commit'}"
+    if new.dirty and not old.dirty:
+        yield "workspace has uncommitted changes"
+
+
+def issue_changes(old: Issue, new: Issue) -> Iterator[str]:
+    """Describe what changed about the issue."""
+    if old.open != new.open:
+        yield "issue reopened" if new.open else _line("issue closed", new.state_reason)
+    if (old.labelled, old.labelled_at) != (new.labelled, new.labelled_at):
+        yield "label added" if new.labelled else "label removed"
+    if old.blocked_by != new.blocked_by:
+        yield _line("blocked by", ", ".join(new.blocked_by)) if new.blocked_by else "not blocked"
+
+
+def pull_changes(old: tuple[Pull, ...], new: tuple[Pull, ...]) -> Iterator[str]:
+    """Describe what changed about the pull requests."""
+    known = {pull.number: pull for pull in old}
+    for pull in new:
+        before = known.get(pull.number, Pull(number=pull.number))
+        for line in _pull_changes(before, pull, is_new=pull.number not in known):
+            yield _line(f"#{pull.number} {line}")
+
+
+def _pull_changes(old: Pull, new: Pull, *, is_new: bool) -> Iterator[str]:
+    if is_new or old.state is not new.state:
+        yield "reopened" if not is_new and new.state is PullState.OPEN else f"is {new.state}"
+    if old.draft != new.draft:
+        yield "is a draft" if new.draft else "is ready for review"
+    if old.head != new.head:
+        yield f"at {new.head[:7]}, pushed by {new.head_by}"
+    if old.merge is not new.merge:
+        yield f"merge is {new.merge}"
+    if old.review is not new.review:
+        yield f"review is {new.review}"
+    states = {check.id: check.state for check in old.checks} if old.head == new.head else {}
+    checks = [check for check in new.checks if states.get(check.id) is not check.state]
+    if checks:
+        yield f"checks: {_checks(checks)}"
+    for verdict in new.verdicts:
+        if verdict not in old.verdicts:
+            yield _review(verdict)
+    known = {remark.id for remark in _remarks(old)}
+    for remark in _remarks(new):
+        if remark.id not in known:
+            yield f"@{remark.author} commented"
+    resolved = {thread.id for thread in old.threads if thread.resolved}
+    for thread in new.threads:
+        if thread.resolved and thread.id not in resolved:
+            yield f"thread {thread.id} resolved"
+
+
+def _checks(checks: list[Check]) -> str:
+    return ", ".join(f"{check.name} {check.state}" for check in checks)
+
+
+def _review(verdict: Verdict) -> str:
+    says = "approved" if verdict.approved else "requested changes on"
+    return f"@{verdict.author} {says} {verdict.sha[:7]}"
+
+
+def _remarks(pull: Pull) -> Iterator[Remark]:
+    for thread in pull.threads:
+        yield from thread.remarks
+    yield from pull.comments
+
+
+def _ending(ending: Exit) -> str:
+    if ending.lost:
+        return f"was lost: {ending.lost}"
+    if ending.signal is not None:
+        return f"was ended by signal {ending.signal}"
+    return f"exited with {ending.code}" if ending.code is not None else "is gone"
+
+
+def _line(what: str, detail: str = "") -> str:
+    text = " ".join(f"{what}: {detail}".split()) if detail else what
+    return text if len(text) <= _LINE_LIMIT else f"{text[: _LINE_LIMIT - 1]}…"
