@@ -73,6 +73,9 @@ class Aider(TerminalAgent):
     #: With each of these it has a default model.
     login_variables: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
+    reader = AiderReader
+    unsent_text = staticmethod(aider_screen.unsent_text)
+
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
         self.provider = PROVIDERS[self._provider] if self._provider in _API_VERSIONS else ""
@@ -120,17 +123,9 @@ class Aider(TerminalAgent):
             "Aider has no ids for its conversations: start the session without --resume"
         )
 
-    def reader(self, files: RunFiles) -> AiderReader:
-        """Return a reader of the run's analytics log, chat history and screen."""
-        return AiderReader(files)
-
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """Return the question on the screen."""
         return aider_screen.dialog(screen)
-
-    def unsent_text(self, screen: str) -> str:
-        """Return the text at the prompt."""
-        return aider_screen.unsent_text(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the chat histories, and the run's analytics log."""

@@ -23,7 +23,6 @@ from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.claude.reader import ClaudeReader
 from runtimes.agents.shared.adoption import copy_transcript, user_folder
-from runtimes.agents.shared.dialogs import Dialog
 from runtimes.agents.shared.files import decode_json, read_text, write_private
 from runtimes.agents.shared.hooks import silenced, spool_command
 from runtimes.agents.shared.launch import (
@@ -77,6 +76,10 @@ class Claude(TerminalAgent):
         "CLAUDE_CODE_USE_VERTEX",
     )
 
+    reader = ClaudeReader
+    dialog = staticmethod(claude_screen.dialog)
+    unsent_text = staticmethod(claude_screen.unsent_text)
+
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
@@ -120,18 +123,6 @@ class Claude(TerminalAgent):
         """Copy its transcript: the program resumes it from any working directory."""
         source = user_folder("CLAUDE_CONFIG_DIR", ".claude")
         copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
-
-    def reader(self, files: RunFiles) -> ClaudeReader:
-        """Return a reader of the run's status file, transcript, hooks, status line and screen."""
-        return ClaudeReader(files)
-
-    def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """Return the dialog on the screen."""
-        return claude_screen.dialog(files, screen)
-
-    def unsent_text(self, screen: str) -> str:
-        """Return the text in the input box."""
-        return claude_screen.unsent_text(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the transcripts, each followed by those of its subagents."""

@@ -20,7 +20,6 @@ from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.codex.messages import CodexMessageParser
 from runtimes.agents.codex.reader import CodexReader
 from runtimes.agents.shared.adoption import copy_transcript, user_folder
-from runtimes.agents.shared.dialogs import Dialog
 from runtimes.agents.shared.files import write_private
 from runtimes.agents.shared.hooks import spool_command
 from runtimes.agents.shared.launch import (
@@ -69,6 +68,10 @@ class Codex(TerminalAgent):
     provider = OPENAI
     login_variables: Collection[str] = (_KEY, "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
+    reader = CodexReader
+    dialog = staticmethod(codex_screen.dialog)
+    unsent_text = staticmethod(codex_screen.unsent_text)
+
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
@@ -111,18 +114,6 @@ class Codex(TerminalAgent):
         """Copy its rollout: the program finds it by its name."""
         source, target = user_folder("CODEX_HOME", ".codex"), codex_files.folder(files)
         copy_transcript(source, "sessions/*/*/*/rollout-*-{id}.jsonl", native, target)
-
-    def reader(self, files: RunFiles) -> CodexReader:
-        """Return a reader of the run's hooks, rollout and screen."""
-        return CodexReader(files)
-
-    def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """Return the dialog on the screen."""
-        return codex_screen.dialog(files, screen)
-
-    def unsent_text(self, screen: str) -> str:
-        """Return the first line of the text in the input box."""
-        return codex_screen.unsent_text(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the rollouts of all conversations."""

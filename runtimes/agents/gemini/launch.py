@@ -21,7 +21,6 @@ from runtimes.agents.gemini import screen as gemini_screen
 from runtimes.agents.gemini.messages import GeminiMessageParser
 from runtimes.agents.gemini.reader import GeminiReader
 from runtimes.agents.shared.adoption import copy_transcript
-from runtimes.agents.shared.dialogs import Dialog
 from runtimes.agents.shared.files import write_private
 from runtimes.agents.shared.hooks import spool_command
 from runtimes.agents.shared.launch import (
@@ -66,6 +65,10 @@ class Gemini(TerminalAgent):
     provider = GOOGLE
     login_variables: Collection[str] = _AUTH_TYPES.keys()
 
+    reader = GeminiReader
+    dialog = staticmethod(gemini_screen.dialog)
+    unsent_text = staticmethod(gemini_screen.unsent_text)
+
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
@@ -104,18 +107,6 @@ class Gemini(TerminalAgent):
         projects = {"projects": {str(files.workspace): project.name}}
         write_private(folder / "projects.json", json.dumps(projects))
         write_private(project / ".project_root", str(files.workspace))
-
-    def reader(self, files: RunFiles) -> GeminiReader:
-        """Return a reader of the run's hooks, transcript and screen."""
-        return GeminiReader(files)
-
-    def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """Return the dialog on the screen."""
-        return gemini_screen.dialog(files, screen)
-
-    def unsent_text(self, screen: str) -> str:
-        """Return the first line of the text in the input box."""
-        return gemini_screen.unsent_text(screen)
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the transcripts of all conversations."""

@@ -79,6 +79,9 @@ class OpenCode(TerminalAgent):
         "GEMINI_API_KEY",
     )
 
+    reader = OpenCodeReader
+    messages = OpenCodeMessageReader
+
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
         self.provider = PROVIDERS.get(agent_type.model.partition("/")[0], "")
@@ -113,10 +116,6 @@ class OpenCode(TerminalAgent):
             " start the session without --resume"
         )
 
-    def reader(self, files: RunFiles) -> OpenCodeReader:
-        """Return a reader of the run's database and port."""
-        return OpenCodeReader(files)
-
     def dialog(self, files: RunFiles, screen: str) -> Dialog:
         """Return what is pending at the program's port."""
         return port.dialog(files)
@@ -128,10 +127,6 @@ class OpenCode(TerminalAgent):
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the database."""
         return (opencode_files.database(files),)
-
-    def messages(self, files: RunFiles) -> OpenCodeMessageReader:
-        """Return a reader of the database."""
-        return OpenCodeMessageReader(files)
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
         problems = no_variables(self._type, endpoint)
