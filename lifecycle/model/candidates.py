@@ -13,7 +13,7 @@ class Labelled(Struct, frozen=True, kw_only=True, tag="labelled"):
     actor: str  #: Empty: unknown.
     at: datetime
     agent: str  #: The name of an agent, or an agent type.
-    names_agent: bool  #: Whether the label itself names the agent (`mergewright:codex`).
+    names_agent: bool  #: Whether the label itself names the agent (`mergewright:NAME`).
 
 
 class Reopened(Struct, frozen=True, kw_only=True, tag="reopened"):
