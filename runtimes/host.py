@@ -8,6 +8,7 @@ Every method may be called from any thread and repeated after a crash. A host th
 raises `Unavailable`: nothing is known then, least of all that something ended.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -21,10 +22,18 @@ from runtimes.agents.base import NO_LIMITS, RunLimits
 from runtimes.agents.shared.messages import Message
 from runtimes.base import RuntimeFailure, Seen
 
+_NAME = re.compile(r"(?P<session>.+)_(r\d+|home)")
+
 
 def run_name(session: str, run: int) -> str:
     """The name of a run at its host: `widgets-12_r1`."""
     return f"{session}_r{run}"
+
+
+def session_of(name: str) -> str:
+    """The session that a run's or home's name says; the name itself where it says none."""
+    match = _NAME.fullmatch(name)
+    return match["session"] if match else name
 
 
 class RunRef(Struct, frozen=True, kw_only=True):

@@ -15,14 +15,13 @@ from pathlib import Path
 from runtimes.agents.base import AgentAdapter, RunFiles
 from runtimes.agents.shared.files import open_database, open_regular, read_text
 from runtimes.agents.shared.messages import Message, MessageReader
-from runtimes.host import Folder, FolderKind, Handover, RecordFile, RunRef
+from runtimes.host import Folder, FolderKind, Handover, RecordFile, RunRef, home_of, session_of
 from runtimes.workspaces.worktree import checkout, remove_tree
 
 log = logging.getLogger(__name__)
 
 _STEP_BYTES = 1024 * 1024
 _HANDOVER_CHARACTERS = 65_536
-_OF_RUN = re.compile(r"(?P<session>.+)_(?P<what>r\d+|home)")
 _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
 #: So many conversations that are read page by page are kept open.
 _OPEN = 16
@@ -154,10 +153,9 @@ class LocalRecords:
         """See `Records.folders`."""
         found = []
         for name in _folders_in(self._sessions):
-            match = _OF_RUN.fullmatch(name)
-            home = match is not None and match["what"] == "home"
-            kind = FolderKind.HOME if home else FolderKind.RUN
-            found.append(Folder(kind=kind, name=name, session=match["session"] if match else name))
+            session = session_of(name)
+            kind = FolderKind.HOME if name == home_of(session).name else FolderKind.RUN
+            found.append(Folder(kind=kind, name=name, session=session))
         for name in _folders_in(self._workspaces):
             gone = _REMOVED.fullmatch(name)
             kind = FolderKind.REMOVED if gone else FolderKind.WORKSPACE
@@ -183,8 +181,8 @@ class LocalRecords:
 
     def _path(self, session: str, name: str) -> Path:
         """A recorded file. Raises `OSError` where a folder on the way is a link."""
-        match, path = _OF_RUN.fullmatch(name.partition("/")[0]), self._sessions / name
-        if match is None or match["session"] != session or ".." in path.parts:
+        path = self._sessions / name
+        if session_of(name.partition("/")[0]) != session or ".." in path.parts:
             raise OSError(f"{name} is no file of {session}")
         if Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / name).parent:
             raise OSError(f"{path} leads out of the session's folder")

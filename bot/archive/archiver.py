@@ -85,6 +85,22 @@ class Archive:
                     new.rename(_packed(copy))
                     copy.unlink()
 
+    def sessions(self) -> list[str]:
+        """Every session with an archive."""
+        if not self._root.is_dir():
+            return []
+        return sorted(folder.name for folder in self._root.iterdir() if folder.is_dir())
+
+    def size(self, session: str) -> int:
+        """The bytes that a session's archive takes on disk, roughly."""
+        return sum(copy.lstat().st_blocks * 512 for copy in _files(self._root / session))
+
+    def remove(self, session: str) -> None:
+        """Remove a session's archive; what is gone already is fine."""
+        with self._lock, suppress(FileNotFoundError):
+            self._known.pop(session, None)
+            shutil.rmtree(self._root / session)
+
     def put_back(self, session: str) -> None:
         """Restore the files that are missing in the session's home."""
         with self._lock:

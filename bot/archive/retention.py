@@ -1,18 +1,15 @@
-"""What is kept for how long, and what belongs to nobody: found, explained, let go of.
+"""Finds and removes expired data, and data that belongs to no known session.
 
-Nothing of a session that is not over goes. Every step may be repeated after a crash.
+Nothing of a session that is not over is removed. Every step may be repeated after a crash.
 """
 
 import fcntl
 import logging
-import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -25,20 +22,18 @@ from bot.system.locations import Locations
 from config.settings import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
+from runtimes.host import Folder, FolderKind, WorkspaceRef, home_of, session_of
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.worktree import Worktree, remove_tree
 
 log = logging.getLogger(__name__)
 
-_OF_RUN = re.compile(r"(?P<session>.+)_(r\d+|home)")
-_GONE = re.compile(r"\.(?P<session>.+)\.gone")
 _NOBODY = "no session of this name is known"
 _NOT_OVER = "its session is not over"
 _DAY_SECONDS = 86_400.0
 
 
 class Thing(StrEnum):
-    """What can be kept or go."""
+    """A kind of data."""
 
     DELIVERIES = "deliveries"
     RUN = "run folder"
@@ -49,18 +44,26 @@ class Thing(StrEnum):
     PROGRAM = "program"
 
 
+_THINGS: Mapping[FolderKind, Thing] = {
+    FolderKind.RUN: Thing.RUN,
+    FolderKind.HOME: Thing.RUN,
+    FolderKind.WORKSPACE: Thing.WORKSPACE,
+    FolderKind.REMOVED: Thing.WORKSPACE,
+}
+
+
 class Item(Struct, frozen=True, kw_only=True):
-    """One thing that is kept or goes, and why."""
+    """One piece of data, whether it is removed, and why."""
 
     thing: Thing
     name: str
     goes: bool
     why: str
-    bytes: int = 0  #: What it takes, roughly.
+    bytes: int = 0  #: Roughly, on disk or in the database.
 
 
 class Busy(Exception):
-    """Somebody else is at it."""
+    """Another process is cleaning up."""
 
 
 class _Found(NamedTuple):
@@ -70,7 +73,7 @@ class _Found(NamedTuple):
 
 
 class Retention:
-    """Finds what has outlived its days. What it does, it does for one caller at a time."""
+    """Plans and applies the removal of data, for one caller at a time."""
 
     def __init__(
         self,
@@ -82,34 +85,34 @@ class Retention:
         clock: Clock,
         release: Callable[[ResourceOwner], object] | None = None,
     ) -> None:
-        """`release` gives a workspace back; None: the bot does, when it visits the session."""
+        """`release` releases a workspace; None: the session is reconciled, which orders that."""
         self._store = store
         self._locations = locations
-        self._paths = locations.paths
+        self._records = locations.host.records
         self._archive = archive
         self._days = days
         self._policy_of = policy_of
         self._clock = clock
-        self._release = release or (lambda tenant: store.sessions.wake(tenant.id))
+        self._release = release or (lambda owner: store.sessions.wake(owner.id))
 
     def plan(self) -> list[Item]:
-        """Everything there is with what becomes of it, orphans included. Touches nothing."""
+        """List all data with what becomes of it, orphans included. Read-only."""
         return [replace(found.item, bytes=found.size()) for found in self._found(orphans=True)]
 
     def apply(self, *, orphans: bool = False) -> list[Item]:
-        """Let go of what is to go, and say so; what could not be removed is told as kept.
+        """Remove expired data, with `orphans` also what belongs to no session. Raises `Busy`.
 
-        `orphans`: also of what belongs to no session. Raises `Busy`.
+        Returns what was to be removed; an item that could not be is returned as kept.
         """
         with self._alone():
-            for tenant in self._store.retention.owners():
-                if tenant.over:
-                    self._archive.pack(tenant.id)
+            for owner in self._store.retention.owners():
+                if owner.over:
+                    self._archive.pack(owner.id)
             return [_removed(found) for found in self._found(orphans) if found.item.goes]
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with (self._paths.data / "retention.lock").open("w") as lock:
+        with (self._locations.paths.data / "retention.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -117,32 +120,25 @@ class Retention:
             yield
 
     def _found(self, orphans: bool) -> Iterator[_Found]:
-        # Listed before the sessions are read, so that what is new by then belongs to somebody.
-        folders = list(self._folders())
-        programs = sorted(self._locations.runtime.look()) if orphans else []
-        tenants = {tenant.id: tenant for tenant in self._store.retention.owners()}
+        # Listed before the sessions are read, so that a new session is known by then.
+        folders, archived = self._records.folders(), self._archive.sessions()
+        running = sorted(self._locations.host.runs.running()) if orphans else []
+        owners = {owner.id: owner for owner in self._store.retention.owners()}
 
         yield self._deliveries()
-        for tenant in tenants.values():
-            yield from self._history(tenant)
-        for thing, folder in folders:
-            if (owner := tenants.get(_owner(folder))) is not None:
-                yield from self._of_session(thing, folder, owner)
+        for owner in owners.values():
+            yield from self._history(owner)
+        for folder in folders:
+            known = None if folder.kind is FolderKind.REMOVED else owners.get(folder.session)
+            if known is not None:
+                yield from self._folder(folder, known)
             elif orphans:
-                yield self._orphan(thing, folder)
-        yield from self._preserved(tenants)
-        yield from self._strays(programs, tenants)
-
-    def _folders(self) -> Iterator[tuple[Thing, Path]]:
-        paths = self._paths
-        rooms = {
-            Thing.RUN: paths.sessions,
-            Thing.ARCHIVE: paths.archive,
-            Thing.WORKSPACE: paths.workspaces,
-        }
-        for thing, room in rooms.items():
-            if room.is_dir():
-                yield from ((thing, path) for path in sorted(room.iterdir()) if path.is_dir())
+                yield self._orphan(folder)
+        for session in archived:
+            if (known := owners.get(session)) is not None or orphans:
+                yield self._archived(session, known)
+        yield from self._preserved(owners)
+        yield from self._strays(running, owners)
 
     # -- by age ----------------------------------------------------------------------------------
 
@@ -161,27 +157,46 @@ class Retention:
 
         return _Found(item, remove, lambda: pile.bytes)
 
-    def _history(self, tenant: ResourceOwner) -> Iterator[_Found]:
-        goes, why = self._outlived(tenant.ended, self._days.durable_days)
-        if tenant.over and goes and (told := self._store.retention.history_size(tenant.id)).rows:
-            item = Item(thing=Thing.HISTORY, name=tenant.id, goes=True, why=why)
-            remove = self._if_over(tenant, partial(self._store.retention.delete_history, tenant.id))
+    def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
+        goes, why = self._outlived(owner.ended, self._days.durable_days)
+        if owner.over and goes and (told := self._store.retention.history_size(owner.id)).rows:
+            item = Item(thing=Thing.HISTORY, name=owner.id, goes=True, why=why)
+            remove = self._if_over(owner, partial(self._store.retention.delete_history, owner.id))
             yield _Found(item, remove, lambda: told.bytes)
 
-    def _of_session(self, thing: Thing, folder: Path, tenant: ResourceOwner) -> Iterator[_Found]:
-        if folder == self._paths.home(tenant.id):
+    def _folder(self, folder: Folder, owner: ResourceOwner) -> Iterator[_Found]:
+        if folder.kind is FolderKind.HOME:
             return  # It goes with the workspace.
         days, parts = self._days.transient_days, [folder]
-        remove: Callable[[], object] = partial(remove_tree, folder)
-        if thing is Thing.WORKSPACE:
-            days = self._policy_of(tenant.project).workspace_days
-            remove = partial(self._release, tenant)
-            parts.append(self._paths.home(tenant.id))
-        goes, why = self._outlived(tenant.ended, days)
-        if not tenant.over:
+        remove: Callable[[], object] = partial(self._records.remove, folder)
+        if folder.kind is FolderKind.WORKSPACE:
+            days = self._policy_of(owner.project).workspace_days
+            remove = partial(self._release, owner)
+            parts.append(home_of(owner.id))
+        size = partial(sum, map(self._records.folder_bytes, parts))
+        yield self._expiring(_THINGS[folder.kind], folder.name, owner, days, remove, size)
+
+    def _archived(self, session: str, owner: ResourceOwner | None) -> _Found:
+        remove, size = partial(self._archive.remove, session), partial(self._archive.size, session)
+        if owner is not None:
+            days = self._days.transient_days
+            return self._expiring(Thing.ARCHIVE, session, owner, days, remove, size)
+        return _Found(Item(thing=Thing.ARCHIVE, name=session, goes=True, why=_NOBODY), remove, size)
+
+    def _expiring(
+        self,
+        thing: Thing,
+        name: str,
+        owner: ResourceOwner,
+        days: float,
+        remove: Callable[[], object],
+        size: Callable[[], int],
+    ) -> _Found:
+        goes, why = self._outlived(owner.ended, days)
+        if not owner.over:
             goes, why = False, _NOT_OVER
-        item = Item(thing=thing, name=folder.name, goes=goes, why=why)
-        yield _Found(item, self._if_over(tenant, remove), lambda: sum(map(_size, parts)))
+        item = Item(thing=thing, name=name, goes=goes, why=why)
+        return _Found(item, self._if_over(owner, remove), size)
 
     def _outlived(
         self, since: datetime | None, days: float, ended: str = "ended"
@@ -189,17 +204,17 @@ class Retention:
         age = (self._clock() - since) / timedelta(days=1) if since else 0.0
         return age >= days, f"{ended} {age:.1f} days ago, and is kept for {days:g}"
 
-    def _if_over(self, tenant: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
+    def _if_over(self, owner: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
         """Remove it only where nobody brought the session back meanwhile."""
 
         def checked() -> None:
-            now = self._store.retention.owner(tenant.id)
+            now = self._store.retention.owner(owner.id)
             if now is not None and now.over:
                 remove()
 
         return checked
 
-    def _preserved(self, tenants: Mapping[str, ResourceOwner]) -> Iterator[_Found]:
+    def _preserved(self, owners: Mapping[str, ResourceOwner]) -> Iterator[_Found]:
         for project in self._locations.projects:
             mirror = self._locations.mirror(project)
             try:
@@ -210,29 +225,29 @@ class Retention:
                 yield _Found(item, lambda: None, lambda: 0)
                 continue
             for kept in all_kept:
-                tenant = tenants.get(kept.session)
+                owner = owners.get(kept.session)
                 goes, why = self._outlived(kept.at, self._days.preserved_days, "kept")
-                if tenant is not None and not tenant.over:
+                if owner is not None and not owner.over:
                     goes, why = False, _NOT_OVER
                 name = f"{kept.session} run {kept.run}"
                 item = Item(thing=Thing.PRESERVED, name=name, goes=goes, why=why)
                 yield _Found(item, partial(mirror.forget, kept), partial(mirror.size_of, kept))
 
-    # -- what belongs to nobody ------------------------------------------------------------------
+    # -- orphans ---------------------------------------------------------------------------------
 
-    def _orphan(self, thing: Thing, folder: Path) -> _Found:
+    def _orphan(self, folder: Folder) -> _Found:
         goes, why = True, _NOBODY
-        remove: Callable[[], object] = partial(remove_tree, folder)
-        if _GONE.fullmatch(folder.name):
+        remove: Callable[[], object] = partial(self._records.remove, folder)
+        if folder.kind is FolderKind.REMOVED:
             why = "was being removed when the bot ended"
-        elif thing is Thing.WORKSPACE:
-            project = self._project_of(folder.name)
+        elif folder.kind is FolderKind.WORKSPACE:
+            project = self._project_of(folder.session)
             if project:
-                remove = partial(self._keep_and_remove, project, folder)
+                remove = partial(self._preserve_and_remove, project, folder.session)
             else:
-                goes, why = False, f"{_NOBODY}, and no project has a mirror to keep its work in"
-        item = Item(thing=thing, name=folder.name, goes=goes, why=why)
-        return _Found(item, remove, partial(_size, folder))
+                goes, why = False, f"{_NOBODY}, and no project has a mirror to preserve its work in"
+        item = Item(thing=_THINGS[folder.kind], name=folder.name, goes=goes, why=why)
+        return _Found(item, remove, partial(self._records.folder_bytes, folder))
 
     def _project_of(self, session: str) -> str:
         """The configured project with a mirror that a session's name begins with, or nothing."""
@@ -243,27 +258,27 @@ class Retention:
         ]
         return max(fitting, key=len, default="")
 
-    def _keep_and_remove(self, project: str, folder: Path) -> None:
+    def _preserve_and_remove(self, project: str, session: str) -> None:
         mirror = self._locations.mirror(project)
-        workspace = Worktree(folder.parent, folder.name, "orphaned", str(mirror.path))
+        ref = WorkspaceRef(session=session, branch="orphaned", origin=str(mirror.path))
+        workspace = self._locations.host.workspace(ref)
         mirror.preserve(workspace, 0)
         workspace.remove()
 
     def _strays(
-        self, programs: Sequence[str], tenants: Mapping[str, ResourceOwner]
+        self, running: Sequence[str], owners: Mapping[str, ResourceOwner]
     ) -> Iterator[_Found]:
-        """Programs that run for nobody, or for a session that is over."""
-        runtime = self._locations.runtime
-        for name in programs:
-            tenant = tenants.get(_owner(Path(name)))
-            if tenant is None or tenant.over:
-                why = "its session is over" if tenant else _NOBODY
+        """Programs of unknown sessions, and of sessions that are over."""
+        for name in running:
+            owner = owners.get(session_of(name))
+            if owner is None or owner.over:
+                why = "its session is over" if owner else _NOBODY
                 item = Item(thing=Thing.PROGRAM, name=name, goes=True, why=why)
-                yield _Found(item, partial(runtime.stop, runtime.handle(name)), lambda: 0)
+                yield _Found(item, partial(self._locations.host.runs.stop, name), lambda: 0)
 
 
 def _removed(found: _Found) -> Item:
-    """Remove it; the trouble of one is not that of the others."""
+    """Remove an item; a failure keeps no other item from being removed."""
     item = found.item
     try:
         item = replace(item, bytes=found.size())
@@ -273,20 +288,3 @@ def _removed(found: _Found) -> Item:
         return replace(item, goes=False, why=f"could not be removed: {error}")
     log.info("%s %s: removed: %s", item.thing, item.name, item.why)
     return item
-
-
-def _owner(folder: Path) -> str:
-    run = _OF_RUN.fullmatch(folder.name)
-    return run["session"] if run else folder.name
-
-
-def _size(folder: Path) -> int:
-    """What a folder takes on disk; what cannot be read counts nothing."""
-    found = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            try:
-                found += os.lstat(Path(place, name)).st_blocks * 512
-            except OSError:
-                continue
-    return found

@@ -21,16 +21,15 @@ from bot.intake import local_commands
 from bot.intake.commands import InvalidArgument
 from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
-from bot.system.locations import programs
+from bot.system.locations import local_records, programs
 from bot.system.paths import Paths
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Command
 from lifecycle.model.text import plain
-from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.adoption import NotAdopted
-from runtimes.workspaces.worktree import checkout, remove_tree
+from runtimes.host import RunRef, home_of
 
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
@@ -202,7 +201,7 @@ def _start(
     session, reply = store.sessions.get(id), store.commands.outcome(command.key)
     if reply and session is None:
         if resume:
-            remove_tree(Paths(settings.data).home(id))
+            local_records(Paths(settings.data), {}).remove(home_of(id))
         raise CliError(f"{id} was not started: {reply}", PROBLEM)
     return CommandOutcome(
         key=command.key,
@@ -225,23 +224,15 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     if paths.database.stat().st_uid != os.geteuid():
         raise CliError("--resume works only as the user that runs the server")
     kind = agent_health.cases_of(settings, agent)[0].type
-    home = paths.home(id)
+    records = local_records(paths, programs(settings))
     try:
-        home.mkdir(mode=0o700, parents=True)
+        records.adopt(RunRef(session=id, run=1, agent_type=kind), native)
     except FileExistsError:
         remedy = "run `mergewright cleanup` to remove it"
-        raise CliError(f"{home} is left over from an earlier try; {remedy}", PROBLEM) from None
-    files = RunFiles(
-        session=id,
-        run=1,
-        dir=paths.run(id, 1),
-        workspace=checkout(paths.workspaces, id),
-        branch="",
-    )
-    try:
-        programs(settings)[kind].adopt(files, native)
+        why = f"the home of {id} is left over from an earlier try"
+        raise CliError(f"{why}; {remedy}", PROBLEM) from None
     except (NotAdopted, OSError) as failure:
-        remove_tree(home)
+        records.remove(home_of(id))
         raise CliError(str(failure), PROBLEM) from None
 
 

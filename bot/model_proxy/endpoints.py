@@ -68,7 +68,7 @@ class ModelEndpoints:
             raise ModelUnavailable(without_endpoint(session.agent_type))
         kept = self._paths.run_token(session.id, run)
         if not read_text(kept):
-            write_private(kept, f"{kept.parent.name}.{secrets.token_urlsafe(32)}")
+            write_private(kept, f"{kept.name}.{secrets.token_urlsafe(32)}")
         return Endpoint(url=self._door(), key=read_text(kept))
 
     def behind(self, shown: str) -> Endpoint:

@@ -54,8 +54,8 @@ class Paths(Struct, frozen=True):
         return self.sessions / run_name(session, run)
 
     def run_token(self, session: str, run: int) -> Path:
-        """The word that stands for the model's key in a run."""
-        return self.run(session, run) / "model-pass"
+        """The token that stands for the model's key in a run; it goes when the run ends."""
+        return self.data / "run-tokens" / run_name(session, run)
 
     def home(self, session: str) -> Path:
         """HOME of the session's programs, as `RunFiles.home` has it."""

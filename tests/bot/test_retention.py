@@ -287,7 +287,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(
             raise OSError("read-only file system")
         shutil.rmtree(path)
 
-    monkeypatch.setattr("bot.archive.retention.remove_tree", refused)
+    monkeypatch.setattr("runtimes.local_records.remove_tree", refused)
     said = {item.thing: item for item in keeper.retention.apply()}
     assert said[Thing.RUN].why == "could not be removed: read-only file system"
     assert not said[Thing.RUN].goes
@@ -305,7 +305,7 @@ def test_a_removal_that_was_killed_is_gone_on_with(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bot.archive.retention.remove_tree", killed)
+        patch.setattr("runtimes.local_records.remove_tree", killed)
         with pytest.raises(KeyboardInterrupt):
             keeper.retention.apply()
     assert keeper.cleans() == {Thing.RUN: ["widgets-12_r1"], Thing.ARCHIVE: ["widgets-12"]}
