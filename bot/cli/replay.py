@@ -8,11 +8,12 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from bot.app.replay import Effect, Recording, Replayed, effects, recording, replay
 from bot.cli import context
 from bot.cli.options import PROBLEM, CliError
 from bot.cli.screens import add, grid, show, show_json
 from bot.decide.policies import Policies
+from bot.decide.replay import ReplayedDecision, replay
+from bot.intake.dry_run import Effect, WebhookFile, effects, read_webhook
 from bot.store import HistoryKind
 from lifecycle.model.text import plain
 
@@ -40,7 +41,9 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
     with context.store(settings) as store:
         try:
             policies = Policies(store, settings.projects, settings.policy)
-            found = effects(store, policies, webhook, settings.github.app_slug)
+            repositories = frozenset(policies.repositories.values())
+            slug = settings.github.app_slug
+            found = effects(store, repositories, policies.lists_bot, webhook, slug)
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(said, PROBLEM) from None
@@ -50,9 +53,9 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
         show(_effects(webhook.event, found))
 
 
-def _recorded(file: Path, event: str) -> Recording:
+def _recorded(file: Path, event: str) -> WebhookFile:
     try:
-        return recording(file.read_bytes(), event)
+        return read_webhook(file.read_bytes(), event)
     except OSError as error:
         raise CliError(f"{file}: {error.strerror}") from None
     except ValueError as error:
@@ -60,7 +63,10 @@ def _recorded(file: Path, event: str) -> Recording:
 
 
 def _decisions(
-    session: str, found: Sequence[Replayed], differing: Sequence[Replayed], older: int
+    session: str,
+    found: Sequence[ReplayedDecision],
+    differing: Sequence[ReplayedDecision],
+    older: int,
 ) -> RenderableType:
     lines: list[RenderableType] = []
     for one in differing:

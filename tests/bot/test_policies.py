@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.app.application import App
-from bot.app.replay import Effect, Recording, effects
 from bot.decide.policies import Policies
+from bot.intake.dry_run import Effect, WebhookFile, effects
 from bot.store import Configuration
 from config.load import Secrets
 from config.settings import ProjectSettings, ServerSettings, Settings
@@ -43,10 +43,10 @@ def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Ben
     projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
     asked = Effect(what="@ci-bot[bot] asks: pause", session="widgets-12")
-    assert asked in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
+    assert asked in _effects(bench, policies)
     assert policies.lists(REPOSITORY, "ci-bot[bot]")
     assert policies.apply(DEAF)
-    assert asked not in effects(bench.store, policies, _a_bot_says("/mergewright pause"))
+    assert asked not in _effects(bench, policies)
     assert not policies.lists(REPOSITORY, "ci-bot[bot]")
 
 
@@ -82,7 +82,13 @@ def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Benc
     assert policies.of("widgets") == Policy()
 
 
-def _a_bot_says(text: str) -> Recording:
+def _effects(bench: Bench, policies: Policies) -> list[Effect]:
+    repositories = frozenset(policies.repositories.values())
+    webhook = _a_bot_says("/mergewright pause")
+    return effects(bench.store, repositories, policies.lists_bot, webhook)
+
+
+def _a_bot_says(text: str) -> WebhookFile:
     body = {
         "action": "created",
         "repository": {"id": 1, "full_name": REPOSITORY},
@@ -94,4 +100,4 @@ def _a_bot_says(text: str) -> Recording:
             "user": {"login": "ci-bot[bot]", "type": "Bot"},
         },
     }
-    return Recording(event="issue_comment", body=json.dumps(body).encode())
+    return WebhookFile(event="issue_comment", body=json.dumps(body).encode())

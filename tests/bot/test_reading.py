@@ -7,11 +7,11 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from bot.app.replay import Effect, Recording, effects
 from bot.decide.policies import Policies
 from bot.github.errors import Refused, TryLater
 from bot.github.snapshots import Edit
 from bot.github.write_access import WriteAccess
+from bot.intake.dry_run import Effect, WebhookFile, effects
 from bot.store import NewCommand, NewSession, StoreFull
 from config.settings import ProjectSettings
 from lifecycle.decide import decide
@@ -206,8 +206,10 @@ def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -
     bench.room.session()
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
     policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
-    webhook = Recording(event="repository", body=json.dumps(body).encode())
-    assert effects(bench.store, policies, webhook) == [
+    webhook = WebhookFile(event="repository", body=json.dumps(body).encode())
+    assert effects(
+        bench.store, frozenset(policies.repositories.values()), policies.lists_bot, webhook
+    ) == [
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")
         for subject in ("rights:", "repository:")
     ]

@@ -77,7 +77,7 @@ def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, l
         (
             "UPDATE history SET data = json_set(data, '$.actions', json('[\"merge:x\"]'))"
             " WHERE seq = (SELECT max(history) FROM decision_records)",
-            "actions told",
+            "new actions",
             'recorded ["merge:x"]',
         ),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.app.replay import replay
+from bot.decide.replay import replay
 from tests.world.clock import observed_by
 from tests.world.faulty_github import FaultyGitHub
 from tests.world.world import World

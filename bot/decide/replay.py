@@ -1,0 +1,46 @@
+"""Replays recorded decisions: decides again by the recorded facts, and compares."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bot.store import HistoryRow, ReplayableDecision
+from lifecycle.decide import decide
+
+#: Fields of a decision that its history row has; the others were kept beside the facts.
+_IN_HISTORY = ("status", "reason", "because", "blockers")
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A field of a decision with another value than recorded."""
+
+    field: str
+    then: Any
+    now: Any
+
+
+class ReplayedDecision(Struct, frozen=True, kw_only=True):
+    """A recorded decision and how it differs today."""
+
+    row: HistoryRow
+    differences: tuple[Difference, ...]  #: Empty: none.
+
+
+def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[ReplayedDecision]:
+    """Decide by the same facts, policy and time as recorded."""
+    for kept in decisions:
+        again = decide(kept.facts, kept.policy, kept.row.at)
+        now = msgspec.json.decode(msgspec.json.encode(again))
+        then = {**kept.decision, **{name: kept.row.data.get(name) for name in _IN_HISTORY}}
+        differences = [
+            Difference(field=name, then=value, now=now.get(name))
+            for name, value in then.items()
+            if now.get(name) != value
+        ]
+        # The history row has the new actions only; all actions were kept beside the facts.
+        recorded, keys = kept.row.data.get("actions", []), [action.key for action in again.actions]
+        if not set(recorded) <= set(keys):
+            differences.append(Difference(field="new actions", then=recorded, now=keys))
+        yield ReplayedDecision(row=kept.row, differences=tuple(differences))

@@ -1,0 +1,101 @@
+"""Says what a webhook payload from a file would cause, without recording anything."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bot.intake.inbox import Inbox
+from bot.store import RefreshRequest, Store
+
+
+class WebhookFile(Struct, frozen=True, kw_only=True):
+    """A webhook that was saved to a file."""
+
+    event: str
+    body: bytes
+
+
+class _Sent(Struct):
+    headers: dict[str, str] | None = None
+    payload: dict[str, Any] | str | None = None
+    body: dict[str, Any] | str | None = None
+
+
+class _Record(_Sent):
+    event: str = ""
+    request: _Sent | None = None
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """One thing a webhook would cause."""
+
+    what: str
+    session: str  #: Empty: it concerns no known session.
+
+
+def read_webhook(text: bytes, event: str) -> WebhookFile:
+    """Parse a payload, or GitHub's own record of a delivery with the payload in it.
+
+    `event` names the event if the file does not. The record is that of
+    https://docs.github.com/en/rest/repos/webhooks#get-a-delivery-for-a-repository-webhook
+
+    Raises `ValueError`, which says what is missing.
+    """
+    try:
+        found = msgspec.json.decode(text, type=_Record)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(f"this is no payload and no record of a delivery ({error})") from error
+    sent = found.request or found
+    payload = sent.payload or sent.body
+    headers = {name.lower(): value for name, value in (sent.headers or {}).items()}
+    event = event or headers.get("x-github-event") or (found.event if payload else "")
+    if not event:
+        raise ValueError("it does not say which event it is: name it with --event")
+    body = msgspec.json.encode(payload) if isinstance(payload, dict) else text
+    return WebhookFile(event=event, body=body)
+
+
+def effects(
+    store: Store,
+    repositories: frozenset[str],
+    lists_bot: Callable[[str, str], bool],
+    webhook: WebhookFile,
+    app_slug: str = "",
+) -> list[Effect]:
+    """The refreshes and commands that a webhook would cause now.
+
+    The arguments are those of `Inbox`. Raises what decoding another event's body raises.
+    """
+    inbox = Inbox(store, repositories, lambda: None, lists_bot, app_slug)
+    refreshes, commands = inbox.meaning(webhook.event, webhook.body)
+    effects = [
+        Effect(
+            what=f"look again at {refresh.repository} {refresh.subject}",
+            session=_session_of(store, refresh) or "",
+        )
+        for refresh in refreshes
+    ]
+    for command in commands:
+        session = store.sessions.of_pull(command.repository, command.number)
+        session = session or store.sessions.of_issue(command.repository, command.number)
+        what = f"@{command.actor} asks: {command.kind} {command.text}".rstrip()
+        effects.append(Effect(what=what, session=session or ""))
+    return effects
+
+
+def _session_of(store: Store, refresh: RefreshRequest) -> str | None:
+    kind, _, name = refresh.subject.partition(":")
+    sessions, repository = store.sessions, refresh.repository
+    match kind:
+        case "issue":
+            return sessions.of_issue(repository, int(name))
+        case "pull":
+            return sessions.of_pull(repository, int(name))
+        case "branch":
+            return sessions.of_branch(repository, name)
+        case "sha":
+            return sessions.of_sha(repository, name)
+        case _:
+            return None  # It concerns the whole repository.
