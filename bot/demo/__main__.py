@@ -1,4 +1,4 @@
-"""`scripts/demo`: the whole way of an issue, for real, on a GitHub of this machine alone."""
+"""`scripts/demo`: plays an issue from label to merged pull request on a stand-in for GitHub."""
 
 import argparse
 import contextlib
@@ -28,7 +28,7 @@ from runtimes import RUNTIMES
 from runtimes.base import Options
 
 SESSION = "greetings-1"
-#: So long it may take: where a script thinks, and where a model does.
+#: Time limits in seconds, with the scripted model and with a real one.
 _PATIENCE, _LONG_PATIENCE = 120.0, 1200.0
 
 _CONFIG = """
@@ -54,7 +54,7 @@ sandbox = "none"
 
 [policy]
 mode = "merge"
-# Shorter than for people: here everybody answers at once.
+# Shorter than by default: everybody in the demo answers at once.
 settle-seconds = 1
 review-debounce-seconds = 0.5
 merged-grace-seconds = 2
@@ -74,7 +74,7 @@ memory-per-session-mb = 0   # the scripted agent needs next to nothing
 
 
 class Summary(Struct, kw_only=True):
-    """What one way came to."""
+    """The result of one pass."""
 
     merged: bool = False
     clean: bool = False
@@ -85,7 +85,7 @@ class Summary(Struct, kw_only=True):
 
 
 class Telling:
-    """Prints each thing as it happens, with the time it took and where to look."""
+    """Prints each event with the time it took and where to look."""
 
     def __init__(self) -> None:
         self._begun = self._last = time.monotonic()
@@ -104,7 +104,7 @@ class Telling:
 
 
 class Killer(threading.Thread):
-    """Kills the bot at random moments and starts it again, until its kills are used up."""
+    """Kills and restarts the bot at random moments, a given number of times."""
 
     def __init__(self, bot: BotProcess, kills: int, tell: Callable[[str], None]) -> None:
         super().__init__(name="killer", daemon=True)
@@ -116,7 +116,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         while self.done < self._kills:
-            # One in four while it starts; the others while it acts, which is where the work is.
+            # One in four while the bot starts, the others while it acts.
             if random.random() > 0.25:
                 self._bot.wait_until_ready()
             if self._over.wait(random.uniform(0.0, 1.2)):
@@ -132,7 +132,7 @@ class Killer(threading.Thread):
 
 
 def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
-    """One whole way: from the label to an issue that is closed and a machine that is clean."""
+    """Play one pass: from the label to a closed issue and a clean machine."""
     summary = Summary()
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
@@ -201,7 +201,7 @@ def _bot(
 
 
 def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
-    """Each new status of the session with its reason, until its place is given back."""
+    """Yield each new status of the session with its reason, until it is released."""
     last = ""
     while not too_long():
         row = bot.session(SESSION).get("session", {})
@@ -225,7 +225,7 @@ def _where(bot: BotProcess) -> str:
 
 
 def _end_everything(bot: BotProcess) -> None:
-    """Stop what was started: the bot, and the terminals that outlive it on purpose."""
+    """Stop the bot and the terminals, which outlive it by design."""
     bot.stop()
     runtime = RUNTIMES["tmux"](Options(data=Paths(bot.folder / "data").runtime))
     for handle in runtime.look():
@@ -233,7 +233,7 @@ def _end_everything(bot: BotProcess) -> None:
 
 
 def main() -> int:
-    """Play it once, or, with `--kill-random`, again and again under fire."""
+    """Play one pass, or with `--kill-random` as many as it takes for all kills."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
     parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")

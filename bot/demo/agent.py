@@ -1,9 +1,9 @@
-"""The demo's agent: a small program in a terminal that does as a coding agent does, by a script.
+"""The demo's agent: a scripted program in a terminal that behaves like a coding agent.
 
 It reads its prompt from a file, works in its worktree, commits, and takes messages as they are
-pasted into its terminal. What it commits depends on words that stand only in the messages, so a
-message that did not arrive cannot be answered. Every prompt and message it gets is written to the
-file in DEMO_AGENT_LOG, so that somebody else can count them.
+pasted into its terminal. What it commits depends on words that are only in the messages, so a
+lost message is noticed. It appends every prompt and message to the file DEMO_AGENT_LOG, where the
+demo counts them.
 """
 
 import json
@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-WORK_SECONDS = 0.2  # Long enough to be seen at work.
+WORK_SECONDS = 0.2  # Long enough to be observed as active.
 GREETING = Path("greeting.txt")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
 _WORD = re.compile(r'the word "([a-z]+)"')
@@ -24,7 +24,7 @@ _PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
 
 
 def main() -> None:
-    """Work on the prompt, then on every message, until the terminal is closed."""
+    """Carry out the prompt, then every message, until the terminal is closed."""
     prepare_terminal()
     prompt = Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text()
     note("prompt", prompt)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def write(text: str, subject: str) -> None:
-    """Change the file and commit it, taking the time a change takes."""
+    """Change the file and commit it, taking a realistic time."""
     time.sleep(WORK_SECONDS)
     GREETING.write_text(text)
     subprocess.run(["git", "add", str(GREETING)], check=True)
@@ -53,13 +53,13 @@ def write(text: str, subject: str) -> None:
 
 
 def say(line: str) -> None:
-    """Tell whoever reads the terminal what is going on."""
+    """Print a status line to the terminal."""
     sys.stdout.write(f"mergewright: {line}\r\n")
     sys.stdout.flush()
 
 
 def note(kind: str, text: str) -> None:
-    """Write down what arrived, where it can be counted."""
+    """Append what arrived to the log."""
     mark = _MARK.search(text)
     entry = {
         "session": os.environ["MERGEWRIGHT_SESSION"],
@@ -73,7 +73,7 @@ def note(kind: str, text: str) -> None:
 
 
 def prepare_terminal() -> None:
-    """Take input as it is typed, and ask the terminal to mark what is pasted."""
+    """Switch the terminal to raw input with bracketed paste."""
     attributes = termios.tcgetattr(sys.stdin)
     attributes[0] &= ~termios.ICRNL
     attributes[3] &= ~(termios.ICANON | termios.ECHO)
@@ -83,7 +83,7 @@ def prepare_terminal() -> None:
 
 
 def messages() -> Iterator[str]:
-    """What is submitted: a paste or typed text, followed by Enter."""
+    """Return what was submitted: pasted or typed text followed by Enter."""
     typed = b""
     while chunk := os.read(sys.stdin.fileno(), 65536):
         typed += chunk
@@ -95,7 +95,7 @@ def messages() -> Iterator[str]:
 
 
 def _submitted(typed: bytes) -> int | None:
-    """Where the Enter is that submits; one inside a paste is part of the text."""
+    """Return the position of the Enter that submits; one inside a paste is part of the text."""
     begin, over = typed.find(_PASTE), typed.find(_PASTED)
     enter = typed.find(b"\r")
     if begin != -1 and (enter == -1 or begin < enter):

@@ -1,4 +1,4 @@
-"""What must be true after the demo: everything happened, everything once, and nothing is left."""
+"""Checks after the demo: everything happened exactly once, and nothing is left behind."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from bot.system.paths import Paths
 
 
 def problems(scene: Scene, issue: Issue) -> Iterator[str]:
-    """What happened more or less than once, as sentences; none where all is well."""
+    """Return a sentence for each effect that happened more or less than once."""
     pulls = scene.repo.pulls
     if len(pulls) != 1:
         yield f"{len(pulls)} pull requests were opened, not 1"
@@ -44,7 +44,7 @@ def problems(scene: Scene, issue: Issue) -> Iterator[str]:
 
 
 def messages(scene: Scene, agent_log: Path) -> Iterator[str]:
-    """What reached the scripted agent more or less than once, by what it wrote down itself."""
+    """Return a sentence for each message the scripted agent logged more or less than once."""
     notes = [json.loads(line) for line in agent_log.read_text().splitlines()]
     starts = [note for note in notes if note["kind"] == "prompt"]
     if len(starts) != 1:
@@ -59,7 +59,7 @@ def messages(scene: Scene, agent_log: Path) -> Iterator[str]:
 
 
 def prompts(model: ModelServer) -> Iterator[str]:
-    """What reached an agent that asks the scripted model more or less than once."""
+    """Return a sentence for each message the scripted model received more or less than once."""
     asked = [heard.asked for heard in model.heard if heard.asked and not heard.asked.aside]
     turns = asked[-1].turns if asked else ()
     told = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
@@ -68,7 +68,7 @@ def prompts(model: ModelServer) -> Iterator[str]:
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:
-    """What the demo left on this machine, as sentences."""
+    """Return a sentence for each thing the demo left on this machine."""
     paths = Paths(bot.folder / "data")
     if (paths.workspaces / session).exists():
         yield f"the worktree of {session} is still there"
@@ -77,9 +77,10 @@ def left_over(bot: BotProcess, session: str) -> Iterator[str]:
 
 
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    """Processes that have to do with this folder.
+    """Return the processes that use this folder.
 
-    They have something of it in their command line or environment, work in it, or have it open.
+    It is in their command line or environment, is their working directory, or holds a file they
+    have open.
     """
     mark = str(folder).encode()
     for entry in Path("/proc").iterdir():
@@ -96,6 +97,6 @@ def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
 
 
 def _links(process: Path) -> Iterator[Path]:
-    """What a process holds: its working directory, and what it has open."""
+    """Return the working directory and the open files of a process."""
     yield process / "cwd"
     yield from (process / "fd").iterdir()

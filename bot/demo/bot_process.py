@@ -1,4 +1,4 @@
-"""The real bot, run as users run it: `mergewright serve` in a process of its own."""
+"""The real bot, run as users run it: `mergewright serve` in its own process."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ class BotProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it; it need not be ready when this returns."""
+        """Start it without waiting until it is ready."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "bot.cli", "serve", "--config", str(self.config)],
@@ -47,7 +47,7 @@ class BotProcess:
             )
 
     def wait_until_ready(self) -> None:
-        """Return once it acts. Raises `RuntimeError` with its last words where it does not."""
+        """Wait until it acts. Raises `RuntimeError` with the end of its log if it does not."""
         deadline = time.monotonic() + _READY_SECONDS
         while time.monotonic() < deadline and self.alive:
             try:
@@ -59,15 +59,15 @@ class BotProcess:
         raise RuntimeError(f"the bot did not become ready; the end of {self.log}:\n{self.tail()}")
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it politely."""
+        """Stop it with SIGTERM."""
         self._end(signal.SIGTERM)
 
     def session(self, id: str) -> dict[str, Any]:
-        """A session as its own API shows it; empty while there is none or it does not answer."""
+        """Return a session as its API shows it; empty while there is none or it does not answer."""
         try:
             answer = httpx.get(
                 f"{self.url}api/sessions/{id}",
@@ -80,7 +80,7 @@ class BotProcess:
         return found
 
     def tail(self, lines: int = 30) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def _end(self, number: int) -> None:
@@ -91,7 +91,7 @@ class BotProcess:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Return a free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The programs of coding agents in the demo: where they are, and how the bot is to run them."""
+"""The agents' programs in the demo: where they are found and how they are configured."""
 
 import json
 import os
@@ -9,18 +9,18 @@ from pathlib import Path
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 
-#: For each program, what it has to be told for a model that is the scripted one.
+#: The extra configuration of each program for the scripted model.
 MODELS: Mapping[str, str] = {
-    "aider": "openai/gpt-4o",  # Only of one it knows it takes parts of files.
+    "aider": "openai/gpt-4o",  # It accepts partial edits only from models it knows.
     "claude": "",
     "codex": "scripted",
     "gemini": "",
     "opencode": "scripted/scripted",
 }
 
-#: The word for it on the command line.
+#: Its name on the command line.
 SCRIPTED = "scripted"
-#: The server's variable with the key for it.
+#: The environment variable with its key.
 KEY = "DEMO_MODEL_KEY"
 
 _TYPE = """
@@ -31,20 +31,20 @@ model = "{model}"
 """
 _AT_THE_SCRIPTED_MODEL = """endpoint = "{url}"
 key = "{key}"
-env = {{ IS_SANDBOX = "1" }}  # It does what the script tells, and nothing else.
+env = {{ IS_SANDBOX = "1" }}  # It carries out the script and nothing else.
 """
 _AT_ITS_OWN = """pass-env = {variables}
 """
 
 
 def cached(program: str, version: str) -> Path:
-    """The folder into which `scripts/test-agents` installs a program; it stands in `bin` there."""
+    """The folder into which `scripts/test-agents` installs a program, with its `bin`."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mergewright" / "agents" / f"{program}-{version}"
 
 
 def found(program: str) -> Path | None:
-    """The program on PATH, or the one that was last installed into the cache."""
+    """Find the program on PATH, or the last one installed into the cache."""
     if there := shutil.which(program):
         return Path(there)
     folder = cached(program, "*")
@@ -53,7 +53,7 @@ def found(program: str) -> Path | None:
 
 
 def lacking(program: str, model: str) -> Sequence[str]:
-    """What stands in the way of a demo with it, each with its remedy; empty: nothing."""
+    """Return what prevents a demo with this program, each with its remedy."""
     place = found(program)
     if place is None:
         return [
@@ -69,7 +69,7 @@ def lacking(program: str, model: str) -> Sequence[str]:
 
 
 def table(program: str, model: str, url: str) -> str:
-    """The configuration's `[agent-types.NAME]`; `url` is where the scripted model is."""
+    """Return the configuration's `[agent-types.NAME]`; `url` is the scripted model's address."""
     command = json.dumps(str(found(program)))
     if model == SCRIPTED:
         own = _TYPE.format(program=program, command=command, model=MODELS[program])

@@ -1,4 +1,4 @@
-"""The world of the demo: a repository, a checker, a reviewer, and two words nobody can guess."""
+"""The world of the demo: a repository, its CI, a reviewer, and two words nobody can guess."""
 
 import io
 import os
@@ -25,7 +25,7 @@ _ANSWER_SECONDS = 90.0
 _FILES = {
     "README.md": "# Greetings\n\nA file that greets. `sh check` says whether it does.\n",
     "check": """#!/bin/sh
-# The repository's own check. WANTED is the word that today's greeting has to hold.
+# The repository's own check. WANTED is the word that the greeting must contain.
 echo "checking greeting.txt"
 test -f greeting.txt || { echo "greeting.txt is missing"; exit 1; }
 grep -qx "$WANTED" greeting.txt && { echo "all good"; exit 0; }
@@ -41,14 +41,14 @@ _ISSUE = """The repository has no greeting yet. Please add `greeting.txt`.
 
 
 class Scene:
-    """Sets the stand-in up, and plays the checker and the reviewer as heads move."""
+    """Sets up the stand-in, and plays CI and the reviewer as heads move."""
 
     def __init__(
         self, github: GitHubServer, tell: Callable[[str, str], None], *, spelled_out: bool = False
     ) -> None:
-        """`tell` is given each thing that happens, with where to look at it.
+        """`tell` receives each event with where to look at it.
 
-        `spelled_out`: whoever asks for something says how it is done, for a model that is a script.
+        `spelled_out`: requests contain the commands for the scripted model.
         """
         self._github = github
         self._tell = tell
@@ -64,14 +64,14 @@ class Scene:
         github.on_head(self._head_moved)
 
     def open_issue(self) -> Issue:
-        """Have the person open an issue and ask for an agent."""
+        """Have the person open an issue and label it."""
         issue = self.repo.open_issue("Add a greeting", _ISSUE + self._spelled(), by=PERSON)
         issue.label("mergewright", by=PERSON)
         self._tell(f'@{PERSON} labels issue #{issue.number} "{issue.title}"', issue.url)
         return issue
 
     def _head_moved(self, pull: Pull) -> None:
-        """A commit arrives: check it as the repository says, then look at it as a person would."""
+        """Handle a new head: run the check, then review it."""
         if pull.repo is not self.repo:
             return
         head = pull.head
@@ -132,7 +132,7 @@ class Scene:
         self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
 
     def _spelled(self, *words: str) -> str:
-        """How a greeting with these words is made, in the language of the scripted model."""
+        """The scripted model's commands for a greeting with these words."""
         if not self._spelled_out:
             return ""
         greeting = "\\n".join(("Hello.", *words))
@@ -145,5 +145,5 @@ def _answered(thread: Thread) -> bool:
 
 
 def _word() -> str:
-    """A fresh word that is in no prompt, so that whoever knows it has read where it stands."""
+    """A random word that is in no prompt: who uses it has read where it was given."""
     return "".join(random.choices(string.ascii_lowercase, k=12))

@@ -8,7 +8,7 @@ from bot.demo.github.hosting import RepositoryBase
 from bot.demo.github.issues import TrackedRepository
 from bot.demo.github.world import App, Thing, User, World, locked
 
-#: The worst of a suite's conclusions is its own, in this order.
+#: A suite's conclusion is the worst of its runs', in this order.
 WORST_FIRST = (
     "action_required",
     "timed_out",
@@ -54,7 +54,7 @@ class CheckSuite(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class CheckRun(Thing):
-    """One run of one check. The log of an Actions job is apart, of others in their output."""
+    """One run of a check. An Actions job has a log; others have their output."""
 
     suite: CheckSuite
     name: str
@@ -73,7 +73,7 @@ class CheckRun(Thing):
 
     @property
     def cleaned_at(self) -> datetime:
-        """When a job's last step cleaned up after the others."""
+        """When a job's last step, the clean-up, ended."""
         return (self.completed_at or self.created_at) + timedelta(seconds=2)
 
     @property
@@ -91,14 +91,14 @@ class CheckRun(Thing):
         self.update(status="completed", conclusion=conclusion)
 
     def write_log(self, log: str) -> None:
-        """Keep its log where GitHub would have it."""
+        """Store its log where GitHub would."""
         if log and self.is_job:
             self.log = log
         elif log:
             self.output = {"title": self.name, "summary": "", **self.output, "text": log}
 
     def update(self, *, status: str, conclusion: str | None = None) -> None:
-        """Move it on, and tell webhooks of its end and of its suite's."""
+        """Change its status; publish its completion and its suite's."""
         was_completed = self.status == "completed"
         self.status, self.conclusion = status, conclusion
         self.updated_at = self.world.now()
@@ -150,7 +150,7 @@ class Checks:
         return list(found.values())
 
     def suite(self, app: App, sha: str, workflow: str | None = None) -> CheckSuite:
-        """The suite of this App (and workflow) on a commit, made where there is none."""
+        """Return the suite of this App (and workflow) on a commit; create it if there is none."""
         for known in self.suites_of(sha):
             if known.app is app and known.workflow == workflow:
                 return known

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-#: GitHub lets a client fetch any commit by its name, and in part.
+#: GitHub lets a client fetch any commit by its id, and partial clones.
 _SERVED = {
     "http.receivepack": "true",
     "uploadpack.allowReachableSHA1InWant": "true",
@@ -19,13 +19,13 @@ _SERVED = {
     "gc.auto": "0",
     "core.quotePath": "false",
 }
-#: Refuses pushes to protected branches, whose names stand in the file `protected` beside it.
+#: Refuses pushes to the branches listed in the file `protected` beside it.
 _UPDATE_HOOK = """#!/bin/sh
 grep -qxF "$1" "$GIT_DIR/protected" 2>/dev/null || exit 0
 echo "error: GH006: Protected branch update failed for $1." >&2
 exit 1
 """
-#: Asked about commits by their names, these answer the same for ever.
+#: Given commit ids, these always give the same answer.
 _SETTLED = {"diff", "log", "merge-base", "merge-tree", "rev-list"}
 _COMMITS = re.compile(r"[0-9a-f]{40}(\.{2,3}[0-9a-f]{40})?")
 
@@ -39,14 +39,14 @@ class Conflict(GitFailure):
 
 
 class Signature(Struct, frozen=True):
-    """Who a commit is by."""
+    """The author or committer of a commit."""
 
     name: str
     email: str
 
 
 class CommitInfo(Struct, frozen=True, kw_only=True):
-    """One commit as git has it; dates are ISO 8601."""
+    """One commit; dates are ISO 8601."""
 
     sha: str
     tree: str
@@ -59,7 +59,7 @@ class CommitInfo(Struct, frozen=True, kw_only=True):
 
 
 def environment() -> dict[str, str]:
-    """The environment for every git of this server: nothing of the user's configuration."""
+    """The environment of every git command: none of the user's configuration."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.devnull,
@@ -145,13 +145,13 @@ class Git:
         self.run("fetch", "--quiet", str(source), f"+{ref}:{into}")
 
     def refuse_pushes(self, branches: list[str]) -> None:
-        """Let pushes to these branches be refused as GitHub does for protected ones."""
+        """Refuse pushes to these branches, as GitHub does for protected ones."""
         (self.path / "protected").write_text("".join(f"refs/heads/{b}\n" for b in branches))
 
     # -- reading
 
     def resolve(self, revision: str) -> str | None:
-        """The commit a branch, tag or commit name stands for."""
+        """Resolve a branch, tag or commit name to a commit."""
         found = self._call(
             ("rev-parse", "--quiet", "--verify", "--end-of-options", f"{revision}^{{commit}}")
         )
@@ -180,7 +180,7 @@ class Git:
         return self._call(("merge-base", "--is-ancestor", ancestor, descendant)).returncode == 0
 
     def count(self, base: str, head: str) -> int:
-        """How many commits `head` has that `base` has not."""
+        """Count the commits of `head` that `base` lacks."""
         return int(self.run("rev-list", "--count", f"{base}..{head}"))
 
     def changed(self, old: str, new: str) -> dict[str, str]:
@@ -260,7 +260,7 @@ class Git:
         return self.run("commit-tree", tree, *flags, stdin=message.encode(), env=names).strip()
 
     def replay(self, onto: str, base: str, head: str, by: Signature) -> str:
-        """Rebase `base..head` onto a commit; answers the new head. Raises `Conflict`."""
+        """Rebase `base..head` onto a commit and return the new head. Raises `Conflict`."""
         for commit in self.log("--reverse", "--no-merges", f"{base}..{head}"):
             # A stand-in with the new parent's tree and the commit's own parent makes merge-tree
             # take that parent as the merge base, which git can be told directly only from 2.40.

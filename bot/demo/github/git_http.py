@@ -20,7 +20,7 @@ def serves(path: str) -> bool:
 
 
 def answer(request: Request) -> Answer:
-    """Let git answer, if the asker may; after a push, everything follows that follows one."""
+    """Have git answer if the account may; after a push, publish what follows from it."""
     match = _PATH.fullmatch(request.path)
     assert match is not None
     pushing = "git-receive-pack" in (match["service"], request.query.get("service"))

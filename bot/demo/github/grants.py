@@ -1,4 +1,4 @@
-"""What an App has to be granted for what it asks, as GitHub's documents say of each route."""
+"""The permissions an App needs for each route, as GitHub documents them."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _CHANGES = frozenset({"write", "admin"})
 _READS = _CHANGES | {"read"}
 _REPOSITORY = re.compile(r"/repos/[^/]+/[^/]+")
 _TALK = "issues|pull_requests"
-#: Routes of a repository: of a request the first that fits counts, and any of its permissions.
+#: Routes of a repository: the first match counts, and any of its permissions is enough.
 _ROUTES: Final = tuple(
     (re.compile(route), name)
     for route, name in (
@@ -28,7 +28,7 @@ _ROUTES: Final = tuple(
         (r"\w+ .*", "metadata"),
     )
 )
-#: Fields of GraphQL, each with all that it takes.
+#: GraphQL fields, each with all permissions it needs.
 _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("Repository", "issue"): ("issues",),
     ("Repository", "issues"): ("issues",),
@@ -55,13 +55,13 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 def may(app: App | None, names: str, *, change: bool) -> bool:
-    """Whether an App was granted one of these permissions (`a|b`); anybody else needs none."""
+    """Whether an App was granted one of these permissions (`a|b`); other accounts need none."""
     levels = _CHANGES if change else _READS
     return app is None or any(app.permissions.get(name) in levels for name in names.split("|"))
 
 
 def demand_route(request: Request, path: str) -> None:
-    """Raise `Problem` where an App asks for a route of a repository that it was not granted."""
+    """Raise `Problem` if an App requests a route it was not granted."""
     below = _REPOSITORY.match(path)
     if request.token is None or request.token.app is None or below is None:
         return
@@ -72,6 +72,6 @@ def demand_route(request: Request, path: str) -> None:
 
 
 def may_have(app: App, of: str, field: str) -> bool:
-    """Whether an App was granted what a field of GraphQL takes."""
+    """Whether an App was granted what a GraphQL field needs."""
     change = of == "Mutation"
     return all(may(app, names, change=change) for names in _FIELDS.get((of, field), ()))

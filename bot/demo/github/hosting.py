@@ -1,4 +1,4 @@
-"""What the parts of a repository may use of it: its names, branches, rules, labels and events."""
+"""The base of a repository that its parts use: names, branches, rules, labels and events."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -32,18 +32,18 @@ class Move:
 
 @dataclass(kw_only=True)
 class Protection:
-    """What a branch demands before anything is merged into it."""
+    """What a branch requires before a merge."""
 
     required_checks: list[str] = field(default_factory=list)
     required_reviews: int = 0
-    strict: bool = False  #: The head must hold all of the base.
+    strict: bool = False  #: The head must contain the base.
     queue: bool = False  #: Everything goes through the merge queue.
-    signatures: bool = False  #: Its commits have to be signed.
+    signatures: bool = False  #: Its commits must be signed.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something happened that GitHub tells webhooks about; `parts` are the body's members."""
+    """An event that GitHub sends to webhooks; `parts` are members of the body."""
 
     repo: "RepositoryBase"
     name: str
@@ -95,17 +95,17 @@ class RepositoryBase(Thing, ABC):
 
     @abstractmethod
     def refs_moved(self, by: str) -> None:
-        """Compare the branches with what was known; everything that follows, happens here."""
+        """Compare the branches with the last known ones and apply everything that follows."""
 
     # -- people
 
     def permission(self, login: str, level: str) -> None:
-        """Say what somebody may do: one of `LEVELS`."""
+        """Set an account's permission: one of `LEVELS`."""
         LEVELS.index(level)
         self.permissions[self.world.account(login).login] = level
 
     def level(self, login: str) -> str:
-        """What somebody may do; everybody may read what is not private."""
+        """An account's permission; everybody may read a public repository."""
         app = next((a for a in self.world.apps.values() if a.bot.login == login), None)
         everybody = "none" if self.private else "read"
         return self.permissions.get(login, "write" if app and app.installed else everybody)
@@ -123,7 +123,7 @@ class RepositoryBase(Thing, ABC):
         queue: bool = False,
         signatures: bool = False,
     ) -> None:
-        """Protect a branch: nobody pushes to it, and merges wait for these."""
+        """Protect a branch: pushes are refused, and merges wait for these."""
         self.protections[branch] = Protection(
             required_checks=list(required_checks),
             required_reviews=required_reviews,
@@ -157,7 +157,7 @@ class RepositoryBase(Thing, ABC):
 
     @locked
     def reset(self, branch: str, sha: str, by: str) -> None:
-        """Move a branch to a commit, as a person's forced push does."""
+        """Move a branch to a commit, as a force push does."""
         self.git.set_ref(f"refs/heads/{branch}", sha)
         self.refs_moved(by)
 
@@ -170,13 +170,13 @@ class RepositoryBase(Thing, ABC):
 
     @locked
     def archive(self, by: str, *, archived: bool = True) -> None:
-        """Have it read-only, or writable again."""
+        """Make it read-only, or writable again."""
         self.archived = archived
         self.publish("repository", "archived" if archived else "unarchived", by)
 
     @locked
     def label(self, name: str, by: str) -> Label:
-        """The label of this name, made where there is none."""
+        """Return the label of this name; create it if there is none."""
         known = self.known_labels.get(name.lower())
         if known is None:
             known = Label(name=name, **self.world.identity("LA"))

@@ -1,4 +1,4 @@
-"""Requests and answers as plain values, and the table that leads from one to the other."""
+"""Requests and responses as plain values, and the route tables."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 
 
 class Problem(Exception):
-    """An answer that says no, in GitHub's words."""
+    """An error response in GitHub's words."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ def not_found() -> Problem:
 
 
 def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Problem:
-    """A body whose one field is wrong."""
+    """A body with one invalid field."""
     error = {"resource": resource, "field": field, "code": code}
     if message:
         error["message"] = message
@@ -53,7 +53,7 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
 
 @dataclass(kw_only=True)
 class Answer:
-    """What goes back; a `body` of bytes goes out as it is, anything else as JSON."""
+    """A response; a `body` of bytes is sent as it is, anything else as JSON."""
 
     status: int = 200
     body: Any = None
@@ -70,16 +70,16 @@ class Answer:
 
 @dataclass(kw_only=True)
 class Request:
-    """One request, with the account behind it once that is known."""
+    """One request, with its account once that is known."""
 
     world: Forge
     method: str
     path: str
     query_string: str = ""
-    headers: dict[str, str] = field(default_factory=dict)  #: Names in small letters.
+    headers: dict[str, str] = field(default_factory=dict)  #: Lower-case names.
     body: bytes = b""
     token: Token | None = None
-    as_app: App | None = None  #: The App itself, by a JWT, and none of its installations.
+    as_app: App | None = None  #: The App itself, by JWT, not an installation.
     params: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -88,12 +88,12 @@ class Request:
 
     @property
     def login(self) -> str:
-        """Who asks; empty for nobody known."""
+        """The requesting account's login; empty if it is unknown."""
         return self.token.user.login if self.token else ""
 
     @property
     def account(self) -> str:
-        """Whose hour of requests it is taken from: an App has one of its own, strangers share."""
+        """Whose rate limit it counts against: an App has its own, unknown accounts share one."""
         return f"app {self.as_app.slug}" if self.as_app else self.login
 
     @property
@@ -108,20 +108,20 @@ class Request:
         return body
 
     def text(self, name: str, resource: str) -> str:
-        """A member of the body that must be a text with something in it."""
+        """A member of the body that must be a non-empty string."""
         value = self.json.get(name)
         if not isinstance(value, str) or not value:
             raise invalid(resource, name, "missing_field")
         return value
 
-    # -- what the path names, and whether the asker may
+    # -- what the path names, with permission checks
 
     @property
     def repo(self) -> Repository:
         return self.repo_for("read")
 
     def repo_for(self, level: str) -> Repository:
-        """The path's repository, if the asker may do that much in it."""
+        """The path's repository, if the account has this permission in it."""
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)
         if repo is None and name in self.world.moved:
@@ -161,7 +161,7 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """One page of a list; `under` is the member that holds it beside a `total_count`."""
+        """One page of a list; `under` names the member that holds it beside `total_count`."""
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)
         number = self._positive("page", 1)

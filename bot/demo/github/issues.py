@@ -1,4 +1,4 @@
-"""Issues with what hangs on them: labels, comments, reactions, the timeline."""
+"""Issues with their labels, comments, reactions and timeline."""
 
 import re
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Reaction(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class TimelineEvent(Thing):
-    """One entry of an issue's timeline that is no comment: `labeled`, `renamed`, `closed`, ..."""
+    """A timeline entry other than a comment: `labeled`, `renamed`, `closed`, ..."""
 
     event: str
     issue: "Issue"
@@ -88,7 +88,7 @@ class Issue(Thing):
     assignees: list[User] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
-    blocked_by: list["Issue"] = field(default_factory=list)  #: What has to be closed before.
+    blocked_by: list["Issue"] = field(default_factory=list)  #: Issues that have to be closed first.
     timeline: list[Any] = field(default_factory=list)  #: Events, comments and reviews, in order.
 
     event_name = "issues"  #: The webhook event, and with `part` how its body names the subject.
@@ -122,7 +122,7 @@ class Issue(Thing):
 
     @locked
     def unlabel(self, name: str, by: str) -> None:
-        """Take a label off. Raises KeyError where it is not on."""
+        """Remove a label. Raises KeyError if it is not there."""
         found = [label for label in self.label_list if label.name.lower() == name.lower()]
         if not found:
             raise KeyError(name)
@@ -147,7 +147,7 @@ class Issue(Thing):
 
     @locked
     def waits_for(self, other: "Issue", by: str) -> None:
-        """Say that another issue has to be closed before this one is begun."""
+        """Mark it as blocked by another issue."""
         self.blocked_by.append(other)
         parts = {"blocked_issue": self, "blocking_issue": other}
         self.repo.publish("issue_dependencies", "blocked_by_added", by, **parts)
@@ -204,7 +204,7 @@ class Issue(Thing):
         self.happened("closed", by, commit_id=commit, state_reason=reason)
 
     def happened(self, event: str, by: str, **what: Any) -> None:
-        """Write an event into the timeline."""
+        """Append an event to the timeline."""
         prefix = {"labeled": "LE", "unlabeled": "UNLE", "renamed": "RTE"}.get(event, "EVT")
         actor = self.world.account(by)
         entry = TimelineEvent(
@@ -241,7 +241,7 @@ class TrackedRepository(RepositoryBase):
 
 
 def react(world: World, reactions: list[Reaction], content: str, by: str) -> Reaction:
-    """Add a reaction; one person's second of the same kind is the first again."""
+    """Add a reaction; a repeated one returns the first."""
     user = world.account(by)
     for known in reactions:
         if (known.user, known.content) == (user, content):

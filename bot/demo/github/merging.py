@@ -1,4 +1,4 @@
-"""Whether a pull request may be merged, why not, and the commits that a merge makes."""
+"""Whether and why a pull request may be merged, and the commits a merge makes."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class Refused(Exception):
 
 @dataclass(kw_only=True)
 class AcceptedMerge:
-    """A merge in the background: accepted, and what came of it."""
+    """An accepted background merge and its result."""
 
     uuid: str
     by: str
@@ -37,7 +37,7 @@ def behind(pull: Proposal) -> bool:
 
 
 def unmet(pull: Proposal) -> list[str]:
-    """What the base branch's protection still waits for, as GitHub's merge says it."""
+    """What the base branch's protection still waits for, in the words of GitHub's merge errors."""
     rules = pull.protection
     if rules is None:
         return []
@@ -79,7 +79,7 @@ def state(pull: Proposal) -> str:
 
 
 def check(pull: Proposal, method: str) -> None:
-    """Raise `Refused` with GitHub's sentence where a merge is not allowed now."""
+    """Raise `Refused` with GitHub's sentence if a merge is not allowed now."""
     if method not in pull.repo.merge_methods:
         name = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
         raise Refused(f"{name[method]} are not allowed on this repository.")
@@ -114,7 +114,7 @@ def merge_commit(
 
 
 def queue_commit(pull: Proposal, by: str) -> str:
-    """The commit by which the merge queue tries it on its base. Raises `Refused`."""
+    """The commit the merge queue tests on its base. Raises `Refused`."""
     rules = pull.protection
     if rules is None or not rules.queue:
         raise Refused("The merge queue is not enabled")

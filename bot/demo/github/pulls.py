@@ -16,10 +16,10 @@ class Pull(Proposal):
     merged_at: datetime | None = None
     merged_by: User | None = None
     merge_commit: str | None = None
-    queued: str = ""  #: The commit by which the merge queue tries it; empty: it does not.
-    accepted: merging.AcceptedMerge | None = None  #: The last merge in the background.
+    queued: str = ""  #: The commit the merge queue tests; empty: it is not in the queue.
+    accepted: merging.AcceptedMerge | None = None  #: The last background merge.
 
-    # -- what can be read off it
+    # -- state
 
     @property
     def merged(self) -> bool:

@@ -122,7 +122,7 @@ class Repository(CheckedRepository):
         self.publish("repository", "renamed", by, changes=changes)
 
     def refs_moved(self, by: str) -> None:
-        """Compare the branches with what was known; everything that follows, happens here."""
+        """Compare the branches with the last known ones and apply everything that follows."""
         before, self.heads = self.heads, self.git.heads()
         for branch in sorted(before.keys() | self.heads.keys()):
             old, new = before.get(branch), self.heads.get(branch)

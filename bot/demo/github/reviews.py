@@ -9,7 +9,7 @@ from bot.demo.github.hosting import Protection
 from bot.demo.github.issues import Comment, Issue
 from bot.demo.github.world import Thing, User, World, locked
 
-#: The reviews that take a side, which the decision is made of.
+#: The review states that the decision is made of.
 OPINIONS = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 
 
@@ -53,13 +53,13 @@ class Review(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class PendingReview(Review):
-    """What somebody has begun to say and nobody else sees; each has at most one at a time."""
+    """A review that only its author sees; an account has at most one per pull request."""
 
     replies: list[tuple["Thread", str]] = field(default_factory=list)
 
     @locked
     def submit(self) -> Review:
-        """Say all of it at once."""
+        """Publish the review with all its replies."""
         self.drop()
         review = self.pull.new_review(self.user.login, "COMMENTED", self.body)
         for thread, text in self.replies:
@@ -68,7 +68,7 @@ class PendingReview(Review):
 
     @locked
     def drop(self) -> None:
-        """Say none of it."""
+        """Discard the review."""
         del self.pull.pending[self.user.login]
         del self.world.nodes[self.node_id]
 
@@ -118,7 +118,7 @@ class Thread(Thing):
 
     @locked
     def reply(self, by: str, body: str) -> ReviewComment:
-        """Answer in the thread; as at GitHub that is a review of its own."""
+        """Reply in the thread; as on GitHub, that is a review of its own."""
         return self.pull.say_in_thread(self, self.pull.new_review(by, "COMMENTED", ""), body)
 
     @locked
@@ -148,7 +148,7 @@ class Proposal(Issue):
     head_branch: str
     head: str
     base_branch: str
-    base: str  #: The base's commit when the head last moved: as at GitHub it does not follow it.
+    base: str  #: The base's commit when the head last moved; it does not follow the branch.
     draft: bool = False
     reviews: list[Review] = field(default_factory=list)
     pending: dict[str, PendingReview] = field(default_factory=dict)  #: By its author's login.
@@ -169,13 +169,13 @@ class Proposal(Issue):
 
     @property
     def opinions(self) -> list[Review]:
-        """Everybody's latest review that takes a side."""
+        """Each reviewer's latest approving, rejecting or dismissed review."""
         sides = {r.user: r for r in self.reviews if r.state in OPINIONS}
         return list(sides.values())
 
     @property
     def review_decision(self) -> str | None:
-        """None where the base branch requires no review."""
+        """None if the base branch requires no review."""
         wanted = self.protection.required_reviews if self.protection else 0
         if not wanted:
             return None
@@ -247,7 +247,7 @@ class Proposal(Issue):
 
     @locked
     def begin_review(self, by: str) -> PendingReview:
-        """A review that nobody sees before it is submitted. Raises `ValueError` on a second one."""
+        """Begin a review that is invisible until submitted. Raises `ValueError` on a second one."""
         if by in self.pending:
             raise ValueError("User can only have one pending review per pull request")
         begun = PendingReview(

@@ -1,4 +1,4 @@
-"""The stand-in GitHub as one thing to start: its HTTP server and what people do on it."""
+"""The stand-in's HTTP server, and what people do on it."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ class GitHubServer:
     """A GitHub on this machine alone, with its repositories under `root`.
 
     Use it as a context manager. All methods may be called from any thread. Whatever people do
-    through these objects has the same effects as a request: state, webhooks, commits.
+    through these objects has the same effects as a request: state, webhooks and commits.
     """
 
     def __init__(self, root: Path) -> None:
@@ -94,7 +94,7 @@ class GitHubServer:
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
-        """Make an account, which may then ask with this token; `scopes`: it is a classic one."""
+        """Create an account with this token; `scopes` makes it a classic token."""
         with self.world.lock:
             user = self.world.account(login)
             if token:
@@ -102,7 +102,7 @@ class GitHubServer:
             return user
 
     def bot_account(self, login: str, token: str = "") -> User:
-        """Make the account of a program: of type `Bot` where its name ends in `[bot]`."""
+        """Create a program's account: of type `Bot` if its name ends in `[bot]`."""
         return self.user(login, token)
 
     def app(self, slug: str, public_key: str) -> App:
@@ -111,18 +111,18 @@ class GitHubServer:
             return self.world.app(slug, public_key)
 
     def app_webhook(self, app: App, url: str, secret: str) -> int:
-        """Have an App told of everything in the repositories it is installed on; the hook's id."""
+        """Add a webhook to an App and return its id."""
         with self.world.lock:
             return self._webhooks.add_app(app, url, secret)
 
     def suspend(self, app: App, *, suspended: bool = True) -> None:
-        """Suspend an App's installation, or bring it back; the App is told."""
+        """Suspend or restore an App's installation; the App gets the event."""
         with self.world.lock:
             app.suspended = suspended
             self._webhooks.tell(app, "suspend" if suspended else "unsuspend")
 
     def uninstall(self, app: App) -> None:
-        """Take an App off every account; its tokens end with it."""
+        """Uninstall an App from every account; its tokens become invalid."""
         with self.world.lock:
             app.owners = set()
             kept = {secret: one for secret, one in self.world.tokens.items() if one.app is not app}
@@ -135,7 +135,7 @@ class GitHubServer:
         default_branch: str = "main",
         private: bool = False,
     ) -> Repository:
-        """Make a repository whose first commit holds these files; its owner is its admin."""
+        """Create a repository whose first commit has these files; its owner is its admin."""
         login, name = full_name.split("/")
         with self.world.lock:
             owner = self.world.account(login, organization=True)
@@ -165,7 +165,7 @@ class GitHubServer:
         return list(self.traffic.seen)
 
     def count(self, method: str, path: str, operation: str = "") -> int:
-        """How many requests succeeded whose path has the pattern `path` in it."""
+        """Count the successful requests whose path contains the pattern `path`."""
         return sum(
             seen.method == method
             and seen.status < 400
@@ -182,14 +182,14 @@ class GitHubServer:
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """Every attempt to deliver a webhook, in order; those under way have no status yet."""
+        """Every attempt to deliver a webhook, in order; pending ones have no status yet."""
         return list(self._webhooks.deliveries)
 
     def redeliver(self, delivery_id: int) -> Delivery:
         return self._webhooks.redeliver(delivery_id)
 
     def on_head(self, callback: Callable[[Pull], None]) -> None:
-        """Call this, in a thread apart, whenever a pull request is opened or its head moves."""
+        """Call this in a separate thread whenever a pull request is opened or its head moves."""
         self._callbacks.append(callback)
 
     def _head_moved(self, pull: Thing) -> None:
@@ -201,7 +201,7 @@ class GitHubServer:
             for callback in self._callbacks:
                 try:
                     callback(pull)
-                except Exception:  # noqa: BLE001 - the next heads are still to be told
+                except Exception:  # noqa: BLE001 - the next heads must still be reported
                     _log.exception("a callback for %s#%s failed", pull.repo.full_name, pull.number)
 
     # -- HTTP

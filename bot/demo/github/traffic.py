@@ -29,8 +29,8 @@ class Window:
 class Traffic:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
-        self.limits = dict(LIMITS)  #: What everybody may use in an hour.
-        self.refused = 0  #: How many requests met a limit.
+        self.limits = dict(LIMITS)  #: The hourly limit of every account.
+        self.refused = 0  #: How many requests were rate limited.
         self.windows: dict[tuple[str, str], Window] = {}
         self.lock = threading.Lock()
 
@@ -39,7 +39,7 @@ class Traffic:
             self.seen.append(seen)
 
     def refuses(self, login: str, resource: str) -> bool:
-        """Whether an account has nothing left, so that its request is not answered; counted."""
+        """Whether an account's limit is used up; counts the refused request."""
         if self.spend(login, resource, 0)["remaining"]:
             return False
         with self.lock:
@@ -47,7 +47,7 @@ class Traffic:
         return True
 
     def spend(self, login: str, resource: str, cost: int = 1) -> dict[str, int]:
-        """Take from an account's hour; answers limit, used, remaining and reset."""
+        """Charge an account; returns limit, used, remaining and reset."""
         with self.lock:
             key = (login, resource)
             window = self.windows.get(key)

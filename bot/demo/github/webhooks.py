@@ -19,7 +19,7 @@ from bot.demo.github.shapes import base, commits, issues, pulls
 from bot.demo.github.shapes.base import Json
 from bot.demo.github.world import App
 
-#: How each part of an event is written in its body.
+#: The shape of each part of an event's body.
 _PARTS: dict[str, Callable[[Any], Json]] = {
     "issue": issues.issue,
     "blocked_issue": issues.issue,
@@ -31,14 +31,14 @@ _PARTS: dict[str, Callable[[Any], Json]] = {
     "check_run": commits.webhook_check_run,
     "check_suite": commits.check_suite,
 }
-#: Parts that need their repository to be written.
+#: Parts whose shape needs the repository.
 _PARTS_OF_REPOSITORY: dict[str, Callable[[Any, Repository], Json]] = {"label": base.label}
 #: Parts that are themselves the members of the body.
 _WHOLE: dict[str, Callable[[Any, Repository], Json]] = {
     "push": commits.push,
     "status": commits.webhook_status,
 }
-#: Events whose pull request GitHub sends without what it would have to compute.
+#: Events whose pull request GitHub sends without computed members.
 _SIMPLE_PULL = (
     "pull_request_review",
     "pull_request_review_comment",
@@ -49,7 +49,7 @@ _SECONDS_TO_ANSWER = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """A repository's webhook, or an App's, which is told of every repository."""
+    """A repository's webhook, or an App's, which covers every repository."""
 
     id: int
     repo: Repository | None = None
@@ -59,7 +59,7 @@ class Hook:
     created_at: datetime
 
     def hears(self, repo: Repository) -> bool:
-        """Whether it is told of what happens there."""
+        """Whether it gets the events of this repository."""
         if self.app:
             return self.app.serves(repo.owner.login) and not self.app.suspended
         return self.repo is repo
@@ -67,7 +67,7 @@ class Hook:
 
 @dataclass(kw_only=True)
 class Delivery:
-    """One attempt to tell a hook of an event; `status_code` is None until it was made."""
+    """One delivery attempt; `status_code` is None until it was made."""
 
     id: int
     guid: str
@@ -103,7 +103,7 @@ class Webhooks:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop sending; what is being sent ends first, what waits is dropped."""
+        """Stop sending; the delivery in progress ends first, waiting ones are dropped."""
         while not self._waiting.empty():
             self._waiting.get_nowait()
         self._waiting.put(None)
@@ -111,7 +111,7 @@ class Webhooks:
         self._client.close()
 
     def add(self, repo: Repository, url: str, secret: str) -> int:
-        """Make a hook and send it a ping; answers its id."""
+        """Create a hook, send it a ping and return its id."""
         hook_id = self.world.identity("H")["id"]
         hook = Hook(id=hook_id, repo=repo, url=url, secret=secret, created_at=self.world.now())
         self.hooks.append(hook)
@@ -120,7 +120,7 @@ class Webhooks:
         return hook.id
 
     def add_app(self, app: App, url: str, secret: str) -> int:
-        """Make an App's hook; answers its id."""
+        """Create an App's hook and return its id."""
         hook_id = self.world.identity("H")["id"]
         self.hooks.append(
             Hook(id=hook_id, app=app, url=url, secret=secret, created_at=self.world.now())
@@ -128,7 +128,7 @@ class Webhooks:
         return int(hook_id)
 
     def publish(self, event: Event) -> None:
-        """Write an event's body as things stand now, and queue it for every hook."""
+        """Queue an event for every hook, with a body of the current state."""
         repo = event.repo
         assert isinstance(repo, Repository)
         hooks = [hook for hook in self.hooks if hook.hears(repo)]
@@ -139,7 +139,7 @@ class Webhooks:
             self._deliver(hook, repo, event.name, event.action, body)
 
     def tell(self, app: App, action: str) -> None:
-        """Tell an App, a suspended one too, what happens to its installation."""
+        """Send an App, even a suspended one, an event about its installation."""
         repo = next(iter(self.world.repositories.values()))
         installation = base.installation(app, repo.owner, self.world)
         sender = base.user(repo.owner, self.world)
@@ -149,7 +149,7 @@ class Webhooks:
                 self._deliver(hook, repo, "installation", action, body)
 
     def redeliver(self, delivery_id: int) -> Delivery:
-        """Send a delivery again under the same GUID, as people do by hand."""
+        """Redeliver under the same GUID."""
         with self.world.lock:
             first = next(d for d in self.deliveries if d.id == delivery_id)
             again = replace(

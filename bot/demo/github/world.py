@@ -1,4 +1,4 @@
-"""What the stand-in knows beside repositories: accounts, tokens, Apps, numbers, the time."""
+"""What the stand-in knows besides repositories: accounts, tokens, Apps, ids, the time."""
 
 import base64
 import threading
@@ -14,7 +14,7 @@ from bot.demo.github.git import Signature
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Thing:
-    """Whatever GitHub gives an id: a number, and the name GraphQL knows it by."""
+    """Anything with an id: a number, and a node id for GraphQL."""
 
     id: int
     node_id: str
@@ -22,7 +22,7 @@ class Thing:
     updated_at: datetime
 
     def __repr__(self) -> str:
-        """Short: things refer to each other, and a test that fails shows them."""
+        """Keep it short: objects refer to each other, and failing tests print them."""
         return f"<{type(self).__name__} {self.node_id}>"
 
 
@@ -38,13 +38,13 @@ class User(Thing):
         return Signature(self.login, f"{self.id}+{self.login}@users.noreply.github.com")
 
 
-#: What an App is told of where nothing else is said.
+#: The default events of an App.
 EVENTS = (
     *("check_run", "check_suite", "issue_comment", "issue_dependencies", "issues", "merge_group"),
     *("pull_request", "pull_request_review", "pull_request_review_comment"),
     *("pull_request_review_thread", "push", "repository", "status", "workflow_run"),
 )
-#: What an App is granted where nothing else is said.
+#: The default permissions of an App.
 _GRANTED = {
     "actions": "write",
     "checks": "write",
@@ -67,10 +67,10 @@ class App(Thing):
     installation_id: int
     public_key: str = ""
     permissions: dict[str, str] = field(default_factory=lambda: dict(_GRANTED))
-    events: tuple[str, ...] = EVENTS  #: What its webhook tells of, as its settings have it.
+    events: tuple[str, ...] = EVENTS  #: The events its webhook is subscribed to.
     suspended: bool = False
-    hook: tuple[str, str] = ("", "")  #: Where it hears what happens, and the secret of it.
-    owners: set[str] | None = None  #: Where it is installed, in small letters; None: everywhere.
+    hook: tuple[str, str] = ("", "")  #: The address and secret of its webhook.
+    owners: set[str] | None = None  #: The lower-case logins it is installed on; None: everywhere.
 
     @property
     def name(self) -> str:
@@ -87,16 +87,16 @@ class App(Thing):
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """What a token stands for."""
+    """A token's account and rights."""
 
     user: User
-    scopes: str | None = None  #: Of a classic token, as GitHub tells them; None: it is no such one.
+    scopes: str | None = None  #: The scopes of a classic token; None: another kind of token.
     app: App | None = None
     expires_at: datetime | None = None
 
     @property
     def writes(self) -> bool:
-        """Whether it may be used to change anything."""
+        """Whether it allows writing."""
         given = None if self.scopes is None else self.scopes.replace(" ", "").split(",")
         return given is None or "repo" in given or "public_repo" in given
 
@@ -114,7 +114,7 @@ _Answer = TypeVar("_Answer")
 def locked(
     method: Callable[Concatenate[_Owner, _Given], _Answer],
 ) -> Callable[Concatenate[_Owner, _Given], _Answer]:
-    """Let one method of anything in the world run while nothing else changes it."""
+    """Run a method under the world's lock."""
 
     @wraps(method)
     def inner(self: _Owner, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
@@ -139,11 +139,11 @@ class World:
         self.web_flow = self.account("web-flow")
 
     def now(self) -> datetime:
-        """The time as GitHub tells it: in whole seconds."""
+        """The time in whole seconds, as GitHub reports it."""
         return datetime.now(UTC).replace(microsecond=0)
 
     def identity(self, prefix: str) -> dict[str, Any]:
-        """The members every `Thing` begins with."""
+        """The fields of a new `Thing`."""
         number = next(self._ids)
         name = base64.urlsafe_b64encode(number.to_bytes(6)).decode().rstrip("=")
         return {
@@ -154,12 +154,12 @@ class World:
         }
 
     def add(self, thing: Any) -> Any:
-        """Let GraphQL find a thing by its node id."""
+        """Register an object by its node id."""
         self.nodes[thing.node_id] = thing
         return thing
 
     def account(self, login: str, organization: bool = False) -> User:
-        """The account of this login, made where there is none.
+        """Return the account of this login; create it if there is none.
 
         One whose name ends in `[bot]` is an App's and of type `Bot`. A machine account is a
         `User` to GitHub like everybody else's.
@@ -174,7 +174,7 @@ class World:
         return known
 
     def app(self, slug: str, public_key: str = "") -> App:
-        """The App of this slug, made where there is none."""
+        """Return the App of this slug; create it if there is none."""
         known = self.apps.get(slug)
         if known is None:
             bot = self.account(f"{slug}[bot]")
@@ -187,14 +187,14 @@ class World:
         return known
 
     def installation_token(self, app: App) -> tuple[str, datetime]:
-        """A token for what the App is installed on, good for an hour."""
+        """Create an installation token that is valid for an hour."""
         secret = f"ghs_{self.identity('T')['node_id']}"
         until = self.now() + timedelta(hours=1)
         self.tokens[secret] = Token(user=app.bot, app=app, expires_at=until)
         return secret, until
 
     def who(self, secret: str) -> Token | None:
-        """What a token stands for; None for one that is unknown or has expired."""
+        """Look up a token; None if it is unknown or has expired."""
         token = self.tokens.get(secret)
         if token and token.expires_at and token.expires_at <= self.now():
             return None

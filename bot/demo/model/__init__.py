@@ -1,4 +1,4 @@
-"""A model to stand in for the real ones: it does what the prompt tells it, and thinks nothing."""
+"""A scripted stand-in for a model: it does what the prompt spells out."""
 
 from bot.demo.model.server import ModelServer
 

@@ -13,8 +13,8 @@
     error STATUS [N]    answer with this HTTP status instead, N times (1)
     cut                 break the connection off in the middle of answering, once
 
-The last message of a person that has such lines counts. Which of them is due is read off the
-conversation: as many are done as tools have answered since. So the model remembers nothing.
+The last user message with such lines counts. The next line is found from the conversation: as many
+are done as tool results follow. So the model keeps no state.
 """
 
 import hashlib
@@ -29,16 +29,16 @@ _DO = re.compile(r"#do:[ \t]*([a-z]+)[ \t]*([^\n<]*)")
 
 
 class Turn(Struct, frozen=True):
-    """One thing that was said in a conversation; of tools only that they answered."""
+    """One message of a conversation; of tools only that they returned."""
 
     who: str  #: `system`, `user`, `assistant` or `tool`.
     text: str = ""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One answer of the model, and what goes wrong with it."""
+    """One response of the model, and the fault injected into it."""
 
-    uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; none: the turn is over.
+    uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; None: the turn ends.
     say: str = ""
     think: str = ""
     sleep: float = 0.0
@@ -49,16 +49,16 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Due(Struct, frozen=True, kw_only=True):
-    """The step that is due in a conversation."""
+    """The next step of a conversation."""
 
     step: Step
-    key: str = ""  #: The same however often it is asked for.
+    key: str = ""  #: Identifies the step across repeated requests.
 
 
 def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
-    """What the model does now.
+    """Return the next step.
 
-    `at_once`: the program has no tools, and takes all it is to do from one answer.
+    `at_once`: the program has no tools and takes all steps from one response.
     """
     told = [place for place, turn in enumerate(turns) if turn.who == "user" and steps(turn.text)]
     if not told:
@@ -71,7 +71,7 @@ def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
 
 
 def steps(text: str) -> list[Step]:
-    """The steps a text tells; none where it has no such line. The last one ends the turn."""
+    """Parse the steps of a text; the last one ends the turn. Empty if it has no such line."""
     found: list[Step] = []
     step = Step()
     for verb, words in _DO.findall(text):
@@ -99,7 +99,7 @@ def steps(text: str) -> list[Step]:
 
 
 def _together(found: Sequence[Step]) -> Step:
-    """All steps as one; what goes wrong is that of the first."""
+    """Merge all steps into one, with the fault of the first."""
     return replace(
         found[0],
         uses=tuple(use for step in found for use in step.uses),

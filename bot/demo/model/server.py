@@ -1,4 +1,4 @@
-"""The scripted model as one thing to start: an HTTP server of this machine alone."""
+"""The scripted model's HTTP server, on loopback."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ from bot.demo.model.responses import RESPONSES
 from bot.demo.model.script import Due, Step, due
 from bot.demo.model.talk import Api, Asked, Json, reply
 
-#: Every API by how its paths end.
+#: Every API by the suffix of its paths.
 APIS: Mapping[str, Api] = {
     "/messages": ANTHROPIC,
     "/responses": RESPONSES,
@@ -31,19 +31,19 @@ APIS: Mapping[str, Api] = {
     ":streamGenerateContent": GEMINI,
 }
 _LIMITED = 429
-_STOP_SECONDS = 0.05  #: So long it may take to stop.
+_STOP_SECONDS = 0.05  #: Seconds to wait when stopping.
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """One request, and what it was answered."""
+    """One request and its response."""
 
     path: str
     status: int
-    asked: Asked | None = None  #: None: it was no question to the model.
+    asked: Asked | None = None  #: None: not a request to the model.
 
 
 class ModelServer:
-    """Answers programs as the prompt tells. Use it as a context manager."""
+    """Serves scripted responses. Use it as a context manager."""
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []
@@ -71,7 +71,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, for every API: without a slash in the end."""
+        """The base URL of every API, without a final slash."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def note(self, heard: Heard) -> None:
@@ -80,7 +80,7 @@ class ModelServer:
             self.heard.append(heard)
 
     def refuses(self, what: Due) -> bool:
-        """Whether the step is answered with its error this time."""
+        """Whether this request gets the step's error."""
         with self._lock:
             if self._refused[what.key] >= what.step.errors:
                 return False
@@ -88,7 +88,7 @@ class ModelServer:
             return True
 
     def cuts(self, what: Due) -> bool:
-        """Whether the connection is broken off this time."""
+        """Whether this connection is cut."""
         with self._lock:
             cut = what.step.cut and what.key not in self._cut
             self._cut.add(what.key)
@@ -96,7 +96,7 @@ class ModelServer:
 
 
 class _Http(ThreadingHTTPServer):
-    """A server that is not upset by programs that are killed while they speak."""
+    """A server that tolerates clients that are killed mid-request."""
 
     daemon_threads = True
 
@@ -106,7 +106,7 @@ class _Http(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection of a program."""
+    """One client connection."""
 
     protocol_version = "HTTP/1.1"
     model: ModelServer
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._answer(api, path, body)
         except ConnectionError:
-            self.close_connection = True  # The program was interrupted, and wants it no more.
+            self.close_connection = True  # The program was interrupted and closed the connection.
 
     def do_GET(self) -> None:
         self._unknown()
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._unknown()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: `ModelServer.heard` tells."""
+        """Log nothing: `ModelServer` records requests."""
 
     def _unknown(self) -> None:
         self.model.note(Heard(path=self.path, status=404))
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, api.whole(asked, reply(asked, what.step)))
 
     def _stream(self, pieces: Sequence[str], what: Due) -> None:
-        """Answer piece by piece, and in the middle as slowly, or as far, as the script tells."""
+        """Send the response in pieces, with the delay or the cut the script asks for."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _body(self) -> Json:
-        """The JSON that was sent, also where its length is told piece by piece."""
+        """The JSON of the request, also with chunked encoding."""
         if "Content-Length" in self.headers:
             data = self.rfile.read(int(self.headers["Content-Length"]))
         else:

@@ -1,4 +1,4 @@
-"""A request to a model and its answer, in the words that all APIs have in common."""
+"""A request to a model and its response, in terms common to all APIs."""
 
 import re
 import secrets
@@ -13,30 +13,30 @@ from lifecycle.model.facts import Usage
 
 Json = dict[str, Any]
 
-#: What every answer uses. None of it is part of another.
+#: The usage of every response; no count includes another.
 USED = Usage(input=400, output=35, cache_read=800, reasoning=7)
 _FOLDER = re.compile(r"orking directory: (\S+)")
-#: By this Aider is known, which has no tools: it reads what is to change out of the words.
+#: Identifies Aider, which has no tools and parses edits out of the text.
 _EDITS = "SEARCH/REPLACE"
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What a program asks of its model."""
+    """A request to the model."""
 
     model: str
     turns: tuple[Turn, ...]
     tools: frozenset[str]
     stream: bool
-    aside: str = ""  #: The answer to a question beside the conversation: a title, a summary.
+    aside: str = ""  #: The response to a side request: a title, a summary.
 
     @property
     def edits(self) -> bool:
-        """Whether the program takes what is to change from the words of the answer."""
+        """Whether the program parses edits from the text."""
         return not self.tools and any(_EDITS in turn.text for turn in self.turns)
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What the model answers."""
+    """A response of the model."""
 
     say: str = ""
     think: str = ""
@@ -44,16 +44,16 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Api(Struct, frozen=True, kw_only=True):
-    """One way of speaking to a model."""
+    """One API of a model."""
 
-    read: Callable[[str, Json], Asked]  #: Of a path and the JSON that came.
-    whole: Callable[[Asked, Reply], Json]  #: The answer in one piece.
+    read: Callable[[str, Json], Asked]  #: From a path and its JSON.
+    whole: Callable[[Asked, Reply], Json]  #: The whole response.
     pieces: Callable[[Asked, Reply], Sequence[str]]  #: The same as a stream of events.
-    refusal: Callable[[int], Json]  #: What goes out with an HTTP status that is an error.
+    refusal: Callable[[int], Json]  #: The body of an error status.
 
 
 def reply(asked: Asked, step: Step) -> Reply:
-    """What the model says and calls to do a step of the script."""
+    """The text and tool calls that carry out a step of the script."""
     if asked.edits:
         edits = [_edit(verb, rest) for verb, rest in step.uses]
         return Reply(say="\n".join((*edits, step.say)), think=step.think)
@@ -67,18 +67,18 @@ def reply(asked: Asked, step: Step) -> Reply:
 
 
 def halves(text: str) -> tuple[str, str]:
-    """A text as it is streamed: in two pieces."""
+    """Split a text into the two pieces it is streamed in."""
     middle = len(text) // 2
     return text[:middle], text[middle:]
 
 
 def name(kind: str) -> str:
-    """A new name for something in an answer."""
+    """Return a new id for part of a response."""
     return f"{kind}_{secrets.token_hex(8)}"
 
 
 def texts(content: str | Sequence[Mapping[str, Any]] | None) -> str:
-    """The words in a content that is a text, or parts of which some are."""
+    """The text of a content that is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content or () if "text" in part)

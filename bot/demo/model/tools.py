@@ -1,4 +1,4 @@
-"""How the scripted model says what it wants done: by the tools that each program offers it."""
+"""The tool calls of the scripted model, by the tools each program offers."""
 
 import json
 import shlex
@@ -19,10 +19,10 @@ class Call(Struct, frozen=True):
 
 
 def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:
-    """The use of one of these tools that does what the script tells.
+    """Return the tool call that carries out a step.
 
-    `folder` is what the program works in: some tools take whole paths only. Raises `ValueError`
-    where no tool fits.
+    `folder` is the program's working directory: some tools take absolute paths only. Raises
+    `ValueError` if no tool fits.
     """
     if verb == "tool":
         name, _, given = rest.partition(" ")
@@ -37,7 +37,7 @@ def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:
 
 
 def written(rest: str) -> tuple[str, str]:
-    """Path and text of a `write`; every file ends with its last line."""
+    """The path and text of a `write`; the text ends with a newline."""
     path, _, text = rest.partition(" ")
     return path, text.replace("\\n", "\n") + "\n"
 
@@ -72,8 +72,7 @@ def _asked(**more: object) -> Callable[[str], Given]:
     }
 
 
-#: For each verb the tools that do it, with what they are given: Claude Code, Gemini CLI, OpenCode,
-#: Codex.
+#: The tools for each verb with their arguments, of Claude Code, Gemini CLI, OpenCode and Codex.
 _TOOLS: Mapping[str, Mapping[str, Callable[[str], Given]]] = {
     "write": {
         "Write": _file("file_path"),

@@ -32,7 +32,7 @@ def branch_of(repo: CheckedRepository, name: str) -> Branch | None:
 def branch(known: Branch, asking: Request) -> Json:
     repo = known.repo
     rules = repo.protections.get(known.name)
-    # Only an administrator is shown the rule itself; everybody sees what it demands.
+    # Only administrators see the rule itself; everybody sees what it requires.
     shown = rules and repo.allows(asking.login, "admin")
     return {
         "__typename": "Ref",
@@ -102,7 +102,7 @@ def commit(known: Commit, asking: Request) -> Json:
 
 
 def rollup(repo: CheckedRepository, sha: str) -> Json | None:
-    """All checks and statuses of a commit as one; None where there are none."""
+    """The combined state of all checks and statuses of a commit; None if there are none."""
     return (
         {
             "id": f"SCR_{sha}",
@@ -188,7 +188,7 @@ def status_context(known: CommitStatus, asking: Request) -> Json:
 
 
 def _required(repo: RepositoryBase, name: str, given: Json) -> bool:
-    """Whether the base of the pull request that the arguments name demands the check."""
+    """Whether the base branch of the pull request named in the arguments requires the check."""
     number, node_id = given.get("pullRequestNumber"), given.get("pullRequestId")
     named = [
         pull

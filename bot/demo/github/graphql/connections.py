@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 class Told(Exception):
-    """An error in GitHub's words; `type` stands beside its message."""
+    """An error in GitHub's words, with its `type`."""
 
     def __init__(self, type: str, message: str) -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class Told(Exception):
 
 
 def connection(items: Iterable[Any], arguments: Json) -> Json:
-    """The page of `items` that first, last, after and before ask for."""
+    """The page of `items` selected by first, last, after and before."""
     everything = list(items)
     start = _position(arguments["after"]) + 1 if arguments.get("after") else 0
     end = _position(arguments["before"]) if arguments.get("before") else len(everything)

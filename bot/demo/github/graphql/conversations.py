@@ -1,7 +1,7 @@
 """Accounts, issues, comments and timelines as GraphQL shows them.
 
-A view is a dictionary by GitHub's field names. A value may be a thing of the world, which gets a
-view of its own where it is asked for, or a function, which is called with the field's arguments.
+A view is a dictionary by GitHub's field names. A value may be an object of the world, which gets
+its own view when it is selected, or a function, which is called with the field's arguments.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ REACTIONS = {
     "ROCKET": "rocket",
     "EYES": "eyes",
 }
-#: Each event of a timeline that GraphQL shows: its type, and its word for choosing it.
+#: Each timeline event in GraphQL: its type, and the name it is filtered by.
 _EVENTS = {
     "assigned": ("AssignedEvent", "ASSIGNED_EVENT"),
     "unassigned": ("UnassignedEvent", "UNASSIGNED_EVENT"),
@@ -42,17 +42,17 @@ _EVENTS = {
 
 
 def pages(items: Callable[[], Any]) -> Callable[..., Json]:
-    """A field that is a connection over what `items` answers."""
+    """A field that is a connection over the result of `items`."""
     return lambda info, **given: connection(items(), given)
 
 
 def lazy(value: Callable[[], Any]) -> Callable[..., Any]:
-    """A field that is worked out only where it is asked for."""
+    """A field that is computed only when it is selected."""
     return lambda info, **given: value()
 
 
 def thing(kind: str, known: Thing) -> Json:
-    """The fields everything has."""
+    """The fields of every object."""
     return {
         "__typename": kind,
         "id": known.node_id,
@@ -74,12 +74,12 @@ def actor(known: User, asking: Request) -> Json:
 
 
 def viewer(known: User, asking: Request) -> Json:
-    """The account that asks: a User here even where it is a bot, and by its whole login."""
+    """The requesting account: always a User, even for a bot, with its full login."""
     return {**actor(known, asking), "__typename": "User", "login": known.login}
 
 
 def written(kind: str, known: Any) -> Json:
-    """The fields of everything that somebody wrote and may edit."""
+    """The fields of editable text."""
     return {
         **thing(kind, known),
         "author": known.user,
@@ -153,7 +153,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
 
 
 def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
-    """The entries that GraphQL shows, and of those the ones asked for."""
+    """The selected timeline entries among those GraphQL shows."""
     found = []
     for entry in on.timeline:
         if isinstance(entry, TimelineEvent):
@@ -166,7 +166,7 @@ def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
 
 
 def _reason(reason: str | None, given: Json) -> str | None:
-    """Why an issue is closed; that it is a duplicate is told only to those who know the word."""
+    """Why an issue was closed; DUPLICATE is given only if the query allows it."""
     if reason == "duplicate" and not given["enableDuplicate"]:
         return "NOT_PLANNED"
     return reason.upper() if reason else None

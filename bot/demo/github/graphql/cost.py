@@ -1,4 +1,4 @@
-"""What a document costs by GitHub's formula, and whether it asks for too much.
+"""The cost of a document by GitHub's formula, and whether it exceeds the limits.
 
 The rule is GitHub's published one: count the requests needed for each connection if every
 connection above it is full, divide by 100, and never less than 1; at most 500,000 nodes; every
@@ -28,7 +28,7 @@ _MOST_AT_ONCE = 100
 
 @dataclass
 class Cost:
-    """The sum of a document; `errors` are ready to be answered."""
+    """The cost of a document; `errors` are in GitHub's format."""
 
     schema: GraphQLSchema
     fragments: dict[str, FragmentDefinitionNode]
@@ -70,7 +70,7 @@ class Cost:
                 self._walk(node.selection_set, below, times * size, [*path, node.name.value])
 
     def _connection(self, node: FieldNode, times: int, path: list[str]) -> int:
-        """Count one connection; answers how many items it may have."""
+        """Count one connection and return how many items it may have."""
         self.requests += times
         bounds = {
             argument.name.value: self._value(argument.value)

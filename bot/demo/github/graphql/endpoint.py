@@ -41,7 +41,7 @@ class GraphQL:
         self._schema = _schema()
 
     def answer(self, request: Request) -> tuple[Answer, str]:
-        """Answer one request, and name the top fields of what it asked."""
+        """Answer one request; also return the top-level fields of its document."""
         headers = {
             "Content-Type": "application/json; charset=utf-8",
             "X-GitHub-Media-Type": "github.v4; format=json",
@@ -146,7 +146,7 @@ def _schema() -> GraphQLSchema:
 
 @lru_cache(maxsize=256)
 def _read(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
-    """A document and what is wrong with it. The same ones are asked again and again."""
+    """A parsed document and its errors, cached: the same documents are requested repeatedly."""
     try:
         document = parse(query)
     except GraphQLError as error:

@@ -1,4 +1,4 @@
-"""What GraphQL can change."""
+"""GraphQL mutations."""
 
 from typing import Any, TypeVar
 
@@ -57,7 +57,7 @@ def _drop_review(info: GraphQLResolveInfo, input: Json) -> Json:
 
 
 def _own(info: GraphQLResolveInfo, node_id: str) -> PendingReview:
-    """A review that the asker has begun."""
+    """A pending review of the requesting account."""
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, PendingReview) or found.user.login != info.context.login:
         told = f"Could not resolve to a node with the global id of '{node_id}'"
@@ -139,7 +139,7 @@ def _pull_to_change(info: GraphQLResolveInfo, input: Json) -> Pull:
 
 
 def _find(info: GraphQLResolveInfo, node_id: str, kind: type[_Kind]) -> _Kind:
-    """The thing of this id, where it is of the kind asked for and the asker may see it."""
+    """The object with this id, if it is of the expected kind and visible to the account."""
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, kind) or not _repo(found).allows(info.context.login, "read"):
         told = f"Could not resolve to a node with the global id of '{node_id}'"

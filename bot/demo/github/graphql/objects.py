@@ -1,4 +1,4 @@
-"""Git objects as GraphQL shows them: a commit by its name, a file or a folder by its place."""
+"""Git objects as GraphQL shows them: a commit by its id, a file or folder by its path."""
 
 from bot.demo.github.graphql.commits import Commit
 from bot.demo.github.graphql.connections import Json
@@ -23,7 +23,7 @@ def _at(repo: Repository, place: str) -> Json | None:
     shown = {"__typename": kind.title(), "id": f"{kind[0].upper()}_{oid}", "oid": oid}
     if kind == "blob":
         text = repo.git.run("cat-file", "blob", oid)
-        return {**shown, "text": None if "\0" in text else text}  # Of bytes there is no text.
+        return {**shown, "text": None if "\0" in text else text}  # Binary content has no text.
     names = repo.git.run("ls-tree", "-z", "--name-only", oid).split("\0")
     inside = [{"name": name, "object": _at(repo, f"{oid}:{name}")} for name in names if name]
     return {**shown, "entries": inside}

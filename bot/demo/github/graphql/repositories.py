@@ -1,4 +1,4 @@
-"""Repositories as GraphQL shows them, with the ways into their issues and pull requests."""
+"""Repositories as GraphQL shows them, with their issues and pull requests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -55,15 +55,15 @@ def _numbered(repo: Repository, number: int, wanted: str) -> Issue:
 
 
 def _found(known: Repository, query: str | None) -> list[Label]:
-    """The labels whose names hold what is looked for, in whatever letters."""
+    """The labels whose names contain the query, ignoring case."""
     word = (query or "").lower()
     return [label for name, label in known.known_labels.items() if word in name]
 
 
 def _chosen(items: list[Any], given: Json) -> list[Any]:
-    """The issues or pull requests that a list's arguments let through, in their order.
+    """The issues or pull requests that match a list's arguments, in order.
 
-    Labels count as they are spelled, unlike everywhere else.
+    Unlike everywhere else, labels match case-sensitively.
     """
     given = {**given, **(given.get("filterBy") or {})}
     labels = set(given.get("labels") or ())

@@ -1,4 +1,4 @@
-"""The view of each kind of thing, and the one resolver that shows them."""
+"""The view of each type, and the one resolver for all of them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
 
 
 def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
-    """The value of a field of a view, shown."""
+    """Resolve a field of a view."""
     token = info.context.token
     if token and token.app and not may_have(token.app, info.parent_type.name, info.field_name):
         raise Told("FORBIDDEN", REFUSED)
@@ -54,7 +54,7 @@ def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
 
 
 def show(value: Any, asking: Request) -> Any:
-    """The view of a thing, or of each in a list; anything else stays what it is."""
+    """The view of an object, or of each in a list; other values stay as they are."""
     if isinstance(value, list):
         return [show(item, asking) for item in value]
     view = VIEWS.get(type(value))

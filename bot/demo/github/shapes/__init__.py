@@ -1,1 +1,1 @@
-"""What GitHub's REST answers and webhooks look like: one function a kind of object."""
+"""The shapes of GitHub's REST responses and webhooks: one function per type of object."""

@@ -101,7 +101,7 @@ def optional_user(account: User | None, world: World) -> Json | None:
 
 
 def private_user(account: User, world: World) -> Json:
-    """An account as it sees itself."""
+    """An account as shown to itself."""
     nothing = ("name", "company", "blog", "location", "email", "hireable", "bio")
     none_of = (
         "public_repos",
@@ -167,7 +167,7 @@ def installation(known: App, account: User, world: World) -> Json:
 
 
 def minimal_repository(repo: RepositoryBase) -> Json:
-    """A repository as it stands inside other answers."""
+    """A repository as part of other responses."""
     here = api_of(repo)
     links = {f"{name}_url": f"{here}/{path}" for name, path in _REPOSITORY_LINKS.items()}
     return {
@@ -224,7 +224,7 @@ def repository(repo: TrackedRepository) -> Json:
 
 
 def full_repository(repo: Repository, login: str) -> Json:
-    """A repository with what the asking account may do."""
+    """A repository with the requesting account's permissions."""
     granted = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage"}
     return {
         **repository(repo),
@@ -272,7 +272,7 @@ def reactions(given: list[Reaction], url: str) -> Json:
 
 
 def association(account: User, repo: RepositoryBase) -> str:
-    """How an account stands to a repository, as comments and reviews say it."""
+    """An account's association with a repository, as comments and reviews show it."""
     if account is repo.owner:
         return "OWNER"
     return "COLLABORATOR" if account.login in repo.permissions else "NONE"

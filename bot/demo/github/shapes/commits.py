@@ -65,7 +65,7 @@ def commit(known: CommitInfo, repo: Repository) -> Json:
 
 
 def full_commit(known: CommitInfo, repo: Repository) -> Json:
-    """A commit by itself, with the files it changed."""
+    """A single commit with the files it changed."""
     files = repo.git.changed(known.parents[0], known.sha) if known.parents else {}
     words = {"A": "added", "D": "removed", "M": "modified"}
     return {
@@ -193,7 +193,7 @@ def check_run(run: CheckRun) -> Json:
 
 
 def job(run: CheckRun) -> Json:
-    """A check run of GitHub Actions as the job it is; its workflow's run is its suite."""
+    """A GitHub Actions check run as a job; its workflow run is its suite."""
     suite, here = run.suite, base.api_of(run.suite.repo)
     page = f"{suite.repo.url}/runs/{run.id}"
     return {
@@ -306,7 +306,7 @@ def webhook_status(known: CommitStatus, repo: Repository) -> Json:
 
 
 def _pulls_of(suite: CheckSuite) -> list[Json]:
-    """The open pull requests whose head a suite is about, without those from forks."""
+    """The open pull requests, forks excluded, whose head is the suite's commit."""
     return [
         {
             "id": pull.id,

@@ -51,7 +51,7 @@ def issue(known: Issue) -> Json:
 
 
 def comment(known: Comment) -> Json:
-    """A comment on an issue; one in a review thread has another shape."""
+    """A comment on an issue; review comments have another shape."""
     if isinstance(known, ReviewComment):
         return pulls.review_comment(known)
     repo = known.issue.repo
