@@ -1,13 +1,9 @@
-"""Where programs live, what they work in, and how each agent is spoken to."""
+"""Hosts: where agents' programs run, what they work in, and how each agent type is driven."""
 
 from collections.abc import Callable, Mapping
 
 from runtimes.base import Options, Runtime
-from runtimes.memory import Memory
 from runtimes.tmux import Tmux
 
-#: Every runtime by the name the configuration uses.
-RUNTIMES: Mapping[str, Callable[[Options], Runtime]] = {
-    "memory": Memory,
-    "tmux": Tmux,
-}
+#: Every runtime by its name in the configuration.
+RUNTIMES: Mapping[str, Callable[[Options], Runtime]] = {"tmux": Tmux}

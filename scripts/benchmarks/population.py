@@ -27,7 +27,7 @@ from lifecycle.model.status import Activity, CheckState, Merge, Probe
 from runtimes.agents.base import AgentType
 from runtimes.agents.shell.launch import Shell
 from runtimes.base import Launch, Seen
-from runtimes.memory import Memory
+from tests.world.fake_runtime import FakeRuntime
 
 REPOSITORY, PROJECT = "acme/bench", "bench"
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ class Population:
         self.now = BEGAN if not restored else BEGAN + timedelta(hours=1)
         self.paths = Paths(folder)
         self.store = Store(self.paths.database, clock=self.clock)
-        self.runtime = Memory()
+        self.runtime = FakeRuntime()
         projects = {PROJECT: ProjectSettings(repository=REPOSITORY)}
         programs = {"shell": Shell(AgentType(program="shell", command=("true",)))}
         self.locations = Locations(

@@ -27,7 +27,7 @@ from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.base import NO_LIMITS, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
-from runtimes.memory import Memory
+from tests.world.fake_runtime import FakeRuntime
 from runtimes.workspaces.worktree import Worktree
 
 
@@ -78,7 +78,7 @@ class Site:
         self.room = room
         self.github = folder / "acme" / "widgets.git"
         shutil.copytree(begun, self.github)
-        self.runtime = Memory()
+        self.runtime = FakeRuntime()
         self.paths = Paths(folder / "data")
         kind = AgentType(program="shell", command=("true",))
         self.program = Told(kind)

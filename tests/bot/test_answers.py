@@ -64,7 +64,7 @@ class Asks:
 
     @property
     def heard(self) -> list[str]:
-        return self.site.runtime.heard(self.handle)
+        return self.site.runtime.received(self.handle)
 
     def _dialog(self, files: RunFiles, screen: str) -> Dialog:
         if self.blinking or not self.shown:

@@ -44,7 +44,7 @@ def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen
     assert isinstance(result, RetryLater)
     assert "were not sent" in result.why
     assert result.why.endswith(": typed below one")
-    assert site.runtime.heard(handle) == []
+    assert site.runtime.received(handle) == []
     monkeypatch.setattr(site.program, "typed", lambda screen: "")
     result = site.agents.tell(site.session, tell, 0, lambda: None)
     assert isinstance(result, RetryLater)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtimes.stages import MemoryStage, Stage, TmuxStage
+from tests.runtimes.stages import FakeStage, Stage, TmuxStage
 
 
 @pytest.fixture
@@ -18,10 +18,10 @@ def tmux() -> Iterator[TmuxStage]:
         stage.close()
 
 
-@pytest.fixture(params=["memory", "tmux"])
+@pytest.fixture(params=["fake", "tmux"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     """Every runtime in turn."""
-    if request.param == "memory":
-        yield MemoryStage(tmp_path)
+    if request.param == "fake":
+        yield FakeStage(tmp_path)
     else:
         yield request.getfixturevalue("tmux")

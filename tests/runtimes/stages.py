@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from runtimes.base import Handle, Launch, Options, Runtime, Seen
-from runtimes.memory import Memory
+from tests.world.fake_runtime import FakeRuntime
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
 
@@ -55,11 +55,11 @@ class Stage(Protocol):
     def heard(self, handle: Handle) -> str: ...
 
 
-class MemoryStage:
+class FakeStage:
     """Remembered programs."""
 
     def __init__(self, folder: Path) -> None:
-        self.runtime = Memory()
+        self.runtime = FakeRuntime()
         self._folder = folder
 
     def launch(self, name: str) -> Launch:
@@ -80,7 +80,7 @@ class MemoryStage:
         self.runtime.prints(handle, text)
 
     def heard(self, handle: Handle) -> str:
-        return "".join(f"{text}\n" for text in self.runtime.heard(handle))
+        return "".join(f"{text}\n" for text in self.runtime.received(handle))
 
 
 class TmuxStage:

@@ -1,4 +1,4 @@
-"""The in-process twin of a runtime: the same contract, and nothing that runs."""
+"""A runtime of which nothing runs: the contract of `runtimes.base.Runtime`, kept in memory."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ from lifecycle.model.status import Probe
 from runtimes.base import Gone, Handle, Launch, Options, Press, Seen, Send, printable
 
 
-class Memory:
-    """Programs that are only remembered. What a program would do, the caller says."""
+class FakeRuntime:
+    """Remembers programs as running. What a program would do, the test says."""
 
     def __init__(self, options: Options | None = None) -> None:
         self._lock = threading.Lock()
@@ -22,11 +22,9 @@ class Memory:
         self._sent: dict[Handle, dict[str, str]] = {}
 
     def handle(self, name: str) -> Handle:
-        """The handle a launch of this name has, running or not."""
         return Handle(name)
 
     def start(self, launch: Launch) -> Handle:
-        """Remember a program as running, once for its name."""
         handle = self.handle(launch.name)
         with self._lock:
             if launch.name not in self._started:
@@ -37,19 +35,16 @@ class Memory:
         return handle
 
     def look(self) -> Mapping[Handle, Seen]:
-        """All programs that were started and not stopped."""
         with self._lock:
             return dict(self._seen)
 
     def send(self, handle: Handle, send: Send) -> None:
-        """Keep the text as heard, once for its key."""
         text = printable(send.text)
         if not text:
             raise ValueError(f"nothing to send to {handle}: the message is empty")
         self._keep(handle, send.key, text)
 
     def press(self, handle: Handle, press: Press) -> None:
-        """Keep the keys' names as heard, once for their key."""
         self._keep(handle, press.key, " ".join(press.keys))
 
     def _keep(self, handle: Handle, key: str, text: str) -> None:
@@ -60,25 +55,22 @@ class Memory:
             self._sent[handle].setdefault(key, text)
 
     def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
-        """What `prints` was told, by program."""
         with self._lock:
             return {handle: self._screens[handle] for handle in handles if handle in self._screens}
 
     def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
-        """Forget the program."""
         with self._lock:
             self._seen.pop(handle, None)
             self._screens.pop(handle, None)
             self._sent.pop(handle, None)
 
     def attach(self, handle: Handle) -> tuple[str, ...]:
-        """A command that prints the handle: there is no terminal."""
         return ("echo", handle)
 
     def exits(
         self, handle: Handle, code: int | None = 0, signal: int | None = None, lost: str = ""
     ) -> None:
-        """Let a program end; `lost` says with what it went, where not by itself."""
+        """Let a program end; `lost` is what ended it, if not itself."""
         with self._lock:
             tail = self._screens[handle]
             end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=tail, lost=lost)
@@ -90,7 +82,7 @@ class Memory:
             self._screens[handle] += text
             self._seen[handle] = replace(self._seen[handle], output_at=datetime.now(UTC))
 
-    def heard(self, handle: Handle) -> list[str]:
-        """What a running program was sent, in order."""
+    def received(self, handle: Handle) -> list[str]:
+        """The messages and keys that a running program got, in order."""
         with self._lock:
             return list(self._sent[handle].values())
