@@ -1,4 +1,4 @@
-"""A stand-in with one repository, and what asks it, hears it and pushes to it."""
+"""A stand-in with one repository, and clients, a webhook receiver and a checkout."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What stands outside the stand-in: HTTP clients, an ear for webhooks, a checkout."""
+"""The outside of the stand-in: HTTP clients, a webhook receiver, a checkout."""
 
 import os
 import subprocess

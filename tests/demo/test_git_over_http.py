@@ -1,4 +1,4 @@
-"""Real git against the real repositories: who may, and what follows from a push."""
+"""Real git against the real repositories: permissions, and the effects of a push."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def test_a_push_moves_the_head_of_its_pull_request(
         ("forged", "could not read Username|Authentication failed"),
     ],
 )
-def test_a_push_without_the_permission_is_refused(
+def test_a_push_without_permission_is_refused(
     repo: Repository, checkout: CheckoutFor, token: str, says: str
 ) -> None:
     work = checkout(token)
@@ -55,14 +55,14 @@ def test_a_push_without_the_permission_is_refused(
     assert "feat" not in repo.heads
 
 
-def test_a_token_that_is_not_known_reads_not_even_what_is_public(
+def test_an_unknown_token_cannot_read_even_public_repositories(
     repo: Repository, checkout: CheckoutFor
 ) -> None:
     told = checkout("forged").git("ls-remote", repo.clone_url, fails=True)
     assert "could not read Username" in told or "Authentication failed" in told
 
 
-def test_a_protected_branch_takes_no_push(repo: Repository, checkout: CheckoutFor) -> None:
+def test_a_push_to_a_protected_branch_is_refused(repo: Repository, checkout: CheckoutFor) -> None:
     before = repo.heads["main"]
     repo.protect("main", required_checks=["unit"])
     work = checkout("wrights").clone()
@@ -71,7 +71,7 @@ def test_a_protected_branch_takes_no_push(repo: Repository, checkout: CheckoutFo
     assert repo.heads["main"] == before
 
 
-def test_a_private_repository_hides_from_those_outside(
+def test_a_private_repository_is_invisible_to_outsiders(
     repo: Repository, checkout: CheckoutFor
 ) -> None:
     repo.private = True
@@ -89,15 +89,13 @@ def test_the_head_of_a_pull_request_outlives_its_branch(
     assert checkout("wrights").git("ls-remote", repo.clone_url, pull.ref).startswith(head)
 
 
-def test_nobody_pushes_to_the_refs_of_pull_requests(
-    repo: Repository, checkout: CheckoutFor
-) -> None:
+def test_pushes_to_pull_request_refs_are_refused(repo: Repository, checkout: CheckoutFor) -> None:
     work = checkout("wrights").clone()
     told = work.git("push", "origin", "HEAD:refs/pull/7/head", fails=True)
     assert "hidden ref" in told
 
 
-def test_a_commit_can_be_fetched_by_its_name_and_in_part(
+def test_a_commit_can_be_fetched_by_its_id_and_partially(
     repo: Repository, checkout: CheckoutFor
 ) -> None:
     gone = repo.push("feat", {"one": "1\n"}, by="rob")
@@ -117,7 +115,7 @@ def commented(repo: Repository) -> Pull:
     return pull
 
 
-def test_a_thread_is_outdated_when_its_file_changes_and_not_before(repo: Repository) -> None:
+def test_a_thread_is_outdated_only_once_its_file_changes(repo: Repository) -> None:
     (thread,) = commented(repo).threads
     assert thread.diff_hunk.endswith("+3")
     repo.push("feat", {"other": "1\n"}, by="wright")
@@ -126,7 +124,7 @@ def test_a_thread_is_outdated_when_its_file_changes_and_not_before(repo: Reposit
     assert (thread.outdated, thread.line, thread.original_line) == (True, None, 3)
 
 
-def test_an_approval_stays_on_the_commit_it_was_given_on(repo: Repository) -> None:
+def test_an_approval_stays_on_its_commit(repo: Repository) -> None:
     pull = commented(repo)
     review = pull.review("rob", "APPROVED")
     approved = pull.head
@@ -134,7 +132,7 @@ def test_an_approval_stays_on_the_commit_it_was_given_on(repo: Repository) -> No
     assert (review.commit_id, review.state) == (approved, "APPROVED") != (pull.head, "APPROVED")
 
 
-def test_a_forks_branch_is_the_head_of_a_pull_request_here(repo: Repository) -> None:
+def test_a_forks_branch_can_be_the_head_of_a_pull_request(repo: Repository) -> None:
     fork = repo.fork("mallory")
     fork.push("feat", {"one": "1\n"}, by="mallory")
     pull = repo.open_pull("feat", title="Mine", by="mallory", source=fork)
@@ -154,7 +152,7 @@ def test_the_base_of_a_pull_request_does_not_follow_its_branch(repo: Repository)
     assert pull.base == tip
 
 
-def test_a_commit_that_reaches_the_default_branch_closes_what_it_names(repo: Repository) -> None:
+def test_a_commit_on_the_default_branch_closes_the_issues_it_names(repo: Repository) -> None:
     issue = repo.open_issue("Broken", by="rob")
     repo.push("feat", {"a": "1\n"}, by="rob", message=f"Mend it\n\nFixes #{issue.number}")
     assert issue.state == "open"

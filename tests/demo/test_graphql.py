@@ -45,12 +45,12 @@ def read(ask: Ask, pull: Pull) -> Callable[[str], Any]:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_bots_own_documents_are_within_the_schema(name: str) -> None:
+def test_the_bots_documents_match_the_schema(name: str) -> None:
     schema = files("bot.demo.github.graphql").joinpath("schema.graphql").read_text()
     assert validate(build_schema(schema), parse(QUERIES[name])) == []
 
 
-def test_a_check_is_told_with_its_app_its_workflow_and_whether_it_is_required(
+def test_a_check_shows_its_app_its_workflow_and_whether_it_is_required(
     pull: Pull, read: Callable[[str], Any]
 ) -> None:
     assert read("statusCheckRollup { state }")["statusCheckRollup"] is None
@@ -89,7 +89,9 @@ def test_a_check_is_told_with_its_app_its_workflow_and_whether_it_is_required(
     ]
 
 
-def test_reviews_threads_and_requests_are_told(pull: Pull, read: Callable[[str], Any]) -> None:
+def test_reviews_threads_and_review_requests_are_shown(
+    pull: Pull, read: Callable[[str], Any]
+) -> None:
     pull.request_review("alice", "wright")
     pull.review("mallory", "APPROVED")
     pull.review("rob", "APPROVED")
@@ -119,9 +121,7 @@ def test_reviews_threads_and_requests_are_told(pull: Pull, read: Callable[[str],
     assert thread["comments"]["nodes"][0]["diffHunk"].endswith("+3")
 
 
-def test_an_apps_account_is_named_without_its_brackets(
-    pull: Pull, read: Callable[[str], Any]
-) -> None:
+def test_an_apps_login_has_no_bot_suffix_in_graphql(pull: Pull, read: Callable[[str], Any]) -> None:
     pull.comment("Hello.", by="renovate[bot]")
     (comment,) = read("comments(first: 1) { nodes { author { __typename login } } }")["comments"][
         "nodes"
@@ -146,7 +146,7 @@ def test_a_list_is_read_page_by_page(pull: Pull, read: Callable[[str], Any]) -> 
     assert [node["body"] for node in last] == ["3", "4"]
 
 
-def test_a_list_without_bounds_or_above_a_hundred_is_refused(ask: Ask, pull: Pull) -> None:
+def test_a_connection_without_bounds_or_above_a_hundred_is_refused(ask: Ask, pull: Pull) -> None:
     def refusal(fields: str) -> tuple[str, str]:
         (error,) = ask().graphql(_PULL % fields, name=pull.repo.name, number=pull.number)["errors"]
         return error["type"], error["message"]
@@ -179,7 +179,7 @@ def test_a_list_without_bounds_or_above_a_hundred_is_refused(ask: Ask, pull: Pul
         ),
     ],
 )
-def test_a_query_costs_what_githubs_formula_says(
+def test_a_query_costs_points_by_githubs_formula(
     ask: Ask, pull: Pull, fields: str, cost: int
 ) -> None:
     query = _PULL % fields
@@ -191,7 +191,7 @@ def test_a_query_costs_what_githubs_formula_says(
     assert before["remaining"] - after["remaining"] == cost
 
 
-def test_what_is_not_there_is_an_error_with_a_type_and_a_path(ask: Ask, repo: Repository) -> None:
+def test_a_missing_object_is_an_error_with_type_and_path(ask: Ask, repo: Repository) -> None:
     def error(query: str) -> Any:
         (found,) = ask().graphql(query)["errors"]
         return found["type"], found["path"], found["message"]
@@ -210,7 +210,7 @@ def test_what_is_not_there_is_an_error_with_a_type_and_a_path(ask: Ask, repo: Re
     assert error('{ node(id: "X") { id } }')[0] == "NOT_FOUND"
 
 
-def test_a_field_that_github_has_not_is_an_error_and_nobody_may_ask(
+def test_an_unknown_field_is_an_error_and_anonymous_requests_are_refused(
     ask: Ask, repo: Repository
 ) -> None:
     answer = ask().graphql("{ viewer { nonsense } }")
@@ -221,7 +221,7 @@ def test_a_field_that_github_has_not_is_an_error_and_nobody_may_ask(
     assert (bad.status_code, bad.json()["message"]) == (401, "Bad credentials")
 
 
-def test_the_rule_of_a_branch_is_shown_to_administrators_and_its_demands_to_all(
+def test_administrators_see_a_branch_rule_and_everybody_its_requirements(
     ask: Ask, repo: Repository
 ) -> None:
     repo.protect("main", required_checks=["unit"], required_reviews=1)
@@ -241,7 +241,7 @@ def test_the_rule_of_a_branch_is_shown_to_administrators_and_its_demands_to_all(
     ]
 
 
-def test_mutations_change_the_same_state(
+def test_mutations_change_the_shared_state(
     github: FaultyGitHub, ask: Ask, repo: Repository, pull: Pull
 ) -> None:
     issue = repo.open_issue("Broken", by="rob")
@@ -280,7 +280,7 @@ def test_mutations_change_the_same_state(
     assert github.count("POST", "graphql", f"mutation {reply}") == 1
 
 
-def test_a_mutation_that_may_not_be_says_why(ask: Ask, pull: Pull) -> None:
+def test_a_refused_mutation_says_why(ask: Ask, pull: Pull) -> None:
     merge = "mergePullRequest(input: {pullRequestId: $id%s}) { pullRequest { merged } }"
 
     def error(who: str, more: str) -> tuple[str, str]:

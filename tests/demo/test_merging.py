@@ -1,4 +1,4 @@
-"""Merges make real commits; what may not be merged is refused in GitHub's words."""
+"""Merges make real commits; refusals use GitHub's words."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,14 +74,14 @@ def test_a_real_conflict_is_not_mergeable(repo: Repository, ask: Ask, pull: Pull
     assert (repo.heads["main"], pull.state) == (before, "open")
 
 
-def test_a_merge_of_a_head_that_moved_is_a_conflict(repo: Repository, ask: Ask, pull: Pull) -> None:
+def test_merging_a_head_that_moved_is_a_conflict(repo: Repository, ask: Ask, pull: Pull) -> None:
     judged = pull.head
     repo.push("feat", {"more": "1\n"}, by="wright")
     told = "Head branch was modified. Review and try the merge again."
     assert merge(ask(), pull, sha=judged) == (409, told)
 
 
-def test_what_is_a_draft_or_closed_or_merged_is_not_merged(ask: Ask, pull: Pull) -> None:
+def test_drafts_and_closed_and_merged_pull_requests_cannot_be_merged(ask: Ask, pull: Pull) -> None:
     pull.mark_draft("wright")
     assert pull.merge_state == "DRAFT"
     assert merge(ask(), pull) == (405, "Pull Request is still a draft")
@@ -93,7 +93,7 @@ def test_what_is_a_draft_or_closed_or_merged_is_not_merged(ask: Ask, pull: Pull)
     assert merge(ask(), pull) == (405, "Pull Request is not mergeable")
 
 
-def test_a_method_that_is_unknown_or_switched_off_is_refused(
+def test_an_unknown_or_disabled_merge_method_is_refused(
     repo: Repository, ask: Ask, pull: Pull
 ) -> None:
     assert merge(ask(), pull, merge_method="octopus") == (422, "Validation Failed")
@@ -102,7 +102,7 @@ def test_a_method_that_is_unknown_or_switched_off_is_refused(
     assert merge(ask(), pull, merge_method="merge") == (405, told)
 
 
-def test_who_may_not_write_may_not_merge(repo: Repository, ask: Ask, pull: Pull) -> None:
+def test_merging_requires_write_access(repo: Repository, ask: Ask, pull: Pull) -> None:
     assert merge(ask("mallorys"), pull)[0] == 403
     assert merge(ask(""), pull)[0] == 401
     repo.private = True
@@ -110,7 +110,7 @@ def test_who_may_not_write_may_not_merge(repo: Repository, ask: Ask, pull: Pull)
     assert pull.state == "open"
 
 
-def test_a_protected_base_waits_for_its_checks_and_reviews(
+def test_a_protected_base_requires_its_checks_and_reviews(
     repo: Repository, ask: Ask, pull: Pull
 ) -> None:
     repo.protect("main", required_checks=["unit"], required_reviews=1)
@@ -129,7 +129,7 @@ def test_a_protected_base_waits_for_its_checks_and_reviews(
     assert merge(ask(), pull)[0] == 200
 
 
-def test_the_merge_state_tells_what_a_failing_check_stands_in_the_way_of(
+def test_the_merge_state_tells_required_from_optional_failures(
     repo: Repository, pull: Pull
 ) -> None:
     assert (pull.merge_state, pull.review_decision) == ("CLEAN", None)
@@ -139,9 +139,7 @@ def test_the_merge_state_tells_what_a_failing_check_stands_in_the_way_of(
     assert pull.merge_state == "BLOCKED"
 
 
-def test_a_strict_base_wants_its_commits_in_the_head(
-    repo: Repository, ask: Ask, pull: Pull
-) -> None:
+def test_a_strict_base_requires_an_up_to_date_head(repo: Repository, ask: Ask, pull: Pull) -> None:
     repo.protect("main", strict=True)
     tip = repo.push("main", {"other": "1\n"}, by="rob")
     assert pull.merge_state == "BEHIND"
@@ -163,9 +161,7 @@ def test_an_update_that_conflicts_is_refused(repo: Repository, ask: Ask, pull: P
     assert told == (422, "merge conflict between base and head")
 
 
-def test_commits_that_reach_the_base_by_themselves_count_as_merged(
-    repo: Repository, pull: Pull
-) -> None:
+def test_commits_that_reach_the_base_directly_count_as_merged(repo: Repository, pull: Pull) -> None:
     repo.git.set_ref("refs/heads/main", pull.head)
     repo.refs_moved("rob")
     assert (pull.merged, pull.merge_commit) == (True, pull.head)

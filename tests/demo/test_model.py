@@ -1,4 +1,4 @@
-"""The scripted model: what it is told is what it does, in whichever way it is spoken to."""
+"""The scripted model carries out its script through every API."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def ask(model: ModelServer, way: str, prompt: str, done: int = 0, **more: object
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_writes_a_file_with_the_programs_own_tool_and_then_ends_its_turn(
+def test_it_writes_a_file_with_the_programs_tool_and_ends_its_turn(
     model: ModelServer, way: str
 ) -> None:
     prompt = "#do: write note.txt one\\ntwo\n#do: say Bye now."
@@ -75,7 +75,7 @@ def test_it_writes_a_file_with_the_programs_own_tool_and_then_ends_its_turn(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_stream_ends_and_says_what_was_used(model: ModelServer, way: str) -> None:
+def test_a_stream_ends_with_its_usage(model: ModelServer, way: str) -> None:
     said = ask(model, way, "#do: say Hello.", stream=True).text
     assert re.search(r'(cache_read_input_tokens|cached_tokens|cachedContentTokenCount)": 800', said)
     assert "Hel" in said
@@ -83,7 +83,7 @@ def test_a_stream_ends_and_says_what_was_used(model: ModelServer, way: str) -> N
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_refuses_as_often_as_it_is_told(model: ModelServer, way: str) -> None:
+def test_it_returns_an_error_as_often_as_scripted(model: ModelServer, way: str) -> None:
     prompt = f"#do: error 429 2\n#do: say Better, {way}."
     answers = [ask(model, way, prompt) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [429, 429, 200]
@@ -93,9 +93,7 @@ def test_it_refuses_as_often_as_it_is_told(model: ModelServer, way: str) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_question_beside_the_conversation_does_nothing_of_the_script(
-    model: ModelServer, way: str
-) -> None:
+def test_a_side_request_does_not_advance_the_script(model: ModelServer, way: str) -> None:
     said = HTTP.post(model.url + WAYS[way][0], json=body(way, "#do: error 500 9", [])).text
     assert "cripted" in said  # A title, or a summary.
     asked = model.heard[-1].asked
@@ -103,7 +101,7 @@ def test_a_question_beside_the_conversation_does_nothing_of_the_script(
     assert asked.aside
 
 
-def test_gemini_is_answered_in_the_form_it_asks_for(model: ModelServer) -> None:
+def test_gemini_gets_the_json_schema_it_requests(model: ModelServer) -> None:
     fields = {
         "route": {"type": "string", "enum": ["flash", "pro"]},
         "sure": {"type": "number"},
@@ -115,7 +113,7 @@ def test_gemini_is_answered_in_the_form_it_asks_for(model: ModelServer) -> None:
     assert json.loads(text) == {"route": "flash", "sure": 0.5, "why": "scripted"}
 
 
-def test_a_program_without_tools_takes_its_edits_from_the_words(model: ModelServer) -> None:
+def test_a_program_without_tools_gets_its_edits_as_text(model: ModelServer) -> None:
     told = [
         {"role": "system", "content": "Use SEARCH/REPLACE blocks."},
         {"role": "user", "content": "#do: write a.txt one\n#do: bash ls\n#do: say Bye."},
@@ -128,14 +126,14 @@ def test_a_program_without_tools_takes_its_edits_from_the_words(model: ModelServ
     assert said.endswith("Bye.")
 
 
-def test_a_connection_is_broken_off_once_where_the_script_says_so(model: ModelServer) -> None:
+def test_a_connection_is_cut_once_where_scripted(model: ModelServer) -> None:
     prompt = "#do: cut\n#do: say Now whole."
     with pytest.raises(httpx.RemoteProtocolError):
         ask(model, "/messages", prompt, stream=True)
     assert "message_stop" in ask(model, "/messages", prompt, stream=True).text
 
 
-def test_what_is_no_question_to_a_model_is_remembered_too(model: ModelServer) -> None:
+def test_other_requests_are_recorded_too(model: ModelServer) -> None:
     assert HTTP.get(f"{model.url}/v1/models").status_code == 404
     assert (model.heard[-1].path, model.heard[-1].asked) == ("/v1/models", None)
 
@@ -154,12 +152,12 @@ def test_the_last_message_with_a_script_counts() -> None:
     assert due([Turn("user", "Hello?")]).step.say == "Hello from the scripted model."
 
 
-def test_a_step_is_known_again_by_its_key() -> None:
+def test_a_repeated_request_gets_the_same_step() -> None:
     turns = [Turn("user", "#do: bash one")]
     assert due(turns).key == due(list(turns)).key
     assert due([*turns, Turn("tool")]).key != due(turns).key
 
 
-def test_every_way_has_its_test() -> None:
+def test_every_api_is_tested() -> None:
     assert APIS.keys() == WAYS.keys()
     assert steps("#do: dance\n#do: say") == []

@@ -1,4 +1,4 @@
-"""The agents' programs in the demo: found where they are, and run as the bot understands it."""
+"""The demo finds and configures the agents' programs."""
 
 import tomllib
 from pathlib import Path
@@ -23,11 +23,11 @@ def install(path: Path) -> Path:
     return path
 
 
-def test_every_agent_but_any_command_is_in_the_demo() -> None:
+def test_the_demo_covers_every_agent_except_shell() -> None:
     assert MODELS.keys() == AGENTS.keys() - {"shell"}
 
 
-def test_a_program_is_found_on_path_and_else_in_the_cache(tmp_path: Path) -> None:
+def test_a_program_is_found_on_path_or_in_the_cache(tmp_path: Path) -> None:
     assert found("codex") is None
     fetched = install(cached("codex", "1.2.3") / "bin" / "codex")
     assert found("codex") == fetched
@@ -37,12 +37,12 @@ def test_a_program_is_found_on_path_and_else_in_the_cache(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("program", MODELS)
-def test_what_is_missing_is_said_with_its_remedy(program: str) -> None:
+def test_a_missing_program_is_reported_with_its_remedy(program: str) -> None:
     (problem,) = lacking(program, SCRIPTED)
     assert f"scripts/test-agents --only {program}" in problem
 
 
-def test_a_real_model_needs_a_real_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_model_requires_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "bin" / "gemini")
     assert lacking("gemini", SCRIPTED) == []
     (problem,) = lacking("gemini", "")
@@ -53,7 +53,9 @@ def test_a_real_model_needs_a_real_key(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("model", [SCRIPTED, "acme/large"])
 @pytest.mark.parametrize("program", MODELS)
-def test_the_bot_understands_how_it_is_to_run_one(program: str, model: str, tmp_path: Path) -> None:
+def test_the_bot_accepts_the_generated_configuration(
+    program: str, model: str, tmp_path: Path
+) -> None:
     place = install(tmp_path / "bin" / program)
     written = tomllib.loads(table(program, model, "http://127.0.0.1:1"))["agent-types"][program]
     kind = msgspec.convert(written, AgentTypeSettings)

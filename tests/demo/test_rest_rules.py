@@ -1,4 +1,4 @@
-"""REST beside its shapes: who may, what is wrong, pages, ETags, limits, and planned faults."""
+"""REST rules: permissions, validation, pages, ETags, limits and planned faults."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def here(repo: Repository) -> str:
     return f"repos/{repo.full_name}"
 
 
-def test_a_token_that_is_not_known_is_refused_with_githubs_body(ask: Ask, here: str) -> None:
+def test_an_unknown_token_is_refused_with_githubs_body(ask: Ask, here: str) -> None:
     answer = ask("forged")("GET", here)
     assert (answer.status_code, answer.json()) == (
         401,
@@ -34,7 +34,7 @@ def test_a_token_that_is_not_known_is_refused_with_githubs_body(ask: Ask, here: 
     assert ask("")("GET", "user", headers=with_old_word).json()["login"] == "wright"
 
 
-def test_nobody_reads_what_is_public_and_changes_nothing(
+def test_anonymous_requests_read_public_data_and_change_nothing(
     ask: Ask, repo: Repository, here: str
 ) -> None:
     repo.open_issue("Broken", by="rob")
@@ -56,7 +56,7 @@ def test_nobody_reads_what_is_public_and_changes_nothing(
         ("admin", "admin", 200, 404, 404),
     ],
 )
-def test_each_level_may_what_it_may_at_github(
+def test_each_permission_level_allows_what_github_allows(
     ask: Ask,
     repo: Repository,
     here: str,
@@ -77,7 +77,9 @@ def test_each_level_may_what_it_may_at_github(
     assert asked("GET", f"{here}/hooks/1/deliveries").status_code == reads_hooks
 
 
-def test_the_permission_of_strangers_and_of_nobody(ask: Ask, repo: Repository, here: str) -> None:
+def test_permissions_of_outsiders_and_unknown_accounts(
+    ask: Ask, repo: Repository, here: str
+) -> None:
     told = ask()("GET", f"{here}/collaborators/mallory/permission").json()
     assert told["permission"] == "read"
     repo.private = True
@@ -89,7 +91,7 @@ def test_the_permission_of_strangers_and_of_nobody(ask: Ask, repo: Repository, h
     assert ask("robs")("GET", f"{here}/collaborators/rob/permission").status_code == 403
 
 
-def test_a_pull_request_that_cannot_be_is_refused(ask: Ask, repo: Repository, here: str) -> None:
+def test_an_invalid_pull_request_is_refused(ask: Ask, repo: Repository, here: str) -> None:
     def refusal(**given: str) -> object:
         body = {"title": "T", "base": "main", **given}
         answer = ask()("POST", f"{here}/pulls", json=body)
@@ -107,7 +109,7 @@ def test_a_pull_request_that_cannot_be_is_refused(ask: Ask, repo: Repository, he
     assert refusal(head="acme:feat") == "A pull request already exists for acme:feat."
 
 
-def test_bodies_that_make_no_sense_are_refused(ask: Ask, repo: Repository, here: str) -> None:
+def test_invalid_bodies_are_refused(ask: Ask, repo: Repository, here: str) -> None:
     repo.open_issue("Broken", by="rob")
     comments = f"{here}/issues/1/comments"
     assert ask()("POST", comments, content=b"{").json()["message"] == "Problems parsing JSON"
@@ -121,7 +123,7 @@ def test_bodies_that_make_no_sense_are_refused(ask: Ask, repo: Repository, here:
     assert ask()("GET", here, headers=odd).status_code == 400
 
 
-def test_nobody_approves_a_pull_request_of_their_own(ask: Ask, repo: Repository, here: str) -> None:
+def test_an_author_cannot_approve_their_pull_request(ask: Ask, repo: Repository, here: str) -> None:
     repo.push("feat", {"a": "1\n"}, by="wright")
     repo.open_pull("feat", title="T", by="wright")
     answer = ask()("POST", f"{here}/pulls/1/reviews", json={"event": "APPROVE"})
@@ -146,9 +148,7 @@ def test_the_pages_of_a_list_are_linked(ask: Ask, repo: Repository, here: str) -
     assert ask()("GET", f"{here}/issues?labels=bug,other").json() == []
 
 
-def test_what_did_not_change_is_answered_with_304_and_is_free(
-    ask: Ask, repo: Repository, here: str
-) -> None:
+def test_an_unchanged_resource_gets_a_free_304(ask: Ask, repo: Repository, here: str) -> None:
     issue = repo.open_issue("Broken", by="rob")
     first = ask()("GET", f"{here}/issues/1")
     known = {"If-None-Match": first.headers["ETag"]}
@@ -169,7 +169,7 @@ def test_what_did_not_change_is_answered_with_304_and_is_free(
     assert (again.status_code, again.links) == (304, {}), "a 304 may say nothing of other pages"
 
 
-def test_every_answer_tells_what_is_left(ask: Ask, here: str) -> None:
+def test_every_response_has_rate_limit_headers(ask: Ask, here: str) -> None:
     first, second = ask()("GET", here), ask()("GET", f"{here}/none")
     left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in (first, second)]
     assert left[0] - left[1] == 1
@@ -180,7 +180,7 @@ def test_every_answer_tells_what_is_left(ask: Ask, here: str) -> None:
     assert ask("")("GET", here).headers["X-RateLimit-Limit"] == "60"
 
 
-def test_an_app_gets_a_token_for_its_installation_by_its_key(
+def test_an_app_gets_an_installation_token_with_its_key(
     github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     stranger = key_pair().private
@@ -211,13 +211,13 @@ def test_an_app_gets_a_token_for_its_installation_by_its_key(
     assert [each("GET", "app").status_code for each in refused] == [401] * 5
 
 
-def test_check_runs_are_made_by_apps_alone(ask: Ask, repo: Repository, here: str) -> None:
+def test_only_apps_create_check_runs(ask: Ask, repo: Repository, here: str) -> None:
     given = {"name": "unit", "head_sha": repo.heads["main"]}
     answer = ask()("POST", f"{here}/check-runs", json=given)
     assert answer.json()["message"] == "You must authenticate via a GitHub App."
 
 
-def test_a_planned_fault_hits_as_often_as_it_was_planned(
+def test_a_planned_fault_happens_as_often_as_planned(
     github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     issue = repo.open_issue("Broken", by="rob")
@@ -245,14 +245,14 @@ def test_a_connection_can_be_cut_before_or_after_the_effect(
     assert [comment.body for comment in issue.comments] == ["True"]
 
 
-def test_a_request_can_be_held_back(github: FaultyGitHub, ask: Ask, here: str) -> None:
+def test_a_request_can_be_delayed(github: FaultyGitHub, ask: Ask, here: str) -> None:
     github.delay_next("GET", here, 2.0)
     with pytest.raises(httpx.ReadTimeout):
         ask()("GET", here, timeout=0.5)
     assert ask()("GET", here).status_code == 200
 
 
-def test_requests_are_counted_by_who_and_what(
+def test_requests_are_counted_by_account_and_path(
     github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     repo.open_issue("Broken", by="rob")
@@ -264,7 +264,7 @@ def test_requests_are_counted_by_who_and_what(
     assert seen == [("wright", 201), ("wright", 422)]
 
 
-def test_a_secondary_limit_holds_for_everything_until_it_is_lifted(
+def test_a_secondary_limit_holds_until_it_is_lifted(
     github: FaultyGitHub, ask: Ask, repo: Repository, here: str
 ) -> None:
     repo.open_issue("Broken", by="rob")
@@ -280,9 +280,7 @@ def test_a_secondary_limit_holds_for_everything_until_it_is_lifted(
     assert ask()("GET", f"{here}/issues/1").json()["comments"] == 0
 
 
-def test_what_is_used_up_is_refused_until_the_time_that_is_told(
-    github: FaultyGitHub, ask: Ask, here: str
-) -> None:
+def test_a_used_up_limit_refuses_until_its_reset(github: FaultyGitHub, ask: Ask, here: str) -> None:
     github.traffic.leave("wright", "core", 1, seconds=0)
     github.traffic.leave("wright", "graphql", 0, seconds=600)
     before = github.traffic.refused

@@ -1,4 +1,4 @@
-"""Every REST route answers what GitHub documents: githubkit's own models decode it."""
+"""Every REST response matches GitHub's documentation: githubkit's models decode it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -216,13 +216,13 @@ CALLS: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_answer_decodes_with_githubkits_model(scene: Scene, name: str) -> None:
+def test_a_response_decodes_with_githubkits_model(scene: Scene, name: str) -> None:
     answer = CALLS[name](scene)
     if answer.status_code != 204:
         assert answer.parsed_data is not None
 
 
-def test_a_jobs_log_is_on_another_host_which_takes_no_credentials(scene: Scene) -> None:
+def test_a_jobs_log_is_on_another_host_without_credentials(scene: Scene) -> None:
     answer = scene.kit.rest.actions.download_job_logs_for_workflow_run(
         **scene.at, job_id=scene.job.id
     )
@@ -242,7 +242,7 @@ def test_the_deliveries_of_a_hook_are_listed_and_redelivered(scene: Scene, ear: 
     assert {heard.headers["X-GitHub-Delivery"] for heard in ear.heard} == {item.guid}
 
 
-def test_every_route_was_asked_and_answered(scene: Scene) -> None:
+def test_every_route_is_covered(scene: Scene) -> None:
     asked = {(seen.method, seen.path) for seen in scene.github.requests if seen.status < 400}
     routes = [route for table in TABLES for route in table.ROUTES]
     for method, path, _ in routes:

@@ -1,4 +1,4 @@
-"""`scripts/test-agents`: what could not be tried, or went wrong, is never taken for a pass."""
+"""`scripts/test-agents`: a failed or skipped trial is never reported as passed."""
 
 import json
 import os
@@ -53,11 +53,11 @@ def goes_wrong(trial: object) -> None:
     raise RuntimeError("it is all wrong")
 
 
-def test_every_agent_of_the_demo_is_tried() -> None:
+def test_every_agent_of_the_demo_has_a_trial() -> None:
     assert releases().keys() == MODELS.keys()
 
 
-def test_where_every_step_goes_well_it_has_passed(
+def test_a_trial_passes_if_every_step_passes(
     run: Callable[..., Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, (result,) = run(start=goes_well, exit=goes_well)
@@ -69,7 +69,7 @@ def test_where_every_step_goes_well_it_has_passed(
     assert row.split()[:2] == ["codex", releases()["codex"].version]
 
 
-def test_a_step_that_went_wrong_is_named_and_those_after_it_are_not_tried(
+def test_a_failed_step_is_named_and_ends_the_trial(
     run: Callable[..., Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, (result,) = run(start=goes_well, write=goes_wrong, exit=goes_well)
@@ -78,12 +78,12 @@ def test_a_step_that_went_wrong_is_named_and_those_after_it_are_not_tried(
     assert capsys.readouterr().out.splitlines()[1].split()[3:] == ["FAILED", "-"]
 
 
-def test_the_steps_after_the_one_that_is_named_are_left_out(run: Callable[..., Any]) -> None:
+def test_a_selected_step_ends_the_trial(run: Callable[..., Any]) -> None:
     code, (result,) = run("--step", "start", start=goes_well, write=goes_wrong)
     assert (code, *result["steps"]) == (0, "start")
 
 
-def test_what_cannot_be_tried_is_no_pass(
+def test_a_skipped_trial_is_not_a_pass(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nobody_may() -> None:
@@ -94,7 +94,7 @@ def test_what_cannot_be_tried_is_no_pass(
     assert capsys.readouterr().err == "not tried: it is a sandbox\n"
 
 
-def test_who_may_not_try_fetches_nothing(
+def test_a_trial_without_permission_fetches_nothing(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fetched: list[str] = []
@@ -105,7 +105,7 @@ def test_who_may_not_try_fetches_nothing(
     assert fetched == []
 
 
-def test_a_program_is_fetched_once_and_one_that_was_not_whole_again(
+def test_a_program_is_fetched_once_and_an_incomplete_one_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -120,7 +120,7 @@ def test_a_program_is_fetched_once_and_one_that_was_not_whole_again(
     assert len(ran) == 1
 
 
-def test_without_a_network_it_says_what_failed(
+def test_without_a_network_the_failure_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Webhooks: the documented bodies, the signatures, their order, and what becomes of lost ones."""
+"""Webhooks: documented bodies, signatures, order and redelivery."""
 
 import hashlib
 import hmac
@@ -76,7 +76,7 @@ def told(repo: Repository, ear: Ear) -> Callable[[], list[Heard]]:
     return heard
 
 
-def test_every_body_is_one_that_github_documents(
+def test_every_webhook_body_matches_githubs_documentation(
     repo: Repository, told: Callable[[], list[Heard]]
 ) -> None:
     everything_happens(repo)
@@ -129,7 +129,7 @@ def test_a_delivery_is_signed_and_carries_githubs_headers(
     assert json.loads(opened.body)["issue"]["title"] == "$(naïve) 🙂"
 
 
-def test_deliveries_come_in_the_order_of_what_happened(
+def test_deliveries_keep_the_order_of_events(
     repo: Repository, told: Callable[[], list[Heard]]
 ) -> None:
     for number in range(20):
@@ -138,7 +138,7 @@ def test_deliveries_come_in_the_order_of_what_happened(
     assert titles == [f"Number {number}" for number in range(20)]
 
 
-def test_a_lost_delivery_is_kept_and_comes_with_its_guid_when_it_is_redelivered(
+def test_a_lost_delivery_is_redelivered_with_its_guid(
     github: FaultyGitHub, repo: Repository, ear: Ear, told: Callable[[], list[Heard]]
 ) -> None:
     github.lose_next(2)
@@ -154,7 +154,7 @@ def test_a_lost_delivery_is_kept_and_comes_with_its_guid_when_it_is_redelivered(
     assert ear.heard[-1].body == lost[0].body
 
 
-def test_a_delivery_to_nobody_and_one_that_is_refused_are_told_apart(
+def test_failed_connections_and_refused_deliveries_are_told_apart(
     github: FaultyGitHub, repo: Repository, ear: Ear
 ) -> None:
     def statuses() -> list[Any]:
@@ -166,7 +166,7 @@ def test_a_delivery_to_nobody_and_one_that_is_refused_are_told_apart(
     wait_for(lambda: statuses() == [500, 502], "both answers")
 
 
-def test_an_app_that_is_installed_is_named_and_gets_a_suite_for_every_push(
+def test_an_installed_app_is_named_and_gets_a_suite_for_every_push(
     github: FaultyGitHub, tmp_path_factory: pytest.TempPathFactory, ear: Ear
 ) -> None:
     with FaultyGitHub(tmp_path_factory.mktemp("github")) as other:
@@ -181,9 +181,7 @@ def test_an_app_that_is_installed_is_named_and_gets_a_suite_for_every_push(
     documented("check_suite").validate_json(ear.heard[-1].body)
 
 
-def test_an_app_is_told_of_its_suspension_and_of_nothing_else_while_it_lasts(
-    tmp_path: Path, ear: Ear
-) -> None:
+def test_a_suspended_app_gets_only_the_suspension_event(tmp_path: Path, ear: Ear) -> None:
     with FaultyGitHub(tmp_path) as other:
         app, repo = other.app("ear", "a public key"), other.repository("acme/widgets")
         other.app_webhook(app, ear.url, "secret")
@@ -197,7 +195,7 @@ def test_an_app_is_told_of_its_suspension_and_of_nothing_else_while_it_lasts(
         documented("installation").validate_json(heard.body)
 
 
-def test_a_suite_is_complete_when_its_last_run_is(
+def test_a_suite_completes_with_its_last_run(
     repo: Repository, told: Callable[[], list[Heard]]
 ) -> None:
     repo.push("feat", {"a": "1\n"}, by="wright")
@@ -219,7 +217,7 @@ def test_a_suite_is_complete_when_its_last_run_is(
     ]
 
 
-def test_an_app_hears_of_every_repository_of_its_owner_once_it_is_installed(
+def test_an_installed_app_gets_events_of_every_repository_of_its_owner(
     github: FaultyGitHub, repo: Repository, ear: Ear
 ) -> None:
     manifest = {
