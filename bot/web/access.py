@@ -1,4 +1,4 @@
-"""Who may see the page: one token, as a bearer or, in a browser, as a cookie worked out from it."""
+"""Access to the page and the API: a bearer token, or a cookie derived from it in browsers."""
 
 import hashlib
 import hmac
@@ -19,30 +19,30 @@ Visitor = ASGIConnection[Any, Any, Any, State]
 COOKIE = "mergewright-page"
 _SECONDS = 7 * 24 * 3600
 _NOT_CONFIGURED = (
-    "Set MERGEWRIGHT_PAGE_TOKEN to a long random word where the server starts, and start it again."
+    "Set MERGEWRIGHT_PAGE_TOKEN to a long random value in the server's environment and restart it."
 )
-_BEARER = "Show the page's token: Authorization: Bearer TOKEN"
+_BEARER = "Send the header Authorization: Bearer TOKEN with the page's token."
 
 
 def remedy_of(problem: HTTPException) -> str:
-    """What to do about a problem, where whoever raised it said so."""
+    """Return the remedy in an exception's `extra`, or an empty string."""
     return str(problem.extra.get("remedy", "")) if isinstance(problem.extra, dict) else ""
 
 
 class Access:
-    """Compares what a visitor shows with the configured token."""
+    """Checks visitors against the configured token."""
 
     def __init__(self, token: str) -> None:
-        """An empty token means that nobody gets in."""
+        """An empty token denies everyone."""
         self._token = token
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token; takes equally long for every wrong one."""
+        """Whether this is the token, compared in constant time."""
         shown, right = (hashlib.sha256(word.encode()).digest() for word in (token, self._token))
         return bool(self._token) and hmac.compare_digest(shown, right)
 
     def cookie(self, *, secure: bool) -> Cookie:
-        """A week's admission; it does not tell the token, and a new token voids it."""
+        """Return a cookie that admits for a week; changing the token invalidates it."""
         until = str(int(time.time()) + _SECONDS)
         return Cookie(
             key=COOKIE,
@@ -54,52 +54,49 @@ class Access:
         )
 
     def guard(self, connection: Visitor, _handler: BaseRouteHandler) -> None:
-        """Let only admitted visitors through.
-
-        Raises 403 with the remedy where no token is configured, 401 where none or a wrong one is
-        shown.
-        """
+        """Raise 403 if no token is configured, 401 if the visitor has no valid token or cookie."""
         self.check_configured()
         if not self._bears(connection) and not self._admitted(connection.cookies.get(COOKIE, "")):
             raise NotAuthorizedException(
-                "This is for those who show the page's token.",
+                "The page's token is required.",
                 headers={"www-authenticate": "Bearer"},
                 extra={"remedy": _BEARER},
             )
 
     def guard_writing(self, connection: Visitor, handler: BaseRouteHandler) -> None:
-        """Let only bearers through: a browser sends its cookie for whatever page asks it to.
+        """Raise as `guard` does, and 403 for a cookie without a token.
 
-        Raises what `guard` raises, and 403 with the remedy for a cookie alone.
+        A browser sends its cookie with requests that other sites make (CSRF).
         """
         self.guard(connection, handler)
-        # Another page can have a browser send a header of that name, but never with the token.
+        # Another site can set this header, but does not know the token.
         if not self._bears(connection):
             raise PermissionDeniedException(
-                "A cookie alone may not write here.", extra={"remedy": _BEARER}
+                "A cookie is not enough to change anything here.", extra={"remedy": _BEARER}
             )
 
     def form_word(self, connection: Visitor) -> str:
-        """What a form of this visitor carries, so that no other page can send it for him."""
+        """Return the CSRF token for this visitor's forms."""
         return self._seal(f"form:{connection.cookies.get(COOKIE, '')}")
 
     def check_form(self, connection: Visitor, word: str) -> None:
-        """Raise 403 with the remedy unless the form was made for this visitor."""
+        """Raise 403 unless the form carries this visitor's CSRF token."""
         if not hmac.compare_digest(word.encode(), self.form_word(connection).encode()):
             raise PermissionDeniedException(
-                "This form was not made by this page, or for another sign-in.",
-                extra={"remedy": "Load the page again and repeat it."},
+                "This form has expired or comes from another site.",
+                extra={"remedy": "Reload the page and submit the form again."},
             )
 
     def check_configured(self) -> None:
-        """Raise 403 with the remedy where no token is configured."""
+        """Raise 403 if no token is configured."""
         if not self._token:
             raise PermissionDeniedException(
-                "This page is closed: no token is configured.", extra={"remedy": _NOT_CONFIGURED}
+                "The page is disabled because no token is configured.",
+                extra={"remedy": _NOT_CONFIGURED},
             )
 
     def _bears(self, connection: Visitor) -> bool:
-        # Headers are read as Latin-1; a token with other letters was sent as UTF-8.
+        # Headers are decoded as Latin-1; tokens with other letters are sent as UTF-8.
         shown = (
             connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
         )

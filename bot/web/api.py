@@ -1,4 +1,4 @@
-"""The JSON interface under `/api/`: what programs read, and what they may ask for."""
+"""The JSON API under `/api/`."""
 
 import re
 from collections.abc import Mapping
@@ -17,93 +17,101 @@ from bot.show.session_summary import SessionSummary
 from bot.store import GROUPS, AgentRecord, Freeze, Incident, NewCommand, QueuedSession, UsageTotal
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
-from bot.web.detail import SessionDetail
-from bot.web.views import Views
+from bot.web.views import SessionDetail, Views
 from lifecycle.model.facts import Facts
 from runtimes.agents.shared.messages import Message
 
-#: Everything there is, in the words of the documentation; a test holds it against the routes.
+#: All routes with their documentation; a test checks that they exist.
 ROUTES: Final[Mapping[tuple[str, str], str]] = {
-    ("GET", "/api/sessions"): "all sessions, newest first; `?live=true`: those with something left",
-    ("GET", "/api/sessions/ID"): "one session: its facts, history, outbox, commands, last output",
+    (
+        "GET",
+        "/api/sessions",
+    ): "all sessions, newest first; `?live=true`: only those that have not ended",
+    (
+        "GET",
+        "/api/sessions/ID",
+    ): "one session with its facts, history, outbox, commands and last output",
     ("GET", "/api/sessions/ID/transcript"): (
-        "what was said in its last run, or in `?run=1`; `first=200&most=100`: a part of it"
+        "the conversation of the last run, or of `?run=1`; `first=200&most=100`: a part of it"
     ),
     ("POST", "/api/sessions"): (
-        'have an agent work on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
+        'start an agent on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
     ),
     ("POST", "/api/sessions/ID/commands"): (
-        'ask for something: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit'
+        'give a command: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit'
     ),
     ("POST", "/api/sessions/ID/metadata"): (
-        'remember `{"KEY": "VALUE"}` about it; an empty value forgets'
+        'set metadata: `{"KEY": "VALUE"}`; an empty value removes a key'
     ),
-    ("GET", "/api/agents"): "the agents, with their sessions, outcomes and cost",
-    ("GET", "/api/usage"): "what models were used for, and its cost; `?by=day` and the like",
-    ("GET", "/api/queue"): "who waits for a slot, why, and when it may be its turn",
-    ("GET", "/api/incidents"): "what is or was wrong with the whole",
-    ("GET", "/api/freezes"): "where every effect is stopped",
+    ("GET", "/api/agents"): "the agents with their sessions, outcomes and cost",
+    (
+        "GET",
+        "/api/usage",
+    ): "model usage and cost; `?by=session`, `run`, `agent`, `issue`, `repository` or `day`",
+    ("GET", "/api/queue"): "queued sessions, why they wait and when they may start",
+    ("GET", "/api/incidents"): "incidents of the whole bot, open and closed",
+    ("GET", "/api/freezes"): "the freezes in effect",
     ("POST", "/api/freeze"): (
-        'stop every effect, everywhere (`{"scope": ""}`) or of a project (`"project:NAME"`)'
+        'stop all actions, everywhere (`{"scope": ""}`) or of a project (`"project:NAME"`)'
     ),
-    ("POST", "/api/unfreeze"): "let effects out again, of the same scope",
+    ("POST", "/api/unfreeze"): "undo a freeze of the same scope",
 }
 
 _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _MOST_MESSAGES = 1000
-LAST_MESSAGE = 10**9  #: No transcript has more.
+LAST_MESSAGE = 10**9  #: More than any transcript has.
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
 
 
 class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked for."""
+    """A command to give."""
 
     kind: str
     text: str = ""
-    head: str = ""  #: For `merge`: the commit that was looked at.
+    head: str = ""  #: For `merge`: the reviewed commit.
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An issue that an agent is to work on."""
+    """An issue to start an agent on."""
 
     project: str
     issue: Annotated[int, Meta(ge=1)]
-    agent: str = ""  #: Empty: the project's.
+    agent: str = ""  #: Empty: the project's agent.
 
 
 class AcceptedCommand(Struct, frozen=True, kw_only=True):
-    """That it was written down."""
+    """A command that was accepted."""
 
     key: str
     session: str
     kind: str
     text: str
-    new: bool  #: False: the same was asked before with this key.
+    new: bool  #: False: it was accepted before under this key.
 
 
 class FreezeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is frozen."""
+    """A scope to freeze or unfreeze."""
 
     scope: str
 
 
 class SessionWithFacts(SessionDetail, frozen=True, kw_only=True):
-    """One session, with all the facts it is judged by."""
+    """One session with the facts its status is derived from."""
 
     facts: Facts
 
 
 class ApiError(Struct, frozen=True, kw_only=True):
-    """Every answer that is no success."""
+    """The body of every error response."""
 
     error: str
     remedy: str
 
 
 def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
-    """Make the routes that read, open to the page's cookie too, and those that write."""
+    """Return the read routes, which accept the page's cookie too, and the write routes."""
     store = views.store
 
     @get("/sessions", sync_to_thread=True)
@@ -125,8 +133,8 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     ) -> list[Message]:
         if not 0 <= first <= LAST_MESSAGE or not 1 <= most <= _MOST_MESSAGES:
             raise ClientException(
-                "No transcript has such a part.",
-                extra={"remedy": f"Ask for 1 to {_MOST_MESSAGES} messages, the first is 0."},
+                "first or most is out of range.",
+                extra={"remedy": f"most is 1 to {_MOST_MESSAGES}; messages are numbered from 0."},
             )
         return views.transcript(id, run, first, most)
 
@@ -138,7 +146,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     def usage(by: FromQuery[str] = "session", session: FromQuery[str] = "") -> list[UsageTotal]:
         if by not in GROUPS:
             raise ClientException(
-                f"Nothing is summed up by {by[:80]!r}.",
+                f"Cannot group usage by {by[:80]!r}.",
                 extra={"remedy": f"Known: {', '.join(GROUPS)}."},
             )
         return store.usage.totals(by, session)
@@ -155,7 +163,7 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
     def freezes() -> list[Freeze]:
         return store.freezes.all()
 
-    # Beside the list of the same path, since no two routers may share one.
+    # In the same router as the list, because two routers cannot share a path.
     @post(
         "/sessions",
         status_code=202,
@@ -212,8 +220,8 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
         if wrong:
             raise ClientException(
-                f"{wrong[0][:80]!r} is no key.",
-                extra={"remedy": "Use up to 64 letters, digits, dots and dashes."},
+                f"{wrong[0][:80]!r} is not a valid key.",
+                extra={"remedy": "Use up to 64 letters, digits, dots, dashes and underscores."},
             )
         views.session(id)
         store.metadata.set(id, data)
@@ -260,23 +268,23 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 def _check(idempotency_key: str) -> None:
     if not _KEY.fullmatch(idempotency_key):
         raise ClientException(
-            "The header Idempotency-Key is missing or malformed.",
+            "The header Idempotency-Key is missing or invalid.",
             extra={
-                "remedy": "Send up to 100 letters, digits, dots and dashes of your own, and"
-                " the same ones when you repeat a request."
+                "remedy": "Send a unique key of up to 100 letters, digits, dots, dashes and"
+                " underscores, and the same key when you retry a request."
             },
         )
 
 
 def _conflict(problem: AskedOtherwise) -> ClientException:
-    remedy = {"remedy": "Take another Idempotency-Key."}
+    remedy = {"remedy": "Use a new Idempotency-Key."}
     return ClientException(f"{problem}.", status_code=409, extra=remedy)
 
 
 def as_json(_: _Request, problem: HTTPException) -> Response[ApiError]:
-    """A problem for programs: what is wrong, and what to do about it."""
+    """Return an error as JSON: what is wrong and what to do about it."""
     said = problem.detail
-    if isinstance(problem.extra, list):  # What a body or a parameter lacks, one by one.
+    if isinstance(problem.extra, list):  # Validation errors.
         found = (f"{one.get('key', 'body')}: {one['message']}" for one in problem.extra)
         said = f"{said}: {'; '.join(found)}"
     remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
@@ -285,14 +293,14 @@ def as_json(_: _Request, problem: HTTPException) -> Response[ApiError]:
 
 
 def _no_json(request: _Request, _: Exception) -> Response[ApiError]:
-    return as_json(request, ClientException("The body is no JSON."))
+    return as_json(request, ClientException("The body is not valid JSON."))
 
 
 def _failed(request: _Request, _: Exception) -> Response[ApiError]:
-    return as_json(request, InternalServerException("The server failed at this."))
+    return as_json(request, InternalServerException("The server could not answer this request."))
 
 
-#: The decoder lets two of its own failures out: letters that are none, and too deep a nesting.
+#: The decoder raises two exceptions of its own: for invalid UTF-8 and for deep nesting.
 _HANDLERS: Final[ExceptionHandlersMap] = {
     HTTPException: as_json,
     UnicodeDecodeError: _no_json,
@@ -301,9 +309,9 @@ _HANDLERS: Final[ExceptionHandlersMap] = {
 }
 
 _REMEDIES: Final[Mapping[int, str]] = {
-    400: "docs/commands.md says what every route takes.",
-    404: "GET /api/sessions lists the sessions; docs/commands.md has the routes.",
-    405: "docs/commands.md has the routes and their methods.",
+    400: "See docs/commands.md for the parameters of each route.",
+    404: "GET /api/sessions lists the sessions; docs/commands.md lists the routes.",
+    405: "docs/commands.md lists the routes and their methods.",
     413: f"Send at most {_MOST_BYTES} bytes.",
-    500: "The server's log says more.",
+    500: "See the server's log for details.",
 }

@@ -1,4 +1,4 @@
-"""The web server's application: the webhook, the health routes, the page."""
+"""Builds the web application: the webhook, the health routes, the pages and the API."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,10 +46,10 @@ def build(
     terminal: Terminal,
     limits: WebhookLimits = WebhookLimits(),  # noqa: B008 - frozen
 ) -> Litestar:
-    """Make the application.
+    """Return the application.
 
-    A delivery signed with any of `webhook_secrets` is genuine; without one all are refused.
-    `health` is asked on every delivery. An empty `page_token` closes the page.
+    Deliveries signed with any of `webhook_secrets` are accepted. `health` is called for every
+    delivery. An empty `page_token` disables the pages and the API.
     """
     views, access, watchers = (
         Views(store, settings, policies, terminal),
@@ -82,7 +82,7 @@ def build(
 def _refused(
     request: Request[object, object, State], problem: HTTPException
 ) -> Response[str] | Response[ApiError]:
-    """What no route answers: as a page where a person looks, as JSON for programs."""
+    """Return an error of no particular route: a page for browsers, JSON for programs."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):
         return as_page(request, problem)
@@ -90,7 +90,7 @@ def _refused(
 
 
 async def _protect(message: Message, _: Scope) -> None:
-    """Tell the browser to run and load nothing but what this server itself gives it."""
+    """Add security headers: browsers load and run only what this server sends."""
     if message["type"] == "http.response.start":
         given = {name for name, _ in message["headers"]}
         missing = (header for header in _HEADERS if header[0] not in given)

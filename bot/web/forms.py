@@ -1,4 +1,4 @@
-"""The page's buttons: each sends a form, which becomes a command or a freeze, and leads back."""
+"""The page's forms: each submits a command or a freeze and returns to the page."""
 
 import secrets
 from collections.abc import Sequence
@@ -15,8 +15,7 @@ from bot.intake.local_commands import PAGE, AskedOtherwise, ask, command_of
 from bot.show.session_summary import SessionSummary, summarize
 from bot.system.clock import utc_now
 from bot.web.access import Access
-from bot.web.detail import SessionDetail
-from bot.web.views import Views
+from bot.web.views import SessionDetail, Views
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
 from runtimes.agents.shared.dialogs import choices_in
@@ -26,7 +25,7 @@ _MOST_BYTES = 100_000
 
 
 class Button(Struct, frozen=True, kw_only=True):
-    """Something that can be asked for by a click."""
+    """A button that submits a command."""
 
     kind: str
     says: str
@@ -34,11 +33,11 @@ class Button(Struct, frozen=True, kw_only=True):
 
 class _Ask(Struct, frozen=True):
     kind: str
-    word: str = ""  #: What shows that this page made the form; see `Access.form_word`.
-    key: str = ""  #: Of this form, so that a double click asks once.
+    word: str = ""  #: The token against forged forms; see `Access.form_word`.
+    key: str = ""  #: Makes a double click submit once.
     text: str = ""
     head: str = ""
-    asked: str = ""  #: The question that a choice was offered for.
+    asked: str = ""  #: The question that the choice answers.
 
 
 class _Freeze(Struct, frozen=True):
@@ -52,7 +51,7 @@ _BUTTONS = (
     (Button(kind="pause", says="Pause"), _ALIVE - {Status.PAUSED}),
     (Button(kind="restart", says="Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
     (Button(kind="restore", says="Restore"), RESTORABLE),
-    (Button(kind="retry", says="Retry what was given up"), _ALIVE),
+    (Button(kind="retry", says="Retry failed actions"), _ALIVE),
     (Button(kind="stop", says="Stop"), _ALIVE),
     (Button(kind="freeze", says="Freeze"), _ALIVE),
     (Button(kind="unfreeze", says="Unfreeze"), frozenset(Status)),
@@ -60,10 +59,10 @@ _BUTTONS = (
 
 
 def buttons(detail: SessionDetail) -> list[Button]:
-    """What a click may ask of a session as it stands."""
-    given_up = any(letter.state == "given up" for letter in detail.outbox)
+    """Return the command buttons of a session in its current status."""
+    failed = any(entry.state == "failed" for entry in detail.outbox)
     frozen = detail.frozen is not None and detail.frozen.scope == "session"
-    wanted = {"retry": given_up, "freeze": not frozen, "unfreeze": frozen}
+    wanted = {"retry": failed, "freeze": not frozen, "unfreeze": frozen}
     return [
         button
         for button, statuses in _BUTTONS
@@ -71,39 +70,39 @@ def buttons(detail: SessionDetail) -> list[Button]:
     ]
 
 
-def sayings(row: SessionSummary) -> list[Button]:
-    """What can be said to its agent; answering comes first while it asks."""
+def message_buttons(row: SessionSummary) -> list[Button]:
+    """Return the buttons of the message form; `answer` comes first while the agent asks."""
     if row.status not in _ALIVE:
         return []
     answer = [Button(kind="answer", says="Answer")]
     asks = row.activity == Activity.WAITING_INPUT
-    return [*(answer if asks else ()), Button(kind="tell", says="Tell the agent")]
+    return [*(answer if asks else ()), Button(kind="tell", says="Send message")]
 
 
 def choices(row: SessionSummary) -> Sequence[str]:
-    """The answers that its agent offers, each given by a click."""
+    """Return the answers that the agent offers."""
     asks = row.status in _ALIVE and row.activity == Activity.WAITING_INPUT
     return choices_in(row.agent_info.question) if asks else ()
 
 
 def form_key() -> str:
-    """A key for a form that is being made."""
+    """Return an idempotency key for a new form."""
     return secrets.token_urlsafe(9)
 
 
 def form_routes(views: Views, access: Access) -> list[Router]:
-    """Make the routes the buttons lead to."""
+    """Return the routes of the forms."""
     store = views.store
 
     @post("/sessions/{id:str}/ask", sync_to_thread=True)
     def asks(request: _Request, id: FromPath[str], data: URLEncodedBody[_Ask]) -> Redirect:
         access.check_form(request, data.word)
         session = views.session(id)
-        # A form's line breaks are others than those it was given.
+        # Browsers change line breaks in form values.
         if data.asked and data.asked.split() != summarize(session).agent_info.question.split():
             raise ClientException(
-                "The agent asks something else by now.",
-                extra={"remedy": "Go back, load the page again, and answer what it asks now."},
+                "The agent's question has changed.",
+                extra={"remedy": "Go back, reload the page and answer the current question."},
             )
         try:
             asked = command_of(

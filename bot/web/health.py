@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: whether it lives, and whether it can do its work. No token needed."""
+"""`/healthz` and `/readyz`: liveness and readiness probes. No token required."""
 
 from collections.abc import Callable
 
@@ -9,24 +9,24 @@ from bot.store import Store
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """What the rest of the bot says of itself. Asked on every delivery: it must cost nothing."""
+    """The state of the bot, read on every delivery, so it must be cheap."""
 
-    scheduler: bool  #: Whether the scheduler runs.
-    standing_by: str = ""  #: Why this instance acts on nothing; empty where it acts.
+    scheduler: bool  #: Whether the scheduler is running.
+    standing_by: str = ""  #: Why this instance is on standby; empty: it is active.
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
-    """The answer of `/readyz`."""
+    """The response of `/readyz`."""
 
     ready: bool
     store_writable: bool
     scheduler_running: bool
     standing_by: str
-    incidents: tuple[str, ...]  #: What is wrong with the whole, by name; the page says more.
+    incidents: tuple[str, ...]  #: Keys of the open incidents.
 
 
 def health_routes(store: Store, health: Callable[[], Health]) -> Router:
-    """Make the two routes."""
+    """Return the two routes."""
 
     @get("/healthz", sync_to_thread=False)
     def alive() -> dict[str, bool]:

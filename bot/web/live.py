@@ -1,16 +1,16 @@
-"""Who is watching: tells every open page which sessions changed, without ever waiting for one."""
+"""Notifies open pages of changed sessions (server-sent events)."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 
-#: Changes of this long are told together; a sweep over many sessions is one message.
+#: Changes within this time become one message, such as those of one sweep.
 _GATHER_SECONDS = 0.1
-#: A sign of life, so that proxies keep the stream and a dead browser is noticed.
+#: Keepalive interval, so that proxies keep the stream and closed browsers are noticed.
 _PULSE_SECONDS = 15.0
 
 
 class Watchers:
-    """The open streams of one server. Lives on the server's event loop."""
+    """The open event streams of one server. Lives on the server's event loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -22,25 +22,25 @@ class Watchers:
         self._loop = asyncio.get_running_loop()
 
     def changed(self, session: str) -> None:
-        """Say that a session changed. From any thread; returns at once."""
+        """Report a changed session. Thread-safe; returns at once."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._tell, session)
 
     def close(self) -> None:
-        """End all streams, and those to come. From any thread.
+        """End all streams, also new ones. Thread-safe.
 
-        A server that waits for its connections to end would otherwise wait for ever.
+        Without this, a server that waits for its connections would never stop.
         """
         self._closed = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
 
     async def watch(self) -> AsyncGenerator[frozenset[str], None]:
-        """Yield the ids of changed sessions as they change; an empty set as a sign of life."""
+        """Yield the IDs of changed sessions, and an empty set as a keepalive."""
         stream = _Stream()
         self._streams.add(stream)
         try:
-            yield frozenset()  # the first bytes tell the browser that it is connected
+            yield frozenset()  # The first bytes let the browser show that it is connected.
             while not self._closed:
                 yield await stream.next()
         finally:
@@ -56,7 +56,7 @@ class Watchers:
 
 
 class _Stream:
-    """What one page has not been told yet: a set, so that a slow page costs no more memory."""
+    """The changes one page has not received yet; a set, so that slow pages use little memory."""
 
     def __init__(self) -> None:
         self.woken = asyncio.Event()

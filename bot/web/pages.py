@@ -1,4 +1,4 @@
-"""The page: what every session is, why, what happened to it, and what can be asked of it."""
+"""The HTML pages: the board, a session, its transcript, the agents and the sign-in."""
 
 import asyncio
 import re
@@ -20,13 +20,15 @@ from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from bot.show.session_summary import SessionSummary
+from bot.text import page_text
 from bot.web.access import COOKIE, Access, remedy_of
 from bot.web.api import LAST_MESSAGE
-from bot.web.forms import buttons, choices, form_key, form_routes, sayings
-from bot.web.groups import GROUPS, group_of, sort_key, tone
+from bot.web.forms import buttons, choices, form_key, form_routes, message_buttons
 from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.views import Views
+from lifecycle.model.status import Status
 
 _LOGINS_A_MINUTE = 20
 _MESSAGES = 200  #: Of a transcript, on a page of it.
@@ -39,17 +41,90 @@ class _Login(Struct, frozen=True):
 
 
 class _Changed(Struct, frozen=True):
-    """What a page is told of a changed session."""
+    """A changed session, as an open page gets it."""
 
     id: str
     group: str
     html: str
 
 
+class StatusGroup(Struct, frozen=True, kw_only=True):
+    """Statuses shown together on the board."""
+
+    key: str
+    title: str
+    statuses: Mapping[Status, str]  #: Each with its CSS class.
+
+
+#: The groups of the board; those that need a person come first.
+GROUPS = (
+    StatusGroup(
+        key="people",
+        title="Needs a person",
+        statuses={
+            Status.NEEDS_INPUT: "warn",
+            Status.STUCK: "bad",
+            Status.PAUSED: "warn",
+        },
+    ),
+    StatusGroup(
+        key="review",
+        title="In review",
+        statuses={
+            Status.CI_FAILED: "bad",
+            Status.CHANGES_REQUESTED: "warn",
+            Status.MERGEABLE: "good",
+            Status.APPROVED: "good",
+            Status.REVIEW_PENDING: "busy",
+            Status.PR_OPEN: "busy",
+        },
+    ),
+    StatusGroup(
+        key="work",
+        title="Working",
+        statuses={
+            Status.WORKING: "busy",
+            Status.SPAWNING: "busy",
+            Status.QUEUED: "calm",
+        },
+    ),
+    StatusGroup(
+        key="over",
+        title="Finished",
+        statuses={
+            Status.CLEANUP: "calm",
+            Status.MERGED: "landed",
+            Status.DONE: "landed",
+            Status.ERRORED: "bad",
+            Status.KILLED: "calm",
+            Status.TERMINATED: "calm",
+        },
+    ),
+)
+_GROUP_OF: Mapping[str, StatusGroup] = {
+    status: group for group in GROUPS for status in group.statuses
+}
+
+
+def tone(status: str) -> str:
+    """The CSS class of a status."""
+    return _GROUP_OF[status].statuses[Status(status)]
+
+
+def group_of(row: SessionSummary) -> str:
+    """The key of the group that a session belongs to."""
+    return _GROUP_OF[row.status].key
+
+
+def sort_key(row: SessionSummary) -> str:
+    """A text by which page.js sorts sessions; newer ones have greater texts."""
+    return f"{row.created.timestamp():017.6f} {row.id}"
+
+
 def page_routes(
     views: Views, access: Access, watchers: Watchers, health: Callable[[], Health]
 ) -> Router:
-    """Make the routes for people."""
+    """Return the routes of the pages."""
     render = _templates()
 
     def changes(ids: Iterable[str]) -> bytes:
@@ -68,7 +143,7 @@ def page_routes(
             "board.html",
             groups=groups,
             health=health(),
-            standing=views.standing(),
+            notices=views.notices(),
             word=access.form_word(request),
         )
 
@@ -81,10 +156,10 @@ def page_routes(
             "session.html",
             detail=detail,
             buttons=buttons(detail),
-            sayings=sayings(detail.session),
+            message_buttons=message_buttons(detail.session),
             choices=choices(detail.session),
             warn=views.policies.of(detail.session.project).budget_warning,
-            standing=views.standing(),
+            notices=views.notices(),
             word=access.form_word(request),
             key=form_key(),
         )
@@ -100,7 +175,7 @@ def page_routes(
     ) -> str:
         row = views.row(id)
         begins, said = (
-            views.last_said(id, run, _MESSAGES)
+            views.last_messages(id, run, _MESSAGES)
             if first < 0
             else (first, views.transcript(id, run, min(first, LAST_MESSAGE), _MESSAGES))
         )
@@ -123,7 +198,7 @@ def page_routes(
         access.check_configured()
         return render("login.html", wrong=False)
 
-    # Each visitor may try a few tokens a minute; a long random token then outlives any guessing.
+    # A few tries a minute for each visitor, so that a long random token cannot be guessed.
     throttle = RateLimitConfig(rate_limit=("minute", _LOGINS_A_MINUTE)).middleware
 
     @post("/login", middleware=[throttle], sync_to_thread=False)
@@ -166,12 +241,12 @@ def page_routes(
 
 
 def as_page(request: _Request, problem: HTTPException) -> Response[str]:
-    """A problem for people: what is wrong, and what to do about it."""
+    """Return an error page: what is wrong and what to do about it."""
     if problem.status_code == 401 and request.url.path != "/events":
         return Redirect("/login", status_code=303)
     remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
     said = f"{problem.detail.rstrip('.')}. {remedy}"
-    html = _templates()("message.html", title="That did not work", text=said)
+    html = _templates()("message.html", title=_TITLES.get(problem.status_code, "Error"), text=said)
     return Response(
         html,
         status_code=problem.status_code,
@@ -181,14 +256,21 @@ def as_page(request: _Request, problem: HTTPException) -> Response[str]:
 
 
 def _failed(request: _Request, _: Exception) -> Response[str]:
-    return as_page(request, InternalServerException("The server failed at this."))
+    return as_page(request, InternalServerException("The server could not answer this request."))
 
 
 _REMEDIES: Final[Mapping[int, str]] = {
-    404: "All sessions there are stand on the first page.",
-    405: "Go back, and use what stands on the page.",
-    429: "Wait for a minute.",
-    500: "The server's log says more.",
+    404: "The sessions page lists all sessions.",
+    405: "Go back and use the buttons on the page.",
+    429: "Wait a minute and try again.",
+    500: "See the server's log for details.",
+}
+_TITLES: Final[Mapping[int, str]] = {
+    400: "Request not accepted",
+    403: "Access denied",
+    404: "Page not found",
+    429: "Too many requests",
+    500: "Server error",
 }
 
 
@@ -197,7 +279,7 @@ _CODE = re.compile("`([^`]+)`")
 
 @cache
 def _templates() -> Callable[..., str]:
-    """What renders a template by its name; everything in it is escaped."""
+    """Return a function that renders a template by its name, with everything escaped."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -215,22 +297,17 @@ def _templates() -> Callable[..., str]:
 
 
 def _time(at: datetime) -> Markup:
-    """A moment; the browser shows how long ago it was, and keeps that true."""
+    """A time element; page.js replaces its text by the age and keeps it up to date."""
     shown = Markup('<time datetime="{}">{}</time>')
     return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _sentence(text: str) -> Markup:
-    """Evidence as a sentence of its own; names and identifiers keep their first letter.
-
-    What stands in backticks, for comments on GitHub, is shown as code here too.
-    """
-    word = text.partition(" ")[0]
-    named = ":" in word[:-1] or any(map(str.isdigit, word))  # Such as a commit.
-    said = text if named else text[:1].upper() + text[1:]
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(said))))  # noqa: S704 - it was escaped
+    """A phrase as a sentence; text in backticks becomes code, as in comments on GitHub."""
+    escaped = str(escape(page_text.sentence(text)))
+    return Markup(_CODE.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it was escaped
 
 
 def _counted(count: int, noun: str) -> str:
-    """So many of something."""
+    """A count with its noun in singular or plural."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

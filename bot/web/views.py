@@ -1,31 +1,100 @@
-"""What pages and programs are shown, looked up in the store."""
+"""The data that pages and the API show, read from the store; missing things are HTTP errors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
 from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
-from bot.show.budget_usage import budget_usage
+from bot.intake.local_commands import answers
+from bot.show.budget_usage import BudgetUsage, budget_usage
 from bot.show.session_summary import SessionSummary, summarize
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
-from bot.store import AgentRecord, CorruptRow, Freeze, Incident, QueuedSession, Session, Store
-from bot.web.detail import SessionDetail, detail_of
+from bot.store import (
+    BOT,
+    AgentRecord,
+    CorruptRow,
+    Freeze,
+    HistoryKind,
+    HistoryRow,
+    Incident,
+    OutboxEntry,
+    QueuedSession,
+    Session,
+    Store,
+    UsageTotal,
+)
+from bot.text import page_text
+from bot.text.history import describe_action, describe_event
 from config.settings import ProjectSettings, Settings
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.status import Reason
 from runtimes.agents.shared.messages import Message
 
 
+class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One event in a session's history."""
+
+    at: datetime
+    kind: str
+    actor: str
+    status: str  #: For decisions: what it became.
+    text: str
+    actions: tuple[str, ...]  #: For decisions: what the bot does next, in words.
+
+
+class ActionEntry(Struct, frozen=True, kw_only=True):
+    """One action in a session's outbox."""
+
+    key: str
+    says: str  #: What it does, in words.
+    state: str  #: `waiting`, `done` or `failed`.
+    tries: int
+    created: datetime
+    next_at: datetime | None  #: While it waits: the time of its next try.
+    done_at: datetime | None
+    text: str  #: Its result, or the last error.
+
+
+class CommandEntry(Struct, frozen=True, kw_only=True):
+    """One command a person gave."""
+
+    key: str
+    kind: str
+    actor: str
+    at: datetime
+    text: str
+    answer: str  #: Empty: not applied yet, or frozen.
+
+
+class SessionDetail(Struct, frozen=True, kw_only=True):
+    """Everything the page shows about one session."""
+
+    session: SessionSummary
+    frozen: Frozen | None  #: The freeze that applies to it.
+    held: str  #: The commit that waits for `allow`; empty: none.
+    budgets: tuple[BudgetUsage, ...]  #: Only budgets with a limit.
+    used: tuple[UsageTotal, ...]  #: Model usage by run.
+    commands: tuple[CommandEntry, ...]  #: Newest first, as in `history`.
+    history: tuple[HistoryEntry, ...]
+    outbox: tuple[ActionEntry, ...]  #: Failed actions first, then waiting ones.
+    attach: str  #: The command that attaches to the terminal; empty: no terminal.
+    log: str  #: The last lines of the agent's output.
+
+
 class Notices(Struct, frozen=True, kw_only=True):
-    """What concerns more than one session, shown above everything else."""
+    """Incidents and freezes that concern more than one session."""
 
     incidents: tuple[Incident, ...]
     freezes: tuple[Freeze, ...]
 
 
 class Views:
-    """Looks things up; what is not there is said as an HTTP error."""
+    """Reads what is shown; every method raises an HTTP error for what does not exist."""
 
     def __init__(
         self, store: Store, settings: Settings, policies: Policies, terminal: Terminal
@@ -36,23 +105,23 @@ class Views:
         self._terminal = terminal
 
     def session(self, id: str) -> Session:
-        """One session; 404 where there is none."""
+        """Return a session, or raise 404."""
         session = self.store.sessions.get(id)
         if session is None:
-            raise NotFoundException(f"There is no session {id}.")
+            raise NotFoundException(f"No session {id}.")
         return session
 
     def row(self, id: str) -> SessionSummary:
-        """One session as lists show it; 404 where there is none."""
+        """Return a session as lists show it, or raise 404."""
         return summarize(self.session(id))
 
     def detail(self, id: str) -> SessionDetail:
-        """Everything about one session; 404 where there is none."""
+        """Return everything about a session, or raise 404."""
         session, facts = self.session(id), self.store.facts.get(id)
         return detail_of(
             *(
                 session,
-                self._line().get(id),
+                self._queued().get(id),
                 facts,
                 self.store.history.of(id),
                 self.store.outbox.of(id),
@@ -64,15 +133,15 @@ class Views:
         )
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
-        """What was said in a run (0: the last), from a message on; 404 where there is none."""
+        """Return messages of a run (0: the last one), or raise 404."""
         self.session(id)
         try:
             return self._terminal.transcript(id, run, first, most)
         except NoTranscript as nothing:
             raise NotFoundException(f"{nothing}.") from nothing
 
-    def last_said(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """The last that was said in a run, behind the place of the first of it; 404: nothing."""
+    def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
+        """Return the last messages of a run after the number of the first, or raise 404."""
         self.session(id)
         try:
             return self._terminal.last(id, run, most)
@@ -80,66 +149,140 @@ class Views:
             raise NotFoundException(f"{nothing}.") from nothing
 
     def all_rows(self, *, live: bool | None = None) -> list[SessionSummary]:
-        """Every session, newest first; `live`: only those with (or without) something left."""
-        line = self._line()
-        return [summarize(one, line.get(one.id)) for one in self.store.sessions.all(live=live)]
+        """Return all sessions, newest first; `live`: only those that have (or have not) ended."""
+        queued = self._queued()
+        return [summarize(one, queued.get(one.id)) for one in self.store.sessions.all(live=live)]
 
     def rows(self, ids: Iterable[str]) -> Iterator[SessionSummary]:
-        """The sessions of these names that are there and can be read."""
-        line = self._line()
+        """Yield the sessions with these IDs, without missing and unreadable ones."""
+        queued = self._queued()
         for name in sorted(ids):
             try:
                 session = self.store.sessions.get(name)
             except CorruptRow:
-                continue  # the store has logged it; the list leaves it out too
+                continue  # The store has logged it.
             if session is not None:
-                yield summarize(session, line.get(name))
+                yield summarize(session, queued.get(name))
 
     def project(self, name: str) -> ProjectSettings:
-        """One project of the configuration; 400 where there is none of this name."""
+        """Return a configured project, or raise 400."""
         projects = self._settings.projects
         if name not in projects:
             known = ", ".join(sorted(projects)) or "none"
             raise ClientException(
-                f"There is no project {name[:80]!r}.", extra={"remedy": f"Known: {known}."}
+                f"No project {name[:80]!r}.", extra={"remedy": f"Known: {known}."}
             )
         return projects[name]
 
     def check_agent(self, name: str) -> None:
-        """Raise 400 for what is no agent; empty is the project's own."""
+        """Raise 400 unless this is an agent, an agent type or empty."""
         known = self._settings.identities.keys() | self._settings.agent_types.keys()
         if name and name not in known:
             raise ClientException(
-                f"There is no agent {name[:80]!r}.",
+                f"No agent {name[:80]!r}.",
                 extra={"remedy": f"Known: {', '.join(sorted(known))}."},
             )
 
     def queue(self) -> list[QueuedSession]:
-        """Those that wait for a slot, who is next first."""
+        """Return the sessions that wait for a slot, the next one first."""
         return self.store.slots.queue(caps(self._settings))
 
     def agents(self) -> list[AgentRecord]:
-        """The records of all agents."""
+        """Return the records of all agents."""
         return all_agents(self.store.agents.records(), self._settings.identities)
 
-    def _line(self) -> dict[str, QueuedSession]:
+    def _queued(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}
 
-    def standing(self) -> Notices:
-        """What concerns more than one session."""
+    def notices(self) -> Notices:
+        """Return the open incidents and the freezes."""
         incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
         return Notices(incidents=tuple(incidents), freezes=tuple(freezes))
 
     def check_scope(self, scope: str) -> None:
-        """Raise 400 for what is no scope of a freeze; one session is frozen by a command."""
+        """Raise 400 unless this is everything or a project; a session is frozen by a command."""
         kind, _, name = scope.partition(":")
         if not scope or (kind == "project" and name in self._settings.projects):
             return
         known = ", ".join(sorted(self._settings.projects)) or "none"
         raise ClientException(
-            f"{scope[:80]!r} is nothing that can be frozen.",
+            f"Cannot freeze the scope {scope[:80]!r}.",
             extra={
-                "remedy": f"Use an empty scope for everything, project:NAME (known: {known});"
-                " for one session, ask for `freeze`."
+                "remedy": f"Use an empty scope for everything or project:NAME (known: {known})."
+                " For one session, send the command `freeze`."
             },
         )
+
+
+def detail_of(
+    session: Session,
+    queued: QueuedSession | None,
+    facts: Facts,
+    history: Sequence[HistoryRow],
+    outbox: Sequence[OutboxEntry],
+    *,
+    attach: str,
+    log: str,
+    budgets: tuple[BudgetUsage, ...],
+    used: Sequence[UsageTotal],
+) -> SessionDetail:
+    """Combine what the store and the runtime know of a session."""
+    phrases = {order.key: describe_action(order.action) for order in outbox}
+    return SessionDetail(
+        session=summarize(session, queued),
+        frozen=frozen_by(facts),
+        held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
+        budgets=budgets,
+        used=tuple(used),
+        commands=_asked(session, answers(outbox)),
+        history=tuple(_step(row, phrases) for row in sorted(history, key=lambda row: -row.seq)),
+        outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
+        attach=page_text.line(attach),
+        log=page_text.block(log),
+    )
+
+
+def _asked(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntry, ...]:
+    return tuple(
+        CommandEntry(
+            key=command.key,
+            kind=command.kind,
+            actor=page_text.line(command.actor),
+            at=command.at,
+            # The text of `help` is its reply.
+            text="" if command.kind == "help" else page_text.block(command.text),
+            answer=page_text.block(answers.get(command.key, "")),
+        )
+        for command in reversed(session.commands)
+    )
+
+
+def _step(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
+    return HistoryEntry(
+        at=row.at,
+        kind=row.kind,
+        actor=page_text.line(row.actor) if row.actor != BOT else "",
+        status=row.data["status"] if row.kind is HistoryKind.DECISION else "",
+        text=page_text.line(describe_event(row.kind, row.data, phrases)),
+        actions=tuple(page_text.line(phrases.get(key, key)) for key in row.data.get("actions", ())),
+    )
+
+
+_STATES = {"dead": "failed", "due": "waiting", "done": "done"}
+
+
+def _attention(order: OutboxEntry) -> tuple[int, int]:
+    return list(_STATES).index(order.state), -order.seq
+
+
+def _letter(order: OutboxEntry) -> ActionEntry:
+    return ActionEntry(
+        key=order.key,
+        says=describe_action(order.action),
+        state=_STATES[order.state],
+        tries=order.attempts,
+        created=order.created,
+        next_at=order.next_at if order.state == "due" else None,
+        done_at=order.done_at,
+        text=page_text.line(order.result if order.state == "done" else order.error),
+    )

@@ -25,7 +25,7 @@ from bot.web.health import Health
 
 PATH = "/webhooks/github"
 
-#: A delivery and what its connection waits for.
+#: A delivery and the future its connection waits for.
 _Waiting = tuple[Delivery, asyncio.Future[DeliveryOutcome]]
 
 _log = logging.getLogger(__name__)
@@ -34,15 +34,15 @@ _EVENT = re.compile(r"[a-z0-9_]{1,100}")
 
 
 class WebhookLimits(Struct, frozen=True, kw_only=True):
-    """What a stranger may cost."""
+    """Limits for unverified senders."""
 
     body_bytes: int = 26_214_400  #: GitHub sends no more than 25 MiB.
-    unverified_bytes: int = 134_217_728  #: Held over all connections before their signature.
-    body_seconds: float = 10.0  #: GitHub itself gives up on a delivery then.
+    unverified_bytes: int = 134_217_728  #: Unverified bytes over all connections.
+    body_seconds: float = 10.0  #: GitHub's own time limit for a delivery.
 
 
 class _Refused(Exception):
-    """A delivery that is not taken; the text is shown to people by GitHub."""
+    """A delivery is refused; GitHub shows the text in the webhook's recent deliveries."""
 
     def __init__(self, status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None):
         super().__init__(text)
@@ -54,7 +54,7 @@ class _Refused(Exception):
 def webhook(
     inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: WebhookLimits
 ) -> ASGIRouteHandler:
-    """Make the route. A delivery signed with any of the secrets is genuine."""
+    """Return the route, which accepts deliveries signed with any of the secrets."""
     receiver = _Receiver(inbox, secrets, health, limits)
 
     @asgi(PATH, copy_scope=False)
@@ -62,7 +62,7 @@ def webhook(
         try:
             status, text = await receiver.take(
                 cast(HTTPScope, scope), receive
-            )  # no websockets here
+            )  # The route has no websockets.
             headers: Mapping[str, str] = {}
         except _Refused as refusal:
             status, text, headers = refusal.status, refusal.text, refusal.headers
@@ -88,10 +88,10 @@ class _Receiver:
         self._keeping = False
 
     async def take(self, scope: HTTPScope, receive: Receive) -> tuple[HTTPStatus, str]:
-        """Check one request and keep its delivery; raises `_Refused` for what is wrong with it."""
+        """Verify a request and store its delivery. Raises `_Refused`."""
         if scope["method"] != "POST":
             raise _Refused(
-                HTTPStatus.METHOD_NOT_ALLOWED, "deliveries come by POST", {"allow": "POST"}
+                HTTPStatus.METHOD_NOT_ALLOWED, "use POST for deliveries", {"allow": "POST"}
             )
         headers = dict(scope["headers"])
         body = await self._genuine_body(headers, receive)
@@ -99,24 +99,24 @@ class _Receiver:
         if reason := self._health().standing_by:
             raise _Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                f"this instance stands by: {reason}",
+                f"this instance is on standby: {reason}",
                 {"retry-after": "10"},
             )
         try:
             accepted = await self._keep(delivery)
         except Exception as problem:
-            _log.exception("delivery %s could not be kept", delivery.id)
+            _log.exception("delivery %s could not be stored", delivery.id)
             raise _Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "the delivery could not be kept; redeliver it once the server's log is clean",
+                "the delivery could not be stored; see the server's log, then redeliver it",
                 {"retry-after": "10"},
             ) from problem
         if accepted is DeliveryOutcome.DUPLICATE:
-            return HTTPStatus.OK, "this delivery was kept before"
-        return HTTPStatus.ACCEPTED, "kept"
+            return HTTPStatus.OK, "duplicate delivery"
+        return HTTPStatus.ACCEPTED, "accepted"
 
     def _keep(self, delivery: Delivery) -> asyncio.Future[DeliveryOutcome]:
-        """Keep a delivery with all that come while others are being kept, in one commit."""
+        """Store a delivery, in one commit with others that arrive meanwhile."""
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[DeliveryOutcome] = loop.create_future()
         self._waiting.append((delivery, kept))
@@ -132,7 +132,7 @@ class _Receiver:
             return
         try:
             done = self._inbox.accept([delivery for delivery, _ in waiting])
-        except Exception as problem:  # noqa: BLE001 - each connection is told, and says so
+        except Exception as problem:  # noqa: BLE001 - reported by each connection
             done = concurrent.futures.Future()
             done.set_exception(problem)
         done.add_done_callback(
@@ -147,7 +147,7 @@ class _Receiver:
     ) -> None:
         problem = done.exception()
         for place, (_, kept) in enumerate(waiting):
-            if kept.done():  # Its connection hung up; the commit came all the same.
+            if kept.done():  # Its connection was closed after the commit.
                 continue
             if problem is not None:
                 kept.set_exception(problem)
@@ -156,20 +156,20 @@ class _Receiver:
         self._hand_over(loop)
 
     async def _genuine_body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read the body and prove who sent it. What can be refused unread is refused unread."""
+        """Read the body and verify its signature; refuse early what needs no reading."""
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._limits.body_bytes:
             raise self._too_long()
         if not self._secrets:
             raise _Refused(
                 HTTPStatus.UNAUTHORIZED,
-                "no webhook secret is configured here: set MERGEWRIGHT_WEBHOOK_SECRET",
+                "this server has no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET",
             )
         signature = headers.get(b"x-hub-signature-256", b"")
         if not is_well_formed(signature):
             raise _Refused(
                 HTTPStatus.UNAUTHORIZED,
-                "no SHA-256 signature: give the webhook a secret in the repository's settings",
+                "no SHA-256 signature: set a secret in the webhook's settings",
             )
         chunks: list[bytes] = []
         try:
@@ -179,24 +179,26 @@ class _Receiver:
             genuine = verify(self._secrets, body, signature)
         except TimeoutError:
             raise _Refused(
-                HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive", {"connection": "close"}
+                HTTPStatus.REQUEST_TIMEOUT,
+                "the body did not arrive in time",
+                {"connection": "close"},
             ) from None
         finally:
             self._unverified -= sum(map(len, chunks))
         if not genuine:
             raise _Refused(
                 HTTPStatus.UNAUTHORIZED,
-                "wrong signature: the webhook's secret is not the one configured here",
+                "wrong signature: the webhook's secret differs from MERGEWRIGHT_WEBHOOK_SECRET",
             )
         return body
 
     async def _read(self, receive: Receive, chunks: list[bytes]) -> None:
-        """Read the body into `chunks`; what they hold is counted until the caller takes it off."""
+        """Read the body into `chunks`, counting its bytes; the caller subtracts them."""
         size, more = 0, True
         while more:
             message = await receive()
             if message["type"] != "http.request":
-                raise _Refused(HTTPStatus.BAD_REQUEST, "the client hung up")
+                raise _Refused(HTTPStatus.BAD_REQUEST, "the client disconnected")
             chunk, more = message.get("body", b""), message.get("more_body", False)
             size += len(chunk)
             self._unverified += len(chunk)
@@ -206,33 +208,31 @@ class _Receiver:
             if self._unverified > self._limits.unverified_bytes:
                 raise _Refused(
                     HTTPStatus.SERVICE_UNAVAILABLE,
-                    "too many deliveries at once",
+                    "too many concurrent deliveries",
                     {"retry-after": "5"},
                 )
 
     def _too_long(self) -> _Refused:
         return _Refused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"a delivery has at most {self._limits.body_bytes} bytes",
+            f"deliveries are limited to {self._limits.body_bytes} bytes",
         )
 
 
 def _delivery(headers: Mapping[bytes, bytes], body: bytes) -> Delivery:
-    """The delivery a genuine request carries; its body stays as it came."""
+    """Return the delivery of a verified request, with the body unchanged."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
         raise _Refused(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "set the webhook's content type to application/json in the repository's settings",
+            "set the webhook's content type to application/json",
         )
     event = headers.get(b"x-github-event", b"").decode("latin-1")
     if not _EVENT.fullmatch(event):
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-GitHub-Event is missing or malformed")
+        raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-GitHub-Event is missing or invalid")
     name = headers.get(b"x-github-delivery", b"").decode("latin-1")
     if not _DELIVERY.fullmatch(name):
-        raise _Refused(
-            HTTPStatus.BAD_REQUEST, "the header X-GitHub-Delivery is missing or malformed"
-        )
+        raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-GitHub-Delivery is missing or invalid")
     return Delivery(id=name, event=event, at=datetime.now(UTC), body=body, state="new")
 
 

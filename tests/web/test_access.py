@@ -68,7 +68,7 @@ def test_over_https_the_cookie_stays_there(site: Site) -> None:
 def test_a_wrong_token_is_answered_with_the_form(site: Site) -> None:
     response = sign_in(site, "wrong")
     assert response.status_code == 401
-    assert "That is not the token" in response.text
+    assert "Wrong token" in response.text
     assert "set-cookie" not in response.headers
 
 

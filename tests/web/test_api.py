@@ -55,8 +55,8 @@ def test_only_a_bearer_writes(site: Site, path: str) -> None:
     response = site.http.post(path, json=body, headers={"idempotency-key": "k"})
     assert response.status_code == 403
     assert response.json() == {
-        "error": "A cookie alone may not write here.",
-        "remedy": "Show the page's token: Authorization: Bearer TOKEN",
+        "error": "A cookie is not enough to change anything here.",
+        "remedy": "Send the header Authorization: Bearer TOKEN with the page's token.",
     }
     site.http.cookies.clear()
     assert site.http.post(path, json=body).status_code == 401
@@ -146,7 +146,7 @@ def test_a_key_that_was_used_for_something_else_is_refused(site: Site) -> None:
     asked(site, session, kind="pause")
     response = asked(site, session, kind="stop")
     assert response.status_code == 409
-    assert response.json()["remedy"] == "Take another Idempotency-Key."
+    assert response.json()["remedy"] == "Use a new Idempotency-Key."
     assert [kind for kind, _, _ in commands(site, session)] == ["pause"]
 
 
@@ -161,7 +161,7 @@ def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None
     response = asked(site, session, key=key, kind="stop")
     assert response.status_code == 400
     assert "Idempotency-Key" in response.json()["error"]
-    assert "when you repeat a request" in response.json()["remedy"]
+    assert "when you retry a request" in response.json()["remedy"]
     assert commands(site, session) == []
 
 
@@ -207,8 +207,8 @@ def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body:
     response = site.http.post(path, content=body, headers=headers)
     assert response.status_code == 400
     assert response.json() == {
-        "error": "The body is no JSON.",
-        "remedy": "docs/commands.md says what every route takes.",
+        "error": "The body is not valid JSON.",
+        "remedy": "See docs/commands.md for the parameters of each route.",
     }
 
 
@@ -267,7 +267,7 @@ def test_what_is_remembered_of_a_session_is_merged_and_forgotten(site: Site) -> 
     assert sent(site, path, {"ticket": ""}).json() == {"team": "blue"}
     assert site.seen("/api/sessions").json()[0]["metadata"] == {"team": "blue"}
     response = sent(site, path, {"a key": "x"})
-    assert (response.status_code, response.json()["error"]) == (400, "'a key' is no key.")
+    assert (response.status_code, response.json()["error"]) == (400, "'a key' is not a valid key.")
 
 
 @pytest.mark.parametrize("scope", ["", "project:widgets"])
@@ -285,7 +285,7 @@ def test_what_is_not_there_cannot_be_frozen(site: Site, scope: str) -> None:
     site.session(1)
     response = sent(site, "/api/freeze", {"scope": scope})
     assert response.status_code == 400
-    assert response.json()["error"] == f"{scope!r} is nothing that can be frozen."
+    assert response.json()["error"] == f"Cannot freeze the scope {scope!r}."
     assert "known: widgets" in response.json()["remedy"]
 
 
@@ -301,7 +301,7 @@ def test_incidents_are_told_also_when_they_are_over(site: Site) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "error"),
     [
-        ("/api/sessions/nope", 404, "There is no session nope."),
+        ("/api/sessions/nope", 404, "No session nope."),
         ("/api/nowhere", 404, "Not Found"),
     ],
 )
@@ -323,8 +323,8 @@ def test_a_failure_of_the_server_says_so_in_the_same_words(
     response = site.seen("/api/freezes")
     assert response.status_code == 500
     assert response.json() == {
-        "error": "The server failed at this.",
-        "remedy": "The server's log says more.",
+        "error": "The server could not answer this request.",
+        "remedy": "See the server's log for details.",
     }
 
 
@@ -362,10 +362,10 @@ def test_a_start_whose_key_was_used_for_another_is_refused(site: Site) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"project": "gears"}, "There is no project 'gears'."),
-        ({"agent": "ada"}, "There is no agent 'ada'."),
+        ({"project": "gears"}, "No project 'gears'."),
+        ({"agent": "ada"}, "No agent 'ada'."),
         ({"issue": 0}, "issue: Expected `int` >= 1"),
-        ({"key": "two words"}, "The header Idempotency-Key is missing or malformed."),
+        ({"key": "two words"}, "The header Idempotency-Key is missing or invalid."),
     ],
 )
 def test_what_cannot_be_started_is_refused_at_the_door(

@@ -94,7 +94,7 @@ def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visit
     asks("May it use Bash? rm -r / (Yes / No)")
     refused = visitor.http.post("/sessions/widgets-1/ask", data={**form, "key": "2", "text": "No"})
     assert refused.status_code == 400
-    assert "The agent asks something else by now. Go back" in refused.text
+    assert "question has changed. Go back" in refused.text
     asks("What is it to be called?")
     assert 'name="asked"' not in page(visitor)
     assert len(asked(visitor)) == 1
@@ -127,7 +127,7 @@ def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(
             "/sessions/widgets-1/ask", data={**own, "word": word, "kind": "stop"}
         )
         assert response.status_code == 403
-        assert "Load the page again" in response.text
+        assert "Reload the page" in response.text
     for action in ("/freeze", "/unfreeze"):
         assert visitor.http.post(action, data={"scope": ""}).status_code == 403
     assert asked(visitor) == []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.store import AgentRecord, HistoryKind, Observation, Session
-from bot.web.groups import GROUPS
+from bot.web.pages import GROUPS
 from bot.web.health import Health
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment, React
@@ -27,7 +27,7 @@ def test_every_status_has_its_place() -> None:
 
 
 def test_an_empty_board_says_what_to_do(site: Site) -> None:
-    assert "Put the label on an issue" in site.seen("/").text
+    assert "Add the label to an issue" in site.seen("/").text
 
 
 def test_the_board_shows_sessions_in_their_groups(site: Site) -> None:
@@ -96,9 +96,9 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
         "mergewright/7-x",
         "line 1\ndone &lt;b&gt;",
         "GitHub said &lt;403&gt;",
-        "comment:ready",
-        "react:1",
-        "given up",
+        "<strong>Comment</strong>",
+        "<strong>React to a comment</strong>",
+        "failed",
         "waiting",
     ):
         assert words in page, words
@@ -127,11 +127,11 @@ def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
     site.store.observations.record([seen], datetime.now(UTC))
     page = site.seen(f"/sessions/{session}").text
     for words in (
-        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 tokens without a price<", "input 1,200<"),
+        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 unpriced tokens<", "input 1,200<"),
         *("output 34<", "cache read 800<"),
     ):
         assert words in page, words
-    assert "9 tokens without a price" in site.seen("/").text
+    assert "9 unpriced tokens" in site.seen("/").text
     (run,) = site.seen(f"/api/sessions/{session}").json()["used"]
     assert site.seen(f"/api/usage?by=run&session={session}").json() == [run]
     (repository,) = site.seen("/api/usage?by=repository").json()
@@ -143,7 +143,7 @@ def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
 def test_an_unknown_session_is_not_found(site: Site) -> None:
     page = site.seen("/sessions/<b>")
     assert page.status_code == 404
-    assert "There is no session &lt;b&gt;." in page.text
+    assert "No session &lt;b&gt;." in page.text
     assert site.seen("/api/sessions/nope").status_code == 404
 
 
@@ -174,7 +174,7 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(site: Site
     browser = bearer() | {b"accept": b"text/html,*/*;q=0.8"}
     page = site.http.get("/nothing", headers=browser)
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "That did not work" in page.text
+    assert "Page not found" in page.text
     assert site.http.get("/api/nothing", headers=browser).json()["error"] == "Not Found"
     assert site.seen("/nothing").json()["error"] == "Not Found"
 
@@ -188,7 +188,7 @@ def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
     )
     page = site.seen(f"/sessions/{bad}")
     assert page.status_code == 500
-    assert "The server&#39;s log says more." in page.text
+    assert "See the server&#39;s log for details." in page.text
 
 
 def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
@@ -289,7 +289,7 @@ def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
     for words in (
         "1 session<",
         "0 repairs<",
-        "1 under way",
+        "1 live",
         "Sign out",
         '<a href="/">Sessions</a>',
     ):
@@ -314,12 +314,12 @@ def test_the_page_of_agents_tells_what_became_of_their_work(
     monkeypatch.setattr(site.store.agents, "records", lambda: [ada])
     page = site.seen("/agents").text
     for words in (
-        *("<strong>ada</strong>", "5 sessions<", "1 under way", "4 merged<", "3 repairs<"),
+        *("<strong>ada</strong>", "5 sessions<", "1 live", "4 merged<", "3 repairs<"),
         *(
-            "25% merged at the first pass",
+            "25% merged on the first pass",
             "2 review rounds<",
             "$7.50<",
-            "9 tokens without a price<",
+            "9 unpriced tokens<",
             "2.0 h to merge",
         ),
     ):

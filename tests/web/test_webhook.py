@@ -229,7 +229,7 @@ def test_a_store_that_fails_makes_github_show_a_failure(
     response = site.deliver(b"the body")
     assert response.status_code == 503
     assert "retry-after" in response.headers
-    assert "delivery d-1 could not be kept" in caplog.text
+    assert "delivery d-1 could not be stored" in caplog.text
     assert "no space" not in response.text
     assert "the body" not in caplog.text
 

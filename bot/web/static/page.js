@@ -1,5 +1,5 @@
 "use strict";
-// Keeps the page as it stands true: ages, changed sessions, and whether it is connected at all.
+// Keeps an open page current: ages, changed sessions and the connection state.
 
 const link = document.getElementById("link");
 const watched = document.body.querySelector("[data-session]")?.dataset.session;
@@ -12,7 +12,7 @@ function ago(then) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-function tellAges() {
+function showAges() {
   for (const time of document.querySelectorAll("time")) {
     const at = new Date(time.dateTime);
     time.textContent = "at" in time.dataset ? at.toLocaleTimeString([], { timeStyle: "short" }) : ago(at);
@@ -43,29 +43,29 @@ function count() {
   document.getElementById("nothing").hidden = document.querySelector(".row") !== null;
 }
 
-// What finds the same thing on the page that comes: what has the keyboard is to keep it.
-function mark(thing) {
-  if (thing.id) return `#${thing.id}`;
-  if (thing.value) return `#main button[value="${CSS.escape(thing.value)}"]`;
-  return thing.pathname ? `#main a[href="${thing.getAttribute("href")}"]` : null;
+// Returns a selector that finds the focused element on the reloaded page.
+function selector(element) {
+  if (element.id) return `#${element.id}`;
+  if (element.value) return `#main button[value="${CSS.escape(element.value)}"]`;
+  return element.pathname ? `#main a[href="${element.getAttribute("href")}"]` : null;
 }
 
 async function reload() {
   const answer = await fetch(location.href);
-  if (answer.redirected) return location.assign(answer.url); // signed out meanwhile
+  if (answer.redirected) return location.assign(answer.url); // The session has expired.
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const written = document.getElementById("text");
-  const focused = mark(document.activeElement);
-  const read = document.getElementById("log")?.scrollTop; // counted from its end
+  const focused = selector(document.activeElement);
+  const read = document.getElementById("log")?.scrollTop; // Counted from the end.
   document.getElementById("main").replaceWith(page.getElementById("main"));
   const empty = document.getElementById("text");
-  if (written && empty) empty.replaceWith(written); // what is being written stays, with its cursor
+  if (written && empty) empty.replaceWith(written); // Keep the text being written, with its cursor.
   if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   if (read) document.getElementById("log")?.scrollTo(0, read);
-  tellAges();
+  showAges();
 }
 
-function say(state, text) {
+function showState(state, text) {
   link.className = `link ${state}`;
   link.textContent = text;
 }
@@ -74,15 +74,15 @@ let lost = false;
 const events = new EventSource("/events");
 
 events.onopen = () => {
-  if (lost) reload(); // what happened meanwhile was told to nobody
+  if (lost) reload(); // Changes were missed meanwhile.
   lost = false;
-  say("live", "live");
+  showState("live", "live");
 };
 
 events.onerror = () => {
   lost = true;
-  if (events.readyState === EventSource.CLOSED) say("lost", "not connected: reload the page");
-  else say("lost", "connection lost, trying again");
+  if (events.readyState === EventSource.CLOSED) showState("lost", "disconnected; reload the page");
+  else showState("lost", "connection lost, reconnecting");
 };
 
 events.addEventListener("sessions", (event) => {
@@ -90,11 +90,11 @@ events.addEventListener("sessions", (event) => {
   if (watched === undefined) {
     changes.forEach(place);
     count();
-    tellAges();
+    showAges();
   } else if (changes.some((change) => change.id === watched)) {
     reload();
   }
 });
 
-tellAges();
-setInterval(tellAges, 10000);
+showAges();
+setInterval(showAges, 10000);
