@@ -30,7 +30,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
     issue = world.issue("Add widgets")
     issue.issue.comment("/mergewright status", by=ALICE)
     eventually(
-        lambda: "no session works on this" in "".join(issue.comments_by()), "status is answered"
+        lambda: "there is no session for" in "".join(issue.comments_by()), "status is answered"
     )
     issue.issue.comment("/mergewright start", by=ALICE)
     issue.agent.starts()
@@ -95,7 +95,8 @@ def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answer
 
     issue.issue.comment("/mergewright answer 1\n1\n1", by=MALLORY)
     eventually(
-        lambda: "mallory: nothing is done" in "".join(issue.comments_by()), "an outsider is told"
+        lambda: "mallory, I only take commands" in "".join(issue.comments_by()),
+        "an outsider is told",
     )
     issue.issue.comment("/mergewright answer Blue", by=ROB)
     eventually(
