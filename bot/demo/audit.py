@@ -49,18 +49,20 @@ def messages(scene: Scene, agent_log: Path) -> Iterator[str]:
     starts = [note for note in notes if note["kind"] == "prompt"]
     if len(starts) != 1:
         yield f"the agent was started {len(starts)} times, not once"
-    heard = [note for note in notes if note["kind"] == "message"]
+    recorded = [note for note in notes if note["kind"] == "message"]
     for word in (scene.check_word, scene.review_word):
-        times = sum(word in note["words"] for note in heard)
+        times = sum(word in note["words"] for note in recorded)
         if times != 1:
             yield f"the agent was told of {word} {times} times, not once"
-    if len(heard) != 2:
-        yield f"the agent got {len(heard)} messages, not 2"
+    if len(recorded) != 2:
+        yield f"the agent got {len(recorded)} messages, not 2"
 
 
 def prompts(model: ModelServer) -> Iterator[str]:
     """Return a sentence for each message the scripted model received more or less than once."""
-    asked = [heard.asked for heard in model.heard if heard.asked and not heard.asked.aside]
+    asked = [
+        recorded.asked for recorded in model.requests if recorded.asked and not recorded.asked.aside
+    ]
     turns = asked[-1].turns if asked else ()
     told = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
     if len(told) != 3 or len(set(told)) != 3:

@@ -175,7 +175,7 @@ class Stage:
 
     def told(self) -> str:
         """All that people said in the conversation, as the model was told it last."""
-        asked = [heard.asked for heard in self.model.heard if heard.asked]
+        asked = [recorded.asked for recorded in self.model.requests if recorded.asked]
         turns = next((each.turns for each in reversed(asked) if not each.aside), ())
         return "\n".join(turn.text for turn in turns if turn.who == "user")
 

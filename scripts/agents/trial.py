@@ -73,7 +73,7 @@ class Trial:
 
     def offers(self, *tools: str) -> None:
         """The model was offered these tools last, of those for agents of its own."""
-        asked = [heard.asked for heard in self.stage.model.heard if heard.asked]
+        asked = [recorded.asked for recorded in self.stage.model.requests if recorded.asked]
         offered = next((one.tools for one in reversed(asked) if not one.aside), frozenset[str]())
         if (found := offered & {*self.release.agents}) != {*tools}:
             raise Failed(f"of its tools for agents of its own its model is offered {[*found]}")

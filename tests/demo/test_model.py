@@ -89,14 +89,14 @@ def test_it_returns_an_error_as_often_as_scripted(model: ModelServer, way: str) 
     assert [answer.status_code for answer in answers] == [429, 429, 200]
     assert answers[0].headers["retry-after"] == "1"
     assert "scripted 429" in answers[0].text
-    assert [heard.status for heard in model.heard[-3:]] == [429, 429, 200]
+    assert [recorded.status for recorded in model.requests[-3:]] == [429, 429, 200]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_side_request_does_not_advance_the_script(model: ModelServer, way: str) -> None:
     said = HTTP.post(model.url + WAYS[way][0], json=body(way, "#do: error 500 9", [])).text
     assert "cripted" in said  # A title, or a summary.
-    asked = model.heard[-1].asked
+    asked = model.requests[-1].asked
     assert asked is not None
     assert asked.aside
 
@@ -135,7 +135,7 @@ def test_a_connection_is_cut_once_where_scripted(model: ModelServer) -> None:
 
 def test_other_requests_are_recorded_too(model: ModelServer) -> None:
     assert HTTP.get(f"{model.url}/v1/models").status_code == 404
-    assert (model.heard[-1].path, model.heard[-1].asked) == ("/v1/models", None)
+    assert (model.requests[-1].path, model.recorded[-1].asked) == ("/v1/models", None)
 
 
 def test_the_last_message_with_a_script_counts() -> None:

@@ -34,7 +34,7 @@ _LIMITED = 429
 _STOP_SECONDS = 0.05  #: Seconds to wait when stopping.
 
 
-class Heard(Struct, frozen=True, kw_only=True):
+class RecordedRequest(Struct, frozen=True, kw_only=True):
     """One request and its response."""
 
     path: str
@@ -46,7 +46,7 @@ class ModelServer:
     """Serves scripted responses. Use it as a context manager."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.requests: list[RecordedRequest] = []
         self._refused: Counter[str] = Counter()
         self._cut: set[str] = set()
         self._lock = threading.Lock()
@@ -74,10 +74,10 @@ class ModelServer:
         """The base URL of every API, without a final slash."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
-    def note(self, heard: Heard) -> None:
+    def note(self, recorded: RecordedRequest) -> None:
         """Remember a request."""
         with self._lock:
-            self.heard.append(heard)
+            self.requests.append(recorded)
 
     def refuses(self, what: Due) -> bool:
         """Whether this request gets the step's error."""
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: `ModelServer` records requests."""
 
     def _unknown(self) -> None:
-        self.model.note(Heard(path=self.path, status=404))
+        self.model.note(RecordedRequest(path=self.path, status=404))
         self._send(404, {"error": {"message": f"{self.path} is nothing a model answers"}})
 
     def _answer(self, api: Api, path: str, body: Json) -> None:
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
             what = due(asked.turns, at_once=asked.edits)
         time.sleep(what.step.sleep)
         status = what.step.error if self.model.refuses(what) else 200
-        self.model.note(Heard(path=path, status=status, asked=asked))
+        self.model.note(RecordedRequest(path=path, status=status, asked=asked))
         if status != 200:
             self._send(status, api.refusal(status))
         elif asked.stream:
