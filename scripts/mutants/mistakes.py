@@ -9,7 +9,7 @@ from typing import NamedTuple
 #: One alternative of a pattern, without its brackets.
 _ALTERNATIVE = re.compile(r"(?<![^|(])(?<!\\[|(])(?!\?)(?:\\.|[^|()\\])+(?![^|)])")
 #: Calls whose named arguments say what is known of an agent.
-_ANSWERS = ("Agent", "replace", "Usage", "_Ask")
+_ANSWERS = ("Agent", "replace", "Usage", "_Request")
 
 
 class Mistake(NamedTuple):

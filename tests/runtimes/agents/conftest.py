@@ -11,7 +11,7 @@ from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
 from runtimes.agents.base import RunFiles
 from runtimes.base import Seen
-from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import Laid
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)

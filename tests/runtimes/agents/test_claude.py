@@ -12,7 +12,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
 from runtimes.agents.claude.launch import Claude
 from runtimes.base import Seen
-from tests.runtimes.agents.claudes import KIND, NOW, hook, status, transcript
+from tests.runtimes.agents.fake_claude import KIND, NOW, hook, status, transcript
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
 from runtimes.agents.codex.launch import Codex
 from runtimes.base import Seen
-from tests.runtimes.agents.codexes import (
+from tests.runtimes.agents.fake_codex import (
     ID,
     KIND,
     SPENT,

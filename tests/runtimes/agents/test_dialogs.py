@@ -15,7 +15,7 @@ from runtimes.agents.shared.dialogs import (
     choices_in,
     with_choices,
 )
-from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import RECORDINGS, lay
 
 LEAVE = [("1", "1"), ("2.", "2"), ("yes", "1"), ("Yes!", "1"), ("always", "2"), ("green", None)]

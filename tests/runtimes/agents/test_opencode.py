@@ -19,8 +19,8 @@ from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.opencode.reader import OpenCodeReader
 from runtimes.agents.shared.files import write_private
 from runtimes.base import Seen
-from tests.runtimes.agents.apis import answering
-from tests.runtimes.agents.opencodes import ID, Agent
+from tests.runtimes.agents.fake_opencode import ID, Agent
+from tests.runtimes.agents.fake_port import answering
 
 KIND = AgentType(program="opencode", model="fake/model", args=("--pure",))
 NOW = datetime.now(UTC)

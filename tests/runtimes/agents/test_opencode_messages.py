@@ -7,7 +7,7 @@ import pytest
 from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode.messages import OpenCodeMessageReader
 from runtimes.agents.shared.messages import Message, MessageKind
-from tests.runtimes.agents.opencodes import ID, Agent
+from tests.runtimes.agents.fake_opencode import ID, Agent
 
 
 @pytest.fixture

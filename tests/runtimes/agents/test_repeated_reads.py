@@ -16,7 +16,7 @@ from runtimes.agents.gemini.launch import Gemini
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.files import WatchedFile
 from runtimes.base import Seen
-from tests.runtimes.agents.apis import answering
+from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import CASES, RECORDINGS, lay, over, program_of
 
 

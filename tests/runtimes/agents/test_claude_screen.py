@@ -6,7 +6,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import LaunchSpec, Reader, RunFiles
 from runtimes.agents.claude.launch import Claude
 from runtimes.base import Seen
-from tests.runtimes.agents.claudes import KIND, NOW, status
+from tests.runtimes.agents.fake_claude import KIND, NOW, status
 
 
 @pytest.fixture

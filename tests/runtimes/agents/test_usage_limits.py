@@ -1,4 +1,4 @@
-"""When a usage limit limit_reset, as programs and providers say it in words."""
+"""When a usage limit resets, as programs and providers say it in words."""
 
 import time
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ def test_a_span_is_counted_from_when_it_was_said(said: str, seconds: float) -> N
     [
         "Please try again later.",
         "try again in a while",
-        "it limit_reset at 13:00 PM UTC",
+        "it resets at 13:00 PM UTC",
         "try again at Nov 25th, 2026 2:19 AM.",
-        "it limit_reset at 2:75 PM UTC",
+        "it resets at 2:75 PM UTC",
         "retry in 99999999999s",
     ],
 )
