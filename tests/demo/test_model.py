@@ -135,7 +135,7 @@ def test_a_connection_is_cut_once_where_scripted(model: ModelServer) -> None:
 
 def test_other_requests_are_recorded_too(model: ModelServer) -> None:
     assert HTTP.get(f"{model.url}/v1/models").status_code == 404
-    assert (model.requests[-1].path, model.recorded[-1].asked) == ("/v1/models", None)
+    assert (model.requests[-1].path, model.requests[-1].asked) == ("/v1/models", None)
 
 
 def test_the_last_message_with_a_script_counts() -> None:
