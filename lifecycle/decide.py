@@ -14,6 +14,7 @@ from lifecycle.judge.signals import OVER, Hold, Signals, Stage
 from lifecycle.judge.stages import parked
 from lifecycle.model.actions import Action, Release, Start, Stop, Tell
 from lifecycle.model.facts import Ended, Facts, Frozen
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Reason, Status
 from lifecycle.react.reactions import ANSWERS, Reaction, answers_to
@@ -21,6 +22,7 @@ from lifecycle.read.sentences import clock
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
+_START = KeyKind.START
 #: What keeps a session from wanting a slot.
 _WAITS_LONGER = (Reason.BUDGET_EXHAUSTED, Reason.ISSUE_BLOCKED, Reason.ISSUES_IN_CIRCLE)
 
@@ -87,7 +89,7 @@ def _holds_slot(judged: Judged) -> bool:
     if stage in OVER:
         return judged.signals.hold is not Hold.RELEASED
     if view.given is None:
-        starting = any(key.startswith("start:") for key in view.facts.pending)
+        starting = any(key.kind is _START for key in view.facts.pending)
         return starting or stage is _SPAWNING or _waits_for_slot(judged)
     return not parked(view)
 
@@ -112,7 +114,7 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
     facts = judged.view.facts
     # Nothing else is said to an agent before it is known whether the last message arrived.
     awaits = bool(facts.sent) and judged.view.awaits_receipt()
-    found: dict[str, Action] = {}
+    found: dict[Key | type[Start], Action] = {}
     for row, one in _answering(judged):
         for action in row.then(one):
             known = action.key in facts.done or action.key in facts.pending
@@ -121,7 +123,7 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
             if known or action.key in facts.failures:
                 continue
             # One run is one program.
-            found.setdefault("start" if isinstance(action, Start) else action.key, action)
+            found.setdefault(Start if isinstance(action, Start) else action.key, action)
     return tuple(found.values())
 
 

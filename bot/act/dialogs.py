@@ -149,7 +149,7 @@ class Answers:
     def _given(self, session: Session, tell: Tell) -> str:
         """The dialog this answer was given to; empty: it was given to none yet."""
         key, _, name = read_text(self._record(session, tell)).rpartition(" ")
-        return name if key == tell.key else ""
+        return name if key == str(tell.key) else ""
 
     def _record(self, session: Session, tell: Tell) -> Path:
         """Where the last answer of a run is written down before it is given.

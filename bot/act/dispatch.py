@@ -20,7 +20,7 @@ from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.text import messages
-from lifecycle.model import actions
+from lifecycle.model import actions, keys
 from lifecycle.model.status import Merge, PullState, Reason, Status
 from lifecycle.read.session_view import CLASH
 from runtimes.base import RuntimeFailure
@@ -132,7 +132,7 @@ class ActionDispatcher:
         return ""
 
     def _do(self, session: Session, due: DueAction, check: FinalCheck) -> ActionResult:
-        key = f"{session.id}/{due.action.key}"
+        key = keys.marker(session.id, due.action.key)
         match due.action:
             case actions.Start() as start:
                 return self._agents.start(session, start, check)
@@ -179,7 +179,7 @@ class ActionDispatcher:
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = messages.report(standing, self._page(session), self._app_slug)
-                place = f"{session.id}/report:{number}"
+                place = keys.marker(session.id, keys.report(number))
                 found = self._github.reports.comment(
                     session.repository, number, body, place, comment
                 )
@@ -213,7 +213,7 @@ class ActionDispatcher:
         match due.action:
             case actions.Comment(key=key, number=number, topic=topic, values=values):
                 body = messages.comment_body(topic, values)
-                written = write.comment(repository, number, body, key)
+                written = write.comment(repository, number, body, str(key))
                 return Completed(result=f"comment {written}")
             case actions.React(comment=comment, content=content):
                 write.react(repository, comment, content)

@@ -28,6 +28,7 @@ from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.actions import Action
 from lifecycle.model.backoff import delay
 from lifecycle.model.facts import Facts
+from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Reason
 
 log = logging.getLogger(__name__)
@@ -203,7 +204,7 @@ class Outbox:
             log.info("%s: %s: deferred: %s", due.subject, due.action.key, later.why)
             self._store.outbox.defer(due.seq, later.at, later.why)
             return
-        starts = due.action.key.startswith("start:")
+        starts = due.action.key.kind is KeyKind.START
         most = self._attempts.starts if starts else self._attempts.most
         if later.outage:
             most = max(most, _OUTAGE_ATTEMPTS)
@@ -221,4 +222,4 @@ class Outbox:
 
 
 def _reason(due: DueAction) -> Reason:
-    return Reason.SPAWN_FAILED if due.action.key.startswith("start:") else Reason.ACTION_FAILED
+    return Reason.SPAWN_FAILED if due.action.key.kind is KeyKind.START else Reason.ACTION_FAILED

@@ -11,6 +11,7 @@ from bot.system.redaction import Redaction
 from bot.text import messages
 from bot.text.markdown import plain
 from lifecycle.model import actions
+from lifecycle.model.key import KeyKind
 from lifecycle.model.status import PullState, Reason
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
@@ -130,7 +131,7 @@ class Publishing:
     def _pushes(self, session: str) -> dict[str, datetime]:
         """Every commit that went to the session's branch, with when."""
         done = self._store.facts.get(session).done.items()
-        return {key.removeprefix("push:"): d.at for key, d in done if key.startswith("push:")}
+        return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 
 def closing_others(commits: Iterable[Commit], issue: int) -> str:

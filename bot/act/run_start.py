@@ -20,6 +20,7 @@ from bot.text.prompts import BEGINNINGS, Prompts
 from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Agent, Work
+from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Probe, Reason
 from runtimes.agents.base import RunLimits
 from runtimes.host import RunRef, StartSpec, Workspace, run_name
@@ -187,7 +188,7 @@ class Starting:
         branch, mirror = session.branch, self._locations.mirror(session.project)
         if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
-        if not any(key.startswith("push:") for key in self._store.facts.get(session.id).done):
+        if not any(key.kind is KeyKind.PUSH for key in self._store.facts.get(session.id).done):
             return Rejected(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
         return None
 

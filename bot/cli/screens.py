@@ -101,7 +101,7 @@ def session(
     place: str = "",
 ) -> RenderableType:
     """Everything about one session and its last events; `place` is its queue position."""
-    phrases = {entry.key: describe_action(entry.action) for entry in outbox}
+    phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     rows = grid()
     issue = session.issue
     add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
@@ -150,7 +150,7 @@ def explanation(
 ) -> RenderableType:
     """The facts, the status they lead to, and the actions that follow."""
     rows = grid()
-    phrases = {entry.key: describe_action(entry.action) for entry in outbox}
+    phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     words = ", ".join(
         f"{name}={value}" for name, value in msgspec.structs.asdict(decision.signals).items()
     )
@@ -164,7 +164,7 @@ def explanation(
     for pull in facts.pulls:
         add(rows, "pull", pull_line(pull))
     if facts.done:
-        last = max(facts.done, key=lambda key: facts.done[key].at)
+        last = str(max(facts.done, key=lambda key: facts.done[key].at))
         add(rows, "done", f"{len(facts.done)} actions, last: {phrases.get(last, last)}")
     _add_actions(rows, facts, phrases)
     add(rows, "signals", words)
@@ -288,10 +288,11 @@ def _blockers(blockers: Sequence[str]) -> list[str]:
 
 
 def _add_actions(rows: Table, facts: Facts, phrases: Mapping[str, str]) -> None:
-    for key in sorted(facts.pending):
+    for key in sorted(map(str, facts.pending)):
         add(rows, "pending", phrases.get(key, key))
-    for key, failure in facts.failures.items():
-        add(rows, "failed", f"{phrases.get(key, key)}: {failure.detail}")
+    for failed, failure in facts.failures.items():
+        text = str(failed)
+        add(rows, "failed", f"{phrases.get(text, text)}: {failure.detail}")
 
 
 def _below(text: Text) -> Padding:

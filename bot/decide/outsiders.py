@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from bot.store import Outsider, Store
 from bot.system.clock import Clock
+from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 
 
@@ -21,7 +22,7 @@ def notify_outsiders(store: Store, is_silenced: Callable[[str], bool], clock: Cl
 
 def _comment(one: Outsider) -> Comment:
     return Comment(
-        key=f"outsider:{one.issue}:{one.login}",
+        key=keys.outsider(one.issue, one.login),
         number=one.number,
         topic="outsider",
         values={"login": one.login},

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from bot.store import Configuration, RepositoryFile, Store
 from config.repository import PATH, FileProblem, RepositoryError, narrowed, still_narrowed
 from config.settings import ProjectSettings
+from lifecycle.model import keys
 from lifecycle.model.actions import FaultyLine, ReportConfiguration
 from lifecycle.model.policy import Mode, Policy
 
@@ -107,7 +108,7 @@ class Policies:
 
 def _report(file: RepositoryFile, error: RepositoryError) -> ReportConfiguration:
     return ReportConfiguration(
-        key=f"configuration:{file.head}:{file.blob}",
+        key=keys.report_configuration(file.head, file.blob),
         head=file.head,
         path=PATH,
         problems=tuple(FaultyLine(line=one.line, says=one.says) for one in error.problems),

@@ -40,7 +40,7 @@ def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[ReplayedDecision
             if now.get(name) != value
         ]
         # The history row has the new actions only; all actions were kept beside the facts.
-        recorded, keys = kept.row.data.get("actions", []), [action.key for action in again.actions]
+        recorded, keys = kept.row.data.get("actions", []), [str(one.key) for one in again.actions]
         if not set(recorded) <= set(keys):
             differences.append(Difference(field="new actions", then=recorded, now=keys))
         yield ReplayedDecision(row=kept.row, differences=tuple(differences))

@@ -95,9 +95,8 @@ def ask_anew(store: Store, command: NewCommand) -> bool:
 def answers(outbox: Iterable[OutboxEntry]) -> Mapping[str, str]:
     """What people were answered, by the key of their command."""
     said = (order.action for order in outbox)
-    # Its key is `comment:WHICH:` and the command's.
     return {
-        one.key.split(":", 2)[2]: one.values["text"]
+        one.key.cause[0]: one.values["text"]
         for one in said
         if isinstance(one, Comment) and one.topic == "answer"
     }

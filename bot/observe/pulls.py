@@ -18,9 +18,11 @@ from bot.store import DueRefresh, Observation, Outsider, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.settings import ProjectSettings
+from lifecycle.model import keys
 from lifecycle.model.backoff import delay
 from lifecycle.model.candidates import Candidate
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
+from lifecycle.model.key import KeyKind
 from lifecycle.model.names import FREEZES, addresses_bot
 from lifecycle.model.status import CheckState, Merge, Mover, PullState
 
@@ -181,11 +183,11 @@ class PullObserver:
         if reading.head_repository.lower() != home.lower():
             return None
         done = self._store.facts.get(session).done
-        opened = done.get(f"pull:{reading.head_branch}")
-        pushed = f"push:{reading.pull.head}" in done
+        opened = done.get(keys.open_pull(reading.head_branch))
+        pushed = keys.push(reading.pull.head) in done
         if reading.author == self._github.read.me():
             told = opened is not None and opened.result == str(reading.pull.number)
-            branch_is_ours = any(key.startswith("push:") for key in done)
+            branch_is_ours = any(key.kind is KeyKind.PUSH for key in done)
             ours = told or pushed or (branch_is_ours and reading.pull.state is PullState.OPEN)
         else:
             ours = pushed and self._people.may_write(repository, reading.author)

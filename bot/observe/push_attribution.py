@@ -2,6 +2,7 @@
 
 from bot.store import Session, Store
 from bot.system.locations import Locations
+from lifecycle.model import keys
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Mover
 
@@ -19,8 +20,8 @@ class PushAttribution:
         Raises `GitFailure` where the commits cannot be had: then nothing is known.
         """
         facts = self._store.facts.get(session.id)
-        push, mirror = f"push:{pull.head}", self._locations.mirror(session.project)
-        last = facts.done.get(f"push:{before.head}") if before else None
+        push, mirror = keys.push(pull.head), self._locations.mirror(session.project)
+        last = facts.done.get(keys.push(before.head)) if before else None
         pushed = facts.done.get(push)
         if pushed is not None and last is not None and pushed.at < last.at:
             # Back at an earlier push of ours, unless GitHub's answer is an old one.

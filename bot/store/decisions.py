@@ -67,7 +67,7 @@ class _Record(Struct, frozen=True, kw_only=True):
 
 
 _outcomes = msgspec.json.Decoder(dict[str, int])
-_record = msgspec.json.Decoder(_Record)
+_record = msgspec.msgpack.Decoder(_Record)
 _policy = msgspec.json.Decoder(Policy)
 
 
@@ -185,8 +185,10 @@ def _add_record(connection: sqlite3.Connection, history: int, record: DecisionRe
     policy = encoded(record.policy)
     hashed = hashlib.sha256(policy.encode()).hexdigest()
     connection.execute(_ADD_POLICY, (hashed, policy))
-    text = encoded({"facts": record.facts, "decision": record.decision})
-    connection.execute(_ADD_RECORD, (history, hashed, zlib.compress(text.encode())))
+    # JSON has no keys but texts; MessagePack writes the mappings of facts as they are.
+    both = _Record(facts=record.facts, decision=msgspec.to_builtins(record.decision))
+    packed = msgspec.msgpack.encode(both)
+    connection.execute(_ADD_RECORD, (history, hashed, zlib.compress(packed)))
 
 
 def _replayable(row: Row) -> ReplayableDecision:

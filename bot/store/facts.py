@@ -25,6 +25,7 @@ from bot.store.rows import (
     from_timestamp,
     from_timestamp_or_none,
     issue_of,
+    key_of,
     pulls_of,
     work_of,
 )
@@ -33,6 +34,7 @@ from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import day_of, spending, spent_on_day
 from bot.store.values import LoadedSession, SessionDecision
 from lifecycle.model.facts import Done, Facts, Failure, Frozen, Sent, Spending
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.status import Reason
 
 SESSIONS = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
@@ -44,7 +46,7 @@ OUTBOX = """SELECT seq, session, key, state, done_at, next_at, result, reason, e
 class _Covers(msgspec.Struct, frozen=True):
     """The other keys that an action stands for: all of its JSON that facts need."""
 
-    covers: tuple[str, ...] = ()
+    covers: tuple[Key, ...] = ()
 
 
 _covers = msgspec.json.Decoder(_Covers)
@@ -156,13 +158,14 @@ def _facts(row: Row, related: _Related) -> Facts:
 
 def _outbox_facts(
     rows: Iterable[Row],
-) -> tuple[dict[str, Done], frozenset[str], dict[str, Sent], dict[str, Failure]]:
-    done: dict[str, Done] = {}
-    pending: set[str] = set()
-    sent: dict[str, Sent] = {}
-    failures: dict[str, Failure] = {}
+) -> tuple[dict[Key, Done], frozenset[Key], dict[Key, Sent], dict[Key, Failure]]:
+    done: dict[Key, Done] = {}
+    pending: set[Key] = set()
+    sent: dict[Key, Sent] = {}
+    failures: dict[Key, Failure] = {}
     for row in rows:
-        keys = (row["key"], *decoded(_covers, row, "outbox", "seq", "action").covers)
+        key = key_of(row)
+        keys = (key, *decoded(_covers, row, "outbox", "seq", "action").covers)
         if row["state"] == "due":
             pending.update(keys)
         elif row["state"] == "done":
@@ -171,9 +174,9 @@ def _outbox_facts(
             )
         elif row["state"] == "sent":
             if receipt := receipt_of(row):
-                sent[row["key"]] = receipt.sent
+                sent[key] = receipt.sent
         else:
-            failures[row["key"]] = Failure(
+            failures[key] = Failure(
                 at=from_timestamp(row["done_at"]), reason=_reason(row), detail=row["error"]
             )
     return done, frozenset(pending), sent, failures
@@ -181,7 +184,8 @@ def _outbox_facts(
 
 def _start_due(rows: Iterable[Row]) -> datetime | None:
     """When the due start action was or is attempted next."""
-    due = (row["next_at"] for row in rows if row["state"] == "due" and row["key"][:6] == "start:")
+    waiting = (row for row in rows if row["state"] == "due")
+    due = (row["next_at"] for row in waiting if key_of(row).kind is KeyKind.START)
     return from_timestamp_or_none(max(due, default=None))
 
 

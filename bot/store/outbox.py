@@ -20,6 +20,7 @@ from bot.store.rows import (
     encoded,
     from_timestamp,
     from_timestamp_or_none,
+    key_of,
     skip_corrupt,
 )
 from bot.store.values import DueAction, HistoryKind, Observation, OutboxEntry, RefreshRequest
@@ -181,9 +182,9 @@ def add_actions(
     """
     at = now.timestamp()
     return [
-        action.key
+        str(action.key)
         for action in actions
-        if connection.execute(_ADD, (session, action.key, at, at, encoded(action))).rowcount
+        if connection.execute(_ADD, (session, str(action.key), at, at, encoded(action))).rowcount
     ]
 
 
@@ -192,7 +193,7 @@ def add_repository_actions(
 ) -> None:
     """Add actions without a session inside a transaction. Known keys are ignored."""
     at = now.timestamp()
-    rows = [(repository, action.key, at, at, encoded(action)) for action in actions]
+    rows = [(repository, str(action.key), at, at, encoded(action)) for action in actions]
     connection.executemany(_ADD_FOR_REPOSITORY, rows)
 
 
@@ -225,7 +226,7 @@ def _due(row: Row) -> DueAction:
 def _entry(row: Row) -> OutboxEntry:
     return OutboxEntry(
         seq=row["seq"],
-        key=row["key"],
+        key=key_of(row),
         state=row["state"],
         attempts=row["attempts"],
         created=from_timestamp(row["created"]),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history, wake
-from bot.store.rows import Row, decoded, encoded, skip_corrupt
+from bot.store.rows import Row, decoded, encoded, key_of, skip_corrupt
 from bot.store.values import AwaitedReceipt, HistoryKind, Observation, Receipt
 
 _SENT = """UPDATE outbox SET state = 'sent', receipt = ?, error = ''
@@ -101,7 +101,7 @@ def _awaited(row: Row) -> AwaitedReceipt:
     return AwaitedReceipt(
         seq=row["seq"],
         session=row["session"],
-        key=row["key"],
+        key=key_of(row),
         run=row["run"],
         receipt=receipt_of(row),
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from bot.store.errors import CorruptRow
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
+from lifecycle.model.key import Key, parse
 
 T = TypeVar("T")
 Row = sqlite3.Row
@@ -59,6 +60,14 @@ def decoded(decoder: msgspec.json.Decoder[T], row: Row, table: str, id: str, col
         return decoder.decode(row[column])
     except msgspec.DecodeError as error:
         raise corrupt_row(table, row[id], column, error) from error
+
+
+def key_of(row: Row) -> Key:
+    """The key of an action in the outbox. Raises `CorruptRow`."""
+    try:
+        return parse(row["key"])
+    except ValueError as error:
+        raise corrupt_row("outbox", row["seq"], "key", error) from error
 
 
 def corrupt_row(table: str, id: str | int, column: str, error: Exception) -> CorruptRow:

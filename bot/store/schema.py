@@ -196,8 +196,8 @@ _ACTIONS = (
         data TEXT NOT NULL
     ) STRICT""",
     "CREATE INDEX history_session ON history (session, seq)",
-    # What a decision was made from: compressed JSON of the facts and the decision, and the policy
-    # by its hash.
+    # What a decision was made from: compressed MessagePack of the facts and the decision, and the
+    # policy by its hash.
     """CREATE TABLE policies (
         hash TEXT PRIMARY KEY,
         policy TEXT NOT NULL

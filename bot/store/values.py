@@ -11,6 +11,7 @@ from bot.store.errors import CorruptRow
 from lifecycle.decide import Decision
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Sent, Spending, Work
+from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Status
 
@@ -264,7 +265,7 @@ class AwaitedReceipt(Struct, frozen=True, kw_only=True):
 
     seq: int
     session: str
-    key: str
+    key: Key
     run: int
     receipt: Receipt | None  #: None if it is not known to have been sent.
 
@@ -294,7 +295,7 @@ class OutboxEntry(Struct, frozen=True, kw_only=True):
     """An action in the outbox, with its attempts and its result."""
 
     seq: int
-    key: str
+    key: Key
     state: str  #: `due`, `sent` (awaits its receipt), `done` or `failed`.
     attempts: int
     created: datetime

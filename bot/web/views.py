@@ -227,7 +227,7 @@ def detail_of(
     used: Sequence[UsageTotal],
 ) -> SessionDetail:
     """Combine what the store and the runtime know of a session."""
-    phrases = {order.key: describe_action(order.action) for order in outbox}
+    phrases = {str(order.key): describe_action(order.action) for order in outbox}
     return SessionDetail(
         session=summarize(session, queued),
         frozen=frozen_by(facts),
@@ -277,7 +277,7 @@ def _attention(order: OutboxEntry) -> tuple[int, int]:
 
 def _letter(order: OutboxEntry) -> ActionEntry:
     return ActionEntry(
-        key=order.key,
+        key=str(order.key),
         says=describe_action(order.action),
         state=_STATES[order.state],
         tries=order.attempts,

@@ -11,7 +11,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle.judge.stalls import Escalation
+from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts, Spending
+from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Reason
 from lifecycle.read.availability import Availability
@@ -149,7 +151,7 @@ def exhausted(view: View) -> Escalation | None:
     return None
 
 
-def nearly(view: View) -> Iterator[tuple[str, str]]:
+def nearly(view: View) -> Iterator[tuple[Key, str]]:
     """The budgets people are to be warned of: each with its key and its sentence."""
     part = view.policy.budget_warning
     for row, limit in _reached(view, part):
@@ -175,8 +177,8 @@ def cost(spent: Spending) -> str:
     return " and ".join(parts) or f"{spent.tokens} tokens"
 
 
-def _key(row: Budget, view: View, limit: float) -> str:
+def _key(row: Budget, view: View, limit: float) -> Key:
     """A budget's own key: each limit of each life, and of each day where it begins anew then."""
     life = view.facts.restored_at
     since = view.now.date().isoformat() if row.of_day else life.isoformat() if life else ""
-    return f"budget:{row.name}:{limit:g}:{since}"
+    return keys.budget(row.name, limit, since)

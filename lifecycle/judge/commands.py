@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from lifecycle.judge.budgets import left, raised
 from lifecycle.judge.judge import Answer, Judged, judge
 from lifecycle.judge.reasons import advice_on
+from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
+from lifecycle.model.key import Key
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.model.status import TERMINAL, Merge, PullState, Reason, Status
 from lifecycle.read.merge_queue import called_off
@@ -226,9 +228,9 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
     soonest: list[datetime] = []
     for command in sorted(facts.commands, key=lambda command: command.at):
         row = COMMAND_RULES.get(command.kind)
-        if row is None or _known(_explained(command), facts):
+        if row is None or _known(keys.command_refused(command.key), facts):
             continue
-        if _known(_answered(command), facts) or _had_its_effect(command, facts):
+        if _known(keys.command_applied(command.key), facts) or _had_its_effect(command, facts):
             applied.append(command)
             continue
         before = judge(replace(facts, commands=tuple(applied)), policy, now)
@@ -237,9 +239,9 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
             applied.append(command)
             if row.tells_after:
                 before = judge(replace(facts, commands=tuple(applied)), policy, now)
-        key = _explained(command) if refusal else _answered(command)
+        key_of = keys.command_refused if refusal else keys.command_applied
         if text := refusal or _say(row.applied, before, command):
-            answers.append(Answer(command, key, text))
+            answers.append(Answer(command, key_of(command.key), text))
         if before.view.recheck_at:
             soonest.append(before.view.recheck_at)
     return AppliedCommands(
@@ -283,13 +285,5 @@ def _had_its_effect(command: Command, facts: Facts) -> bool:
     return facts.ended is not None and facts.ended.at >= command.at
 
 
-def _known(key: str, facts: Facts) -> bool:
+def _known(key: Key, facts: Facts) -> bool:
     return key in facts.done or key in facts.pending or key in facts.failures
-
-
-def _answered(command: Command) -> str:
-    return f"comment:applied:{command.key}"
-
-
-def _explained(command: Command) -> str:
-    return f"comment:command:{command.key}"

@@ -3,17 +3,19 @@
 from datetime import timedelta
 from typing import Final
 
-from lifecycle.judge.stalls import Escalation, Row, moment, since
+from lifecycle.judge.stalls import Escalation, Row, since
 from lifecycle.model import keys
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.status import Merge, PullState, Reason
 from lifecycle.read.availability import Availability
 from lifecycle.read.merge_queue import landing_key
 from lifecycle.read.sentences import clock, names, short
-from lifecycle.read.session_view import REWORD, View, spent
+from lifecycle.read.session_view import View, spent
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _WAITING, _QUIET, _ENDED = Availability.WAITING, Availability.QUIET, Availability.ENDED
 _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
+_REWORD: Final = frozenset({KeyKind.REWORD})
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
@@ -22,19 +24,21 @@ def question(view: View) -> Escalation | None:
     """The agent asks something."""
     if view.stands is not _WAITING:
         return None
-    asked = view.facts.agent.question or "something at its terminal"
-    return Escalation(moment("question", view), Reason.AGENT_QUESTION, f"the agent asks: {asked}")
+    agent = view.facts.agent
+    key = keys.question(agent.since, agent.run)
+    asked = agent.question or "something at its terminal"
+    return Escalation(key, Reason.AGENT_QUESTION, f"the agent asks: {asked}")
 
 
 def paths_held(view: View) -> Escalation | None:
     """The commits at hand change what a person has to allow first."""
     head = view.facts.work.head
-    held = _given_up(view, f"push:{head}")
+    held = _given_up(view, keys.push(head))
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
         return None
     why = f"{short(head)} changes protected paths and was not pushed: {held.because}"
     how = f"`/mergewright allow {short(head)}` has it pushed all the same"
-    return held._replace(key=f"paths:{head}", because=f"{why}; {how}")
+    return held._replace(key=keys.protected_paths(head), because=f"{why}; {how}")
 
 
 def push_refused(view: View) -> Escalation | None:
@@ -42,11 +46,11 @@ def push_refused(view: View) -> Escalation | None:
     cause = view.messages_cause
     if (
         cause
-        and not spent(cause, view.past.told(REWORD), view.policy.ci_repairs)
+        and not spent(cause, view.past.told(_REWORD), view.policy.ci_repairs)
         and (view.past.heard(cause) is None or not view.at_rest)
     ):
         return None
-    return _given_up(view, f"push:{view.facts.work.head}")
+    return _given_up(view, keys.push(view.facts.work.head))
 
 
 def pushes_used_up(view: View) -> Escalation | None:
@@ -56,19 +60,20 @@ def pushes_used_up(view: View) -> Escalation | None:
         return None
     most, next_at = view.policy.pushes_per_hour, clock(first + timedelta(hours=1))
     why = f"{most} commits were pushed within an hour; the next goes out at {next_at}"
-    return Escalation(f"pushes:{first.isoformat()}", Reason.PUSHES_USED_UP, why)
+    return Escalation(keys.pushes_used_up(first), Reason.PUSHES_USED_UP, why)
 
 
 def pull_refused(view: View) -> Escalation | None:
     """The pull request could not be opened."""
-    return _given_up(view, f"pull:{view.facts.branch}") if view.pull is None else None
+    return _given_up(view, keys.open_pull(view.facts.branch)) if view.pull is None else None
 
 
 def ready_refused(view: View) -> Escalation | None:
     """GitHub refused to make a draft ready that we opened as one."""
     pull = view.pull
-    drafted = pull is not None and pull.state is _OPEN and pull.draft
-    return _given_up(view, view.ready_key) if drafted else None
+    if pull is None or pull.state is not _OPEN or not pull.draft:
+        return None
+    return _given_up(view, keys.make_ready(pull.number))
 
 
 def merge_refused(view: View) -> Escalation | None:
@@ -82,7 +87,7 @@ def put_out_of_queue(view: View) -> Escalation | None:
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
     why = f"GitHub's merge queue put it out: {out.reason or 'it does not say why'}"
-    return Escalation(f"dequeued:{pull.head}:{out.at.isoformat()}", Reason.DEQUEUED, why)
+    return Escalation(keys.dequeued(pull.head, out.at), Reason.DEQUEUED, why)
 
 
 def update_refused(view: View) -> Escalation | None:
@@ -90,12 +95,14 @@ def update_refused(view: View) -> Escalation | None:
     command = view.command("update")
     if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
         return None  # A conflict goes to the agent.
-    return _given_up(view, f"update:{command.key}:{view.pull.head}")
+    return _given_up(view, keys.update_on_command(command.key, view.pull.head))
 
 
 def branch_refused(view: View) -> Escalation | None:
     """The commits of others could not be brought into the workspace."""
-    return _given_up(view, f"take:{view.pull.head}") if view.foreign and view.pull else None
+    if view.pull is None or not view.foreign:
+        return None
+    return _given_up(view, keys.merge_remote(view.pull.head))
 
 
 def message_lost(view: View) -> Escalation | None:
@@ -104,27 +111,27 @@ def message_lost(view: View) -> Escalation | None:
         view.ci_cause,
         view.review_cause,
         view.conflict_cause,
-        view.branch_cause if view.foreign else "",
+        view.branch_cause if view.foreign else None,
         view.dirty_cause,
         view.messages_cause,
         *view.words_causes,
     )
-    lost = (_given_up(view, keys.of_run(cause, view.facts.run)) for cause in causes if cause)
+    lost = (_given_up(view, cause.of_run(view.facts.run)) for cause in causes if cause)
     return next(filter(None, lost), None)
 
 
-def _given_up(view: View, key: str) -> Escalation | None:
+def _given_up(view: View, key: Key) -> Escalation | None:
     failure = view.facts.failures.get(key)
-    return Escalation(f"failed:{key}", failure.reason, failure.detail) if failure else None
+    return Escalation(keys.action_failed(key), failure.reason, failure.detail) if failure else None
 
 
 def repairs_exhausted(view: View) -> Escalation | None:
     """The checks are red again after all the tries the agent has."""
-    cause = view.ci_cause
-    if not cause or not spent(cause, view.repairs, view.policy.ci_repairs):
+    cause, pull = view.ci_cause, view.pull
+    if not cause or not pull or not spent(cause, view.repairs, view.policy.ci_repairs):
         return None
     return Escalation(
-        cause.replace("tell:ci:", "repairs:", 1).rpartition(":")[0],
+        keys.repairs_exhausted(pull.head),
         Reason.REPAIRS_EXHAUSTED,
         f"checks still fail after {len(view.repairs)} repairs: {names(view.own_failures)}",
     )
@@ -134,10 +141,10 @@ def repair_in_vain(view: View) -> Escalation | None:
     """Told of red checks, the agent ended its turn without a commit."""
     cause = view.ci_cause
     told = view.past.heard(cause) if cause else None
-    if told is None or not view.in_vain(told.at):
+    if cause is None or told is None or not view.in_vain(told.at):
         return None
     return Escalation(
-        cause.replace("tell:", "unrepaired:", 1),
+        keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
         f"the agent was told of {names(view.own_failures)} and ended its turn without a commit",
     )
@@ -149,7 +156,7 @@ def red_on_base(view: View) -> Escalation | None:
     if pull is None or not failed or view.own_failures or view.pending_checks:
         return None
     return Escalation(
-        f"base:{pull.head}:{keys.fingerprint(check.id for check in failed)}",
+        keys.base_red(pull.head, (check.id for check in failed)),
         Reason.BASE_RED,
         f"checks fail that are red on {pull.base_branch} too: {names(failed)}",
     )
@@ -165,7 +172,7 @@ def checks_held(view: View) -> Escalation | None:
     if not view.passed(pull.head_since, view.policy.settle_seconds):
         return None
     return Escalation(
-        f"held:{pull.head}:{keys.fingerprint(check.id for check in held)}",
+        keys.checks_held(pull.head, (check.id for check in held)),
         Reason.CHECKS_HELD,
         f"checks were cancelled or wait for a person: {names(held)}",
     )
@@ -175,10 +182,11 @@ def rounds_exhausted(view: View) -> Escalation | None:
     """Reviewers still ask for more after all the rounds the agent has, and none approves."""
     if not view.unheard or (view.approved and not view.objectors):
         return None
-    if not spent(view.review_cause, view.rounds, view.policy.review_rounds):
+    cause = view.review_cause
+    if cause is None or not spent(cause, view.rounds, view.policy.review_rounds):
         return None
     return Escalation(
-        f"rounds:{len(view.rounds)}",
+        keys.rounds_exhausted(len(view.rounds)),
         Reason.REPAIRS_EXHAUSTED,
         f"{len(view.rounds)} rounds of review went to the agent; more were asked for",
     )
@@ -189,13 +197,15 @@ def review_in_vain(view: View) -> Escalation | None:
     if not view.open_threads and not view.objectors:
         return None
     heard = [(told.at, cause) for cause in view.rounds if (told := view.past.heard(cause))]
-    at, cause = max(heard, default=(view.now, ""))
-    if not cause or not view.in_vain(at):
+    if not heard:
+        return None
+    at, cause = max(heard, key=lambda one: one[0])
+    if not view.in_vain(at):
         return None
     if not view.passed(at, view.policy.review_escalation_seconds):
         return None
     return Escalation(
-        cause.replace("tell:", "unanswered:", 1),
+        keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
         "the agent was told of the requested changes and pushed nothing",
     )
@@ -211,7 +221,7 @@ def conflict_in_vain(view: View) -> Escalation | None:
     if not (view.in_vain(told.at) if told else over):
         return None
     return Escalation(
-        cause.replace("tell:", "unresolved:", 1),
+        keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
         "the agent was told that it conflicts with its base, and it still does",
     )
@@ -225,7 +235,7 @@ def left_uncommitted(view: View) -> Escalation | None:
     if not cause or view.past.heard(cause) is None:
         return None
     return Escalation(
-        cause.replace("tell:", "left:", 1),
+        keys.no_result(cause),
         Reason.UNCOMMITTED_WORK,
         "the agent left uncommitted work in its workspace after a reminder",
     )
@@ -243,7 +253,7 @@ def nothing_to_show(view: View) -> Escalation | None:
         return None
     words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
     return Escalation(
-        f"nothing:r{view.facts.run}",
+        keys.nothing_to_show(view.facts.run),
         Reason.NOTHING_TO_SHOW,
         "the agent finished without a commit" + (f': "{words[-300:]}"' if words else ""),
     )

@@ -11,6 +11,7 @@ from lifecycle.judge.reduce import foremost, read
 from lifecycle.judge.rules import rule_for
 from lifecycle.judge.signals import Signals
 from lifecycle.model.facts import Command, Facts
+from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from lifecycle.read.restores import this_life
@@ -25,7 +26,7 @@ class Answer(NamedTuple):
     """What a person is answered who asked for something."""
 
     command: Command
-    key: str
+    key: Key
     text: str
 
 
@@ -37,7 +38,7 @@ class Judged(Struct, frozen=True):
     status: Status
     reason: Reason
     because: str
-    cause: str  #: The key of what people have to look at; empty: nothing.
+    cause: Key | None  #: Of what people are notified of; None: nothing.
     blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
     answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.

@@ -22,7 +22,7 @@ def by_person(view: View) -> Escalation | None:
     if pause is None or view.commanded_since(pause.at, *GOES_ON):
         return None
     # Without a key: whoever said it has an answer already, and nobody else has to be told.
-    return Escalation("", Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
+    return Escalation(None, Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
 
 
 def by_archive(view: View) -> Escalation | None:
@@ -30,7 +30,7 @@ def by_archive(view: View) -> Escalation | None:
     if not view.facts.archived:
         return None
     # Without a key: GitHub takes no comment in which anybody could be told.
-    return Escalation("", Reason.REPOSITORY_ARCHIVED, "the repository is archived")
+    return Escalation(None, Reason.REPOSITORY_ARCHIVED, "the repository is archived")
 
 
 def by_budget(view: View) -> Escalation | None:
@@ -48,7 +48,7 @@ def by_usage_limit(view: View) -> Escalation | None:
         return None
     if view.passed(until, 0):
         return None
-    key = keys.of_run(f"limit:{until.isoformat()}", agent.run)
+    key = keys.usage_limit(until, agent.run)
     why = f"the agent's usage limit is reached; it goes on by itself at {clock(until)}"
     return Escalation(key, Reason.USAGE_LIMIT, why)
 

@@ -15,6 +15,7 @@ from lifecycle.judge.signals import (
 )
 from lifecycle.judge.stages import Evidence, hold_of, stage_of
 from lifecycle.judge.stalls import STALLS, Escalation
+from lifecycle.model import keys
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Reason, Review
 from lifecycle.read.session_view import View
@@ -100,7 +101,7 @@ def _ci(view: View, pull: Pull) -> Ci:
         return Ci.PENDING
     if view.held_checks:
         return Ci.HELD
-    readied = view.facts.done.get(view.ready_key) if view.past.readied else None
+    readied = view.facts.done.get(keys.make_ready(pull.number)) if view.past.readied else None
     if readied is not None and not view.passed(readied.at, view.policy.settle_seconds):
         return Ci.UNSETTLED  # Checks that pass drafts over begin only now.
     if view.passes:

@@ -12,6 +12,7 @@ from lifecycle.judge.pauses import PAUSES
 from lifecycle.judge.signals import Hold, Stage
 from lifecycle.judge.stalls import Escalation
 from lifecycle.model import keys
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.read.availability import Availability
@@ -20,6 +21,7 @@ from lifecycle.read.session_view import View
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
 _RUNNING, _CRASHED = Stage.RUNNING, Availability.CRASHED
+_RELEASE, _STOP = KeyKind.RELEASE, KeyKind.STOP
 _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 #: What ended a session, in the words of its outcome.
 _OUTCOMES: Final = {
@@ -36,7 +38,7 @@ class Evidence(Struct, frozen=True):
 
     reason: Reason = Reason.AGENT_AT_WORK
     why: str = ""
-    cause: str = ""  #: The key of what people have to look at.
+    cause: Key | None = None  #: Of what people are notified of; None: nothing.
 
 
 AT_WORK: Final = Evidence()
@@ -56,7 +58,7 @@ def stage_of(view: View) -> tuple[Stage, Evidence]:
     if not view.past.begun and (issues := view.facts.issue.blocked_by):
         return Stage.QUEUED, _blocked(issues, in_circle=view.facts.issue.in_circle)
     if not view.past.begun and (over_budget := exhausted(view)):
-        return Stage.QUEUED, replace(_shown(over_budget), cause="")
+        return Stage.QUEUED, replace(_shown(over_budget), cause=None)
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
         return Stage.QUEUED, Evidence(reason_of(waits), waits)
@@ -68,7 +70,7 @@ def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:
     why = f"waits for {', '.join(issues)}"
     if not in_circle:
         return Evidence(Reason.ISSUE_BLOCKED, why)
-    cause = f"circle:{keys.fingerprint(issues)}"
+    cause = keys.issues_in_circle(issues)
     return Evidence(Reason.ISSUES_IN_CIRCLE, f"{why}, which waits for this issue in turn", cause)
 
 
@@ -121,7 +123,7 @@ def _errored(view: View) -> Evidence | None:
     """It could not be started, or broke off after all the restarts there are for it."""
     facts = view.facts
     for key, failure in facts.failures.items():
-        if key.startswith("start:"):
+        if key.kind is KeyKind.START:
             return Evidence(failure.reason, failure.detail)
     if facts.start_due and view.passed(facts.start_due, view.policy.spawn_seconds):
         why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
@@ -167,9 +169,7 @@ def parked(view: View) -> bool:
     run, failures = view.facts.run, view.facts.failures
     if run in view.past.ended:
         return True
-    return bool(failures) and any(
-        key.startswith("park:") and keys.split(key)[1] == run for key in failures
-    )
+    return any(key.kind is KeyKind.PARK and key.run == run for key in failures)
 
 
 def hold_of(view: View, stage: Stage) -> Hold:
@@ -180,8 +180,9 @@ def hold_of(view: View, stage: Stage) -> Hold:
     are shown it as such.
     """
     facts, past = view.facts, view.past
-    done, kind = (past.released, "release:") if stage is Stage.MERGED else (past.stopped, "stop:")
-    if any(key.startswith((kind, "release:")) for key in facts.pending):
+    merged = stage is Stage.MERGED
+    done, kind = (past.released, _RELEASE) if merged else (past.stopped, _STOP)
+    if any(key.kind in (kind, _RELEASE) for key in facts.pending):
         return Hold.RELEASING
-    given_up = any(key.startswith(kind) for key in facts.failures)
+    given_up = any(key.kind is kind for key in facts.failures)
     return Hold.RELEASED if done or given_up or facts.run == 0 else Hold.HELD

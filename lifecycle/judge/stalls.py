@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from lifecycle.model import keys
+from lifecycle.model.key import Key
 from lifecycle.model.status import Reason
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
@@ -17,7 +18,7 @@ _UNSEEN: Final = (Availability.UNSURE, Availability.NONE)
 class Escalation(NamedTuple):
     """A cause people have to look at; its key names the cause."""
 
-    key: str
+    key: Key | None  #: None: people are not notified of it.
     reason: Reason
     because: str
 
@@ -35,7 +36,9 @@ def blocked(view: View) -> Escalation | None:
         return None
     error = agent.error or "it does not say by what"
     reason = Reason.AUTH_FAILED if agent.unauthorised else Reason.AGENT_BLOCKED
-    return Escalation(moment(f"stuck:{reason}", view), reason, f"the agent is blocked: {error}")
+    return Escalation(
+        keys.stuck(reason, agent.since, agent.run), reason, f"the agent is blocked: {error}"
+    )
 
 
 def no_progress(view: View) -> Escalation | None:
@@ -44,7 +47,8 @@ def no_progress(view: View) -> Escalation | None:
         return None
     if not view.passed(_last_sign(view), view.policy.stuck_seconds):
         return None
-    key = moment(f"stuck:{Reason.NO_PROGRESS}", view)
+    agent = view.facts.agent
+    key = keys.stuck(Reason.NO_PROGRESS, agent.since, agent.run)
     return Escalation(key, Reason.NO_PROGRESS, "the agent shows no progress")
 
 
@@ -58,7 +62,7 @@ def state_unknown(view: View) -> Escalation | None:
     began = doubt.since if doubt else _last_sign(view)
     if not view.passed(began, view.policy.probe_seconds):
         return None
-    key = f"stuck:{Reason.PROBE_FAILURE}:{began.isoformat()}"
+    key = keys.stuck(Reason.PROBE_FAILURE, began)
     return Escalation(key, Reason.PROBE_FAILURE, "the agent's state could not be established")
 
 
@@ -74,12 +78,6 @@ def _last_sign(view: View) -> datetime:
     signs = filter(None, (agent.seen, agent.since, view.given))
     # A sign from far in the future would put off being stuck until then.
     return max((at for at in signs if view.passed(at, ahead)), default=view.facts.created)
-
-
-def moment(cause: str, view: View) -> str:
-    """A cause that may come again in one run: it is named with when it began."""
-    agent = view.facts.agent
-    return keys.of_run(f"{cause}:{agent.since.isoformat() if agent.since else ''}", agent.run)
 
 
 STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from lifecycle.model.key import Key
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import Status
 
@@ -22,12 +23,12 @@ class Prompt(Struct, frozen=True, kw_only=True):
 class Start(Struct, frozen=True, kw_only=True, tag="start"):
     """Make the workspace if it is not there and start the program of one run."""
 
-    key: str
+    key: Key
     run: int
     prompt: Prompt
     resume: str = ""  #: The agent's own conversation to go on with.
     agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
-    covers: tuple[str, ...] = ()  #: Further keys that are done when this is.
+    covers: tuple[Key, ...] = ()  #: Further keys that are done when this is.
     #: What waits for the agent at GitHub, for one that remembers nothing: `what`, `text`, `log`.
     waiting: tuple[Mapping[str, str], ...] = ()
 
@@ -35,16 +36,16 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
 class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
     """Send a message to the running program."""
 
-    key: str
+    key: Key
     run: int
     prompt: Prompt
-    covers: tuple[str, ...] = ()
+    covers: tuple[Key, ...] = ()
 
 
 class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
     """Fetch the workspace's commits, check them and push them to the session's branch."""
 
-    key: str
+    key: Key
     head: str
     protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
 
@@ -55,7 +56,7 @@ class MergeRemote(Struct, frozen=True, kw_only=True, tag="take_in"):
     Its result is `conflict` where they do not go together with the agent's own by themselves.
     """
 
-    key: str
+    key: Key
     head: str  #: GitHub's commit.
     into: str  #: The workspace's.
 
@@ -63,7 +64,7 @@ class MergeRemote(Struct, frozen=True, kw_only=True, tag="take_in"):
 class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
     """Have GitHub merge the base into a pull request's branch, if it is still at the head."""
 
-    key: str
+    key: Key
     number: int
     head: str
 
@@ -71,7 +72,7 @@ class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
 class Rerun(Struct, frozen=True, kw_only=True, tag="rerun"):
     """Have failed or cancelled checks run once more."""
 
-    key: str
+    key: Key
     number: int
     runs: tuple[int, ...]  #: Numbers of check runs.
 
@@ -79,7 +80,7 @@ class Rerun(Struct, frozen=True, kw_only=True, tag="rerun"):
 class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
     """Open the pull request of the pushed branch."""
 
-    key: str
+    key: Key
     head: str
     draft: bool = False
 
@@ -87,14 +88,14 @@ class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
 class MakeReady(Struct, frozen=True, kw_only=True, tag="make_ready"):
     """Make a draft a pull request that asks for its review."""
 
-    key: str
+    key: Key
     number: int
 
 
 class RequestReview(Struct, frozen=True, kw_only=True, tag="request_review"):
     """Ask people and teams for their review."""
 
-    key: str
+    key: Key
     number: int
     reviewers: tuple[str, ...]  #: Logins; a team is `owner/team`.
 
@@ -102,7 +103,7 @@ class RequestReview(Struct, frozen=True, kw_only=True, tag="request_review"):
 class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
     """Say something on the issue or the pull request."""
 
-    key: str
+    key: Key
     number: int
     topic: str  #: Which sentence of `bot/text/messages.py`.
     values: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +128,7 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True, tag="report"):
     """Bring the one comment on an issue or a pull request up to date, or write it."""
 
-    key: str
+    key: Key
     number: int
     comment: int | None  #: The comment, where it is known.
     standing: Standing
@@ -136,7 +137,7 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
 class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
     """Bring our check run on a commit up to date, or make it. It is a report and bars nothing."""
 
-    key: str
+    key: Key
     head: str
     check: int | None  #: The check run, where it is known.
     standing: Standing
@@ -152,7 +153,7 @@ class FaultyLine(Struct, frozen=True, kw_only=True):
 class ReportConfiguration(Struct, frozen=True, kw_only=True, tag="report_configuration"):
     """Report what is wrong with a repository's own configuration, as a check of its commit."""
 
-    key: str
+    key: Key
     head: str
     path: str
     problems: tuple[FaultyLine, ...]
@@ -161,7 +162,7 @@ class ReportConfiguration(Struct, frozen=True, kw_only=True, tag="report_configu
 class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
     """Have the issue wear the label of a status, and of no other one."""
 
-    key: str
+    key: Key
     number: int
     status: Status
 
@@ -169,7 +170,7 @@ class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
 class Label(Struct, frozen=True, kw_only=True, tag="label"):
     """Put a label on the issue, or take it off."""
 
-    key: str
+    key: Key
     number: int
     name: str
     on: bool
@@ -178,7 +179,7 @@ class Label(Struct, frozen=True, kw_only=True, tag="label"):
 class React(Struct, frozen=True, kw_only=True, tag="react"):
     """Put a reaction on a comment, as an acknowledgement."""
 
-    key: str
+    key: Key
     comment: int
     content: str  #: GitHub's name of it, e.g. `eyes`.
 
@@ -186,7 +187,7 @@ class React(Struct, frozen=True, kw_only=True, tag="react"):
 class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
     """Answer in review threads, as one review."""
 
-    key: str
+    key: Key
     number: int
     threads: tuple[str, ...]
     topic: str
@@ -197,7 +198,7 @@ class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
 class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
     """Merge a pull request, but only at the commit that was judged."""
 
-    key: str
+    key: Key
     number: int
     sha: str
     method: MergeMethod
@@ -208,7 +209,7 @@ class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
 class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
     """Have GitHub's merge queue land a pull request, but only at the commit that was judged."""
 
-    key: str
+    key: Key
     number: int
     sha: str
     by: str = ""  #: As of a merge.
@@ -217,21 +218,21 @@ class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
 class Dequeue(Struct, frozen=True, kw_only=True, tag="dequeue"):
     """Take a pull request out of GitHub's merge queue."""
 
-    key: str
+    key: Key
     number: int
 
 
 class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
     """Close the issue, where the merge did not."""
 
-    key: str
+    key: Key
     number: int
 
 
 class DeleteBranch(Struct, frozen=True, kw_only=True, tag="delete_branch"):
     """Delete the session's branch on GitHub, if it is still at the merged commit."""
 
-    key: str
+    key: Key
     branch: str
     sha: str
 
@@ -239,14 +240,14 @@ class DeleteBranch(Struct, frozen=True, kw_only=True, tag="delete_branch"):
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
     """End the program of a run and all it started; the workspace stays."""
 
-    key: str
+    key: Key
     run: int
 
 
 class Release(Struct, frozen=True, kw_only=True, tag="release"):
     """End the program and remove the workspace; what was not pushed is kept in the mirror first."""
 
-    key: str
+    key: Key
     run: int
 
 

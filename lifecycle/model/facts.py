@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
+from lifecycle.model.key import Key
 from lifecycle.model.status import (
     Activity,
     CheckState,
@@ -298,10 +299,10 @@ class Facts(Struct, frozen=True, kw_only=True):
     work: Work = Work()
     pulls: tuple[Pull, ...] = ()
     commands: tuple[Command, ...] = ()
-    done: Mapping[str, Done] = field(default_factory=dict)
-    pending: frozenset[str] = frozenset()  #: Keys written down and not yet done.
-    sent: Mapping[str, Sent] = field(default_factory=dict)  #: By the key of the action.
-    failures: Mapping[str, Failure] = field(default_factory=dict)
+    done: Mapping[Key, Done] = field(default_factory=dict)
+    pending: frozenset[Key] = frozenset()  #: Keys written down and not yet done.
+    sent: Mapping[Key, Sent] = field(default_factory=dict)  #: By the key of the action.
+    failures: Mapping[Key, Failure] = field(default_factory=dict)
     ended: Ended | None = None
     #: How many sessions of its project ended how, where it was the last of them to end.
     finished: Mapping[str, int] = field(default_factory=dict)

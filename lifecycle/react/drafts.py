@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lifecycle.judge.judge import Judged
 from lifecycle.judge.signals import Ci
 from lifecycle.model import actions as do
+from lifecycle.model import keys
 from lifecycle.read.session_view import View
 
 
@@ -17,7 +18,7 @@ def make_ready(judged: Judged) -> Iterator[do.Action]:
     if pull is None or not view.policy.draft or not view.current:
         return
     if judged.signals.ci in (Ci.PASSING, Ci.NONE) or _passed_over(view):
-        yield do.MakeReady(key=view.ready_key, number=pull.number)
+        yield do.MakeReady(key=keys.make_ready(pull.number), number=pull.number)
 
 
 def _passed_over(view: View) -> bool:
@@ -38,10 +39,10 @@ def ask_reviewers(judged: Judged) -> Iterator[do.Action]:
     pull, reviewers, facts = judged.view.pull, judged.view.policy.reviewers, judged.view.facts
     if pull is None or not reviewers:
         return
-    key = f"reviewers:{pull.number}"
+    key = keys.request_review(pull.number)
     yield do.RequestReview(key=key, number=pull.number, reviewers=reviewers)
     if refused := facts.failures.get(key):
         because = f"its reviewers ({', '.join(reviewers)}) could not be asked: {refused.detail}"
         values = {"session": facts.session, "because": because}
-        number = pull.number
-        yield do.Comment(key=f"comment:{key}", number=number, topic="warning", values=values)
+        notice = keys.warning(key)
+        yield do.Comment(key=notice, number=pull.number, topic="warning", values=values)

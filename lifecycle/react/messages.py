@@ -8,10 +8,12 @@ from lifecycle.judge.stages import parked
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Thread
+from lifecycle.model.key import Key, KeyKind, StartCause
 from lifecycle.react.suggestions import as_patches
 from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import REWORD, View, spent
+from lifecycle.read.session_view import View, spent
 
+_REWORD: Final = frozenset({KeyKind.REWORD})
 #: The prompt that answers what the agent asks.
 ANSWER: Final = "answer"
 #: Those that tell of failed checks, and of what people asked for.
@@ -27,26 +29,26 @@ _NO_ANSWER: Final = (
 
 
 def message(
-    judged: Judged, cause: str, prompt: do.Prompt, covers: tuple[str, ...] = ()
+    judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()
 ) -> Iterator[do.Action]:
     """Tell the running program, or start a new run with the message as its prompt."""
     facts = judged.view.facts
     if parked(judged.view) or judged.signals.availability is Availability.ENDED:
         run = facts.run + 1
         yield do.Start(
-            key=keys.of_run("start:message", run),
+            key=keys.start(StartCause.MESSAGE, run),
             run=run,
             prompt=prompt,
             resume=facts.agent.native_id,
-            covers=tuple(keys.of_run(key, run) for key in (cause, *covers)),
+            covers=tuple(key.of_run(run) for key in (cause, *covers)),
             waiting=tuple(waiting(judged.view, prompt.name)),
         )
     else:
         yield do.Tell(
-            key=keys.of_run(cause, facts.run),
+            key=cause.of_run(facts.run),
             run=facts.run,
             prompt=prompt,
-            covers=tuple(keys.of_run(key, facts.run) for key in covers),
+            covers=tuple(key.of_run(facts.run) for key in covers),
         )
 
 
@@ -89,14 +91,14 @@ def refuse(judged: Judged) -> Iterator[do.Action]:
     """Who gave an answer that the agent does not have is told why, and what it asks."""
     facts = judged.view.facts
     for command in judged.asked:
-        key = keys.of_run(f"tell:command:{command.key}", facts.run)
+        key = keys.forward(command.key).of_run(facts.run)
         done, failure = facts.done.get(key), facts.failures.get(key)
         why = _NO_ANSWER if done is not None and done.result == REFUSED else ""
         if failure is not None and judged.signals.availability is Availability.WAITING:
             why = f"The agent could not be given that: {failure.detail}."
         if why:
             yield do.Comment(
-                key=f"comment:refused:{command.key}",
+                key=keys.answer_refused(command.key),
                 number=judged.conversation,
                 topic="answer",
                 values={"text": f"{why}\n\n{facts.agent.question}".strip()},
@@ -112,7 +114,7 @@ def review_prompt(view: View) -> do.Prompt:
 def remind(judged: Judged) -> Iterator[do.Action]:
     """Uncommitted work earns one reminder after each request."""
     cause = judged.view.dirty_cause
-    if judged.view.past.heard(cause) is None:
+    if cause and judged.view.past.heard(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))
 
 
@@ -121,8 +123,8 @@ def reword(judged: Judged) -> Iterator[do.Action]:
     view, cause = judged.view, judged.view.messages_cause
     if not cause or view.past.heard(cause) is not None:
         return
-    if not spent(cause, view.past.told(REWORD), view.policy.ci_repairs):
-        why = view.facts.failures[f"push:{view.facts.work.head}"].detail
+    if not spent(cause, view.past.told(_REWORD), view.policy.ci_repairs):
+        why = view.facts.failures[keys.push(view.facts.work.head)].detail
         yield from message(judged, cause, do.Prompt(name="reword", values={"why": why}))
 
 
@@ -161,7 +163,7 @@ def address_review(judged: Judged) -> Iterator[do.Action]:
         values={"head": pull.head, "pull": str(pull.number)},
         items=tuple(_requests(view, set(ids))),
     )
-    yield from message(judged, cause, prompt, tuple(f"heard:{remark_id}" for remark_id in ids))
+    yield from message(judged, cause, prompt, tuple(keys.remark(remark_id) for remark_id in ids))
 
 
 def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:

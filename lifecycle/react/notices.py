@@ -8,8 +8,8 @@ from lifecycle.judge.budgets import nearly
 from lifecycle.judge.judge import Judged
 from lifecycle.judge.reasons import ADVICE, Priority, advice_on
 from lifecycle.model import actions as do
+from lifecycle.model import keys
 from lifecycle.model.facts import Thread
-from lifecycle.model.keys import fingerprint
 from lifecycle.model.names import CALLS_PEOPLE
 from lifecycle.model.status import Status
 from lifecycle.read.session_view import View
@@ -25,11 +25,11 @@ def replies(
 
     `command` is its key and `comment` the comment that holds it. An empty topic only reacts.
     """
-    seen = do.React(key=f"react:{command}", comment=comment, content=SEEN) if comment else None
-    said = topic and do.Comment(
-        key=f"comment:{topic}:{command}", number=number, topic=topic, values=values
-    )
-    return tuple(action for action in (seen, said) if action)
+    seen = keys.reaction(command)
+    react = do.React(key=seen, comment=comment, content=SEEN) if comment else None
+    key = keys.reply_without_session(topic, command)
+    said = topic and do.Comment(key=key, number=number, topic=topic, values=values)
+    return tuple(action for action in (react, said) if action)
 
 
 def reply(judged: Judged) -> Iterator[do.Action]:
@@ -40,9 +40,8 @@ def reply(judged: Judged) -> Iterator[do.Action]:
         return
     answered = [thread for thread in view.threads if _heard_before(view, thread, pushed)]
     if answered:
-        last = fingerprint(thread.remarks[-1].id for thread in answered)
         yield do.Reply(
-            key=f"reply:{last}",
+            key=keys.reply(thread.remarks[-1].id for thread in answered),
             number=pull.number,
             threads=tuple(thread.id for thread in answered),
             topic="done_in",
@@ -55,7 +54,7 @@ def _heard_before(view: View, thread: Thread, pushed: datetime) -> bool:
     """Whether the agent heard all that a thread says before it came to that commit."""
     if {remark.id for remark in view.unheard} & {remark.id for remark in thread.remarks}:
         return False
-    heard = [view.past.heard(f"heard:{remark.id}") for remark in thread.remarks]
+    heard = [view.past.heard(keys.remark(remark.id)) for remark in thread.remarks]
     return any(heard) and max(telling.at for telling in heard if telling) < pushed
 
 
@@ -64,7 +63,7 @@ def stand_back(judged: Judged) -> Iterator[do.Action]:
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         yield do.Comment(
-            key=f"comment:yielded:{pull.person.sha}",
+            key=keys.handed_to_human(pull.person.sha),
             number=pull.number,
             topic="yielded",
             values={"sha": pull.person.sha},
@@ -75,7 +74,8 @@ def acknowledge(judged: Judged) -> Iterator[do.Action]:
     """Every command is seen to have arrived, and answered once it was judged."""
     for command in judged.asked:
         if command.comment is not None:
-            yield do.React(key=f"react:{command.key}", comment=command.comment, content=SEEN)
+            key = keys.reaction(command.key)
+            yield do.React(key=key, comment=command.comment, content=SEEN)
     for answer in judged.answers:
         yield do.Comment(
             key=answer.key,
@@ -88,12 +88,12 @@ def acknowledge(judged: Judged) -> Iterator[do.Action]:
 def tell_findings(judged: Judged) -> Iterator[do.Action]:
     """What an agent says that has read its pull request over is told where people talk."""
     view, agent, command = judged.view, judged.view.facts.agent, judged.view.command("review")
-    told = view.past.heard(f"tell:command:{command.key}") if command else None
+    told = view.past.heard(keys.forward(command.key)) if command else None
     if command is None or told is None or agent.since is None or not agent.summary:
         return
     if told.run == agent.run and agent.since > told.at:
         yield do.Comment(
-            key=f"comment:reviewed:{command.key}",
+            key=keys.review_result(command.key),
             number=judged.conversation,
             topic="reviewed",
             values={"agent": view.facts.agent_name or view.facts.agent_type, "text": agent.summary},
@@ -104,7 +104,7 @@ def tell_people(judged: Judged) -> Iterator[do.Action]:
     """An open question, escalation, pause or wait without end is told once, with its remedy."""
     if judged.cause:
         yield do.Comment(
-            key=f"comment:{judged.cause}",
+            key=keys.notice(judged.cause),
             number=judged.conversation,
             topic="paused" if judged.status is Status.PAUSED else "attention",
             values=_explained(judged),
@@ -115,7 +115,7 @@ def warn(judged: Judged) -> Iterator[do.Action]:
     """That a budget is nearly used up is told once."""
     for key, because in nearly(judged.view):
         yield do.Comment(
-            key=f"comment:warn:{key}",
+            key=keys.warning(key),
             number=judged.conversation,
             topic="warning",
             values={"session": judged.view.facts.session, "because": because},
@@ -141,7 +141,7 @@ def _called(judged: Judged) -> bool:
 def _label(judged: Judged, *, on: bool) -> do.Action:
     # Its causes come and go, one over the other: its key counts how often it went on and off.
     return do.Label(
-        key=f"label:{judged.view.past.labels}",
+        key=keys.attention_label(judged.view.past.labels),
         number=judged.view.facts.issue.number,
         name=CALLS_PEOPLE,
         on=on,
@@ -152,7 +152,7 @@ def tell_the_end(judged: Judged) -> Iterator[do.Action]:
     """An outcome other than a merge is told on the issue, however long its program takes to end."""
     told = judged.told
     yield do.Comment(
-        key=f"comment:ended:{told.status}:{told.reason}:r{told.view.facts.run}",
+        key=keys.outcome(told.status, told.reason, told.view.facts.run),
         number=told.view.facts.issue.number,
         topic="ended",
         values={**_explained(told), "status": told.status.value},
@@ -165,7 +165,7 @@ def sum_up(judged: Judged) -> Iterator[do.Action]:
     if facts.ended is not None and sum(facts.finished.values()) > 1:
         counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))
         yield do.Comment(
-            key=f"comment:summary:{facts.ended.at.isoformat()}",
+            key=keys.summary(facts.ended.at),
             number=facts.issue.number,
             topic="summary",
             values={"project": facts.project, "counts": ", ".join(counts)},

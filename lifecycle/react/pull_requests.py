@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lifecycle.judge.judge import Judged
 from lifecycle.model import actions as do
+from lifecycle.model import keys
 from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
@@ -18,7 +19,7 @@ def publish(judged: Judged) -> Iterator[do.Action]:
     head = facts.work.head
     if judged.view.pushes_full is None:
         protected = () if allowed(facts, head) else policy.protected_paths
-        yield do.Publish(key=f"push:{head}", head=head, protected=protected)
+        yield do.Publish(key=keys.push(head), head=head, protected=protected)
 
 
 def merge_remote(judged: Judged) -> Iterator[do.Action]:
@@ -26,10 +27,11 @@ def merge_remote(judged: Judged) -> Iterator[do.Action]:
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
     if pull is None or not view.foreign:
         return
-    key = f"take:{pull.head}"
+    key = keys.merge_remote(pull.head)
     if key in view.facts.done:
         values = {"head": pull.head, "pull": str(pull.number)}
-        yield from message(judged, view.branch_cause, do.Prompt(name="merge_branch", values=values))
+        prompt = do.Prompt(name="merge_branch", values=values)
+        yield from message(judged, keys.merge_branch(pull.head), prompt)
     elif work.dirty is False:
         yield do.MergeRemote(key=key, head=pull.head, into=work.head)
 
@@ -38,7 +40,8 @@ def update(judged: Judged) -> Iterator[do.Action]:
     """GitHub is asked to bring the base in, before an agent is bothered with it."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.current:
-        yield do.UpdateBranch(key=view.update_key, number=pull.number, head=pull.head)
+        key = keys.update_branch(pull.base, pull.head)
+        yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
 
 
 def update_asked(judged: Judged) -> Iterator[do.Action]:
@@ -47,7 +50,7 @@ def update_asked(judged: Judged) -> Iterator[do.Action]:
     if pull is None or command is None or view.past.updated_since(command.at):
         return
     if view.current and pull.merge is not Merge.BEHIND:
-        key = f"update:{command.key}:{pull.head}"
+        key = keys.update_on_command(command.key, pull.head)
         yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
 
 
@@ -56,14 +59,15 @@ def rerun(judged: Judged) -> Iterator[do.Action]:
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.rerunning:
         runs = tuple(check.run_id for check in view.doubtful_checks if check.run_id is not None)
-        yield do.Rerun(key=f"rerun:{pull.head}", number=pull.number, runs=runs)
+        yield do.Rerun(key=keys.rerun(pull.head), number=pull.number, runs=runs)
 
 
 def open_pull(judged: Judged) -> Iterator[do.Action]:
     """What was pushed becomes a pull request, once its agent has read it over by policy."""
     view, facts = judged.view, judged.view.facts
     if view.pushed and not awaited(view):
-        yield do.OpenPull(key=f"pull:{facts.branch}", head=facts.work.head, draft=view.policy.draft)
+        key = keys.open_pull(facts.branch)
+        yield do.OpenPull(key=key, head=facts.work.head, draft=view.policy.draft)
 
 
 def land(judged: Judged) -> Iterator[do.Action]:
@@ -77,7 +81,7 @@ def land(judged: Judged) -> Iterator[do.Action]:
     off = policy.auto_merge is AutoMerge.OFF
     if off or called_off(view) or not (policy.merges_by_itself or command):
         yield do.Comment(
-            key=f"comment:ready:{pull.head}",
+            key=keys.ready_to_merge(pull.head),
             number=pull.number,
             topic="ready_by_hand" if off else "ready",
             values={"sha": pull.head},
@@ -105,7 +109,7 @@ def take_back(judged: Judged) -> Iterator[do.Action]:
         return
     queued = landing_key(pull)
     if queued in view.facts.done:
-        yield do.Dequeue(key=f"dequeue:{queued}", number=pull.number)
+        yield do.Dequeue(key=keys.dequeue(queued), number=pull.number)
 
 
 def tidy(judged: Judged) -> Iterator[do.Action]:
@@ -114,7 +118,7 @@ def tidy(judged: Judged) -> Iterator[do.Action]:
     if pull is None:
         return
     if policy.delete_branch:
-        key = f"branch:{view.facts.branch}"
+        key = keys.delete_branch(view.facts.branch)
         yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head)
     if policy.close_issue:
-        yield do.CloseIssue(key="issue:close", number=view.facts.issue.number)
+        yield do.CloseIssue(key=keys.close_issue(), number=view.facts.issue.number)

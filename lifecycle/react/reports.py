@@ -13,7 +13,8 @@ from lifecycle.judge.judge import Judged, blocking
 from lifecycle.judge.reasons import advice_on
 from lifecycle.judge.signals import REMEMBERED
 from lifecycle.model import actions as do
-from lifecycle.model.keys import fingerprint
+from lifecycle.model import keys
+from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, PullState, Status
 from lifecycle.read.session_view import View
 
@@ -34,7 +35,7 @@ _BEGINS_SECONDS: Final = 5.0
 class _Edit(NamedTuple):
     """That a place is to be brought up to date: under which key, and what is there already."""
 
-    key: str
+    key: Key
     there: int | None
 
 
@@ -42,14 +43,15 @@ def report(judged: Judged) -> Iterator[do.Action]:
     """The issue says how its session stands."""
     judged = judged.told
     view, number = judged.view, judged.view.facts.issue.number
-    begins = judged.status in _BEGINNING and not view.past.shown(f"report:{number}")
+    begins = judged.status in _BEGINNING and not view.past.shown(keys.report(number))
     if begins and not view.passed(view.facts.created, _BEGINS_SECONDS):
         return  # What is over in a moment would stand there for a minute.
-    if edit := _outdated(view, f"report:{number}", _cause(judged, ())):
+    if edit := _outdated(view, keys.report(number), _cause(judged, ())):
         standing = _standing(judged, ())
         yield do.Report(key=edit.key, number=number, comment=edit.there, standing=standing)
     status = judged.status
-    if view.policy.state_labels and (edit := _outdated(view, f"state:{number}", _short((status,)))):
+    place = keys.show_status(number)
+    if view.policy.state_labels and (edit := _outdated(view, place, _short((status,)))):
         yield do.ShowStatus(key=edit.key, number=number, status=status)
 
 
@@ -62,10 +64,11 @@ def report_pull(judged: Judged) -> Iterator[do.Action]:
     if view.several:  # Those of the decision are those of the one that its status is read off.
         blockers = blocking(judged.signals, view)
     cause = _cause(judged, blockers)
-    if edit := _outdated(view, f"report:{pull.number}", cause):
+    if edit := _outdated(view, keys.report(pull.number), cause):
         standing = _standing(judged, blockers)
         yield do.Report(key=edit.key, number=pull.number, comment=edit.there, standing=standing)
-    if view.policy.check_run and (edit := _outdated(view, f"check:{pull.head}", cause)):
+    place = keys.report_check(pull.head)
+    if view.policy.check_run and (edit := _outdated(view, place, cause)):
         standing = _standing(judged, blockers)
         yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, standing=standing)
 
@@ -76,23 +79,23 @@ def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _short(says: tuple[str, ...]) -> str:
+def _short(says: tuple[Key | str | None, ...]) -> str:
     """What is said, in short. It is the same at nearly every visit of a session."""
-    return fingerprint(says)
+    return keys.fingerprint(map(str, says))
 
 
-def _outdated(view: View, place: str, cause: str) -> _Edit | None:
+def _outdated(view: View, place: Key, cause: str) -> _Edit | None:
     """Whether a place says something else, and was not brought up to date a moment ago."""
     shown = view.past.shown(place)
     if not shown:
-        return _Edit(f"{place}:0:{cause}", None)
-    if shown[-1].endswith(cause):
+        return _Edit(keys.edit(place, 0, cause), None)
+    if keys.content_of(shown[-1]) == cause:
         return None
     last = view.facts.done[shown[-1]]
     if not view.passed(last.at, view.policy.report_seconds):
         return None
     there = int(last.result) if last.result.isdecimal() else None
-    return _Edit(f"{place}:{len(shown)}:{cause}", there)
+    return _Edit(keys.edit(place, len(shown), cause), there)
 
 
 def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:

@@ -8,8 +8,8 @@ from lifecycle.judge.stages import parked
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.backoff import delay
+from lifecycle.model.key import KeyKind, ParkCause, StartCause
 from lifecycle.react.messages import review_prompt, waiting
-from lifecycle.read.action_history import INTERRUPTED, REST
 from lifecycle.read.availability import Availability
 
 _DAY_SECONDS: Final = 86_400.0
@@ -19,9 +19,8 @@ def start(judged: Judged) -> Iterator[do.Action]:
     """The first run, or the first one after a restore."""
     facts = judged.view.facts
     run = max(1, facts.run)
-    ordered = keys.of_run("", run)
-    if not any(key.startswith("start:") and key.endswith(ordered) for key in facts.pending):
-        yield _start(judged, "start:first", run)
+    if not any(key.kind is KeyKind.START and key.run == run for key in facts.pending):
+        yield _start(judged, StartCause.FIRST, run)
 
 
 def restart(judged: Judged) -> Iterator[do.Action]:
@@ -35,21 +34,21 @@ def restart(judged: Judged) -> Iterator[do.Action]:
     lost = end is not None and bool(end.lost)
     tries = view.losses if lost else view.crashes
     if view.passed(ended, delay(tries + 1, view.policy.restart_seconds)):
-        yield from _next_run(judged, "start:lost" if lost else "start:crash")
+        yield from _next_run(judged, StartCause.LOST if lost else StartCause.CRASH)
 
 
 def begin_again(judged: Judged) -> Iterator[do.Action]:
     """A person wants a new run, whatever the program is doing."""
     command = judged.view.command("restart")
     if command is not None and not judged.view.past.started_since(command.at):
-        yield from _next_run(judged, f"start:restart:{command.key}")
+        yield from _next_run(judged, StartCause.RESTART, command.key)
 
 
 def hand_over(judged: Judged) -> Iterator[do.Action]:
     """A person wants another agent: it takes over at once, whatever the program is doing."""
     command = judged.view.handing_over
     if command is not None:
-        yield from _next_run(judged, f"start:agent:{command.key}")
+        yield from _next_run(judged, StartCause.AGENT, command.key)
 
 
 def resume(judged: Judged) -> Iterator[do.Action]:
@@ -59,14 +58,14 @@ def resume(judged: Judged) -> Iterator[do.Action]:
     if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
         over, "resume"
     ):
-        yield from _next_run(judged, "start:resume")
+        yield from _next_run(judged, StartCause.RESUME)
 
 
-def _next_run(judged: Judged, cause: str) -> Iterator[do.Action]:
-    yield _start(judged, cause, judged.view.facts.run + 1)
+def _next_run(judged: Judged, cause: StartCause, command: str = "") -> Iterator[do.Action]:
+    yield _start(judged, cause, judged.view.facts.run + 1, command)
 
 
-def _start(judged: Judged, cause: str, run: int) -> do.Action:
+def _start(judged: Judged, cause: StartCause, run: int, asked: str = "") -> do.Action:
     """A run that goes on with the conversation there is, or hands the session over.
 
     Who takes over had no part in that conversation, and is told what there is to do.
@@ -76,7 +75,7 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
         prompt = do.Prompt(name="start" if run == 1 else "resume")
         resume = view.facts.agent.native_id
         return do.Start(
-            key=keys.of_run(cause, run),
+            key=keys.start(cause, run, asked),
             run=run,
             prompt=prompt,
             resume=resume,
@@ -85,11 +84,11 @@ def _start(judged: Judged, cause: str, run: int) -> do.Action:
     reviews = command.kind == "review"
     prompt = do.Prompt(name="start" if run == 1 else "take_over")
     return do.Start(
-        key=keys.of_run(cause, run),
+        key=keys.start(cause, run, asked),
         run=run,
         prompt=review_prompt(view) if reviews else prompt,
         agent=command.text,
-        covers=(keys.of_run(f"tell:command:{command.key}", run),) if reviews else (),
+        covers=(keys.forward(command.key).of_run(run),) if reviews else (),
         waiting=tuple(waiting(view)),
     )
 
@@ -102,7 +101,7 @@ def pause(judged: Judged) -> Iterator[do.Action]:
             Availability.WAITING,
             Availability.ENDED,
         )
-        yield _park(judged, REST if at_rest else INTERRUPTED)
+        yield _park(judged, ParkCause.AT_REST if at_rest else ParkCause.INTERRUPTED)
 
 
 def park(judged: Judged) -> Iterator[do.Action]:
@@ -114,19 +113,19 @@ def park(judged: Judged) -> Iterator[do.Action]:
     times += [pull.head_since, pull.green_since] if pull else []
     since = max(filter(None, times), default=view.facts.created)
     if view.passed(since, view.policy.park_seconds):
-        yield _park(judged, REST)
+        yield _park(judged, ParkCause.AT_REST)
 
 
-def _park(judged: Judged, cause: str) -> do.Action:
+def _park(judged: Judged, cause: ParkCause) -> do.Action:
     run = judged.view.facts.run
-    return do.Stop(key=keys.of_run(cause, run), run=run)
+    return do.Stop(key=keys.park(cause, run), run=run)
 
 
 def stop(judged: Judged) -> Iterator[do.Action]:
     """An outcome other than a merge ends the program at once and keeps the workspace."""
     run = judged.view.facts.run
     if run:
-        yield do.Stop(key=keys.of_run("stop", run), run=run)
+        yield do.Stop(key=keys.stop(run), run=run)
 
 
 def give_back(judged: Judged) -> Iterator[do.Action]:
@@ -134,7 +133,7 @@ def give_back(judged: Judged) -> Iterator[do.Action]:
     view, facts = judged.view, judged.view.facts
     since = facts.ended.at if facts.ended else view.now
     if facts.run and view.passed(since, view.policy.workspace_days * _DAY_SECONDS):
-        yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)
+        yield do.Release(key=keys.release(facts.run), run=facts.run)
 
 
 def release(judged: Judged) -> Iterator[do.Action]:
@@ -144,4 +143,4 @@ def release(judged: Judged) -> Iterator[do.Action]:
     since = since or (facts.ended.at if facts.ended else view.now)
     idle = judged.signals.availability not in (Availability.ACTIVE, Availability.UNSURE)
     if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
-        yield do.Release(key=keys.of_run("release", facts.run), run=facts.run)
+        yield do.Release(key=keys.release(facts.run), run=facts.run)

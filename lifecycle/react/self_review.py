@@ -6,10 +6,11 @@ from typing import Final
 from lifecycle.judge.judge import Judged
 from lifecycle.model import actions as do
 from lifecycle.model import keys
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.react.messages import message
 from lifecycle.read.session_view import View, spent
 
-_CAUSE: Final = "tell:self-review:"
+_SELF_REVIEW: Final = frozenset({KeyKind.SELF_REVIEW})
 
 
 def self_review(judged: Judged) -> Iterator[do.Action]:
@@ -29,16 +30,16 @@ def awaited(view: View) -> bool:
     if not policy.self_review:
         return False
     if cause := _cause(view):
-        return keys.of_run(cause, view.facts.run) not in view.facts.failures
-    told = max(view.past.told(_CAUSE).values())
+        return cause.of_run(view.facts.run) not in view.facts.failures
+    told = max(view.past.told(_SELF_REVIEW).values())
     return not view.at_rest and not view.passed(told, policy.self_review_seconds)
 
 
-def _cause(view: View) -> str:
-    """The commit the agent is still to read over; empty: it was told to, if only of another one.
+def _cause(view: View) -> Key | None:
+    """The commit the agent is still to read over; None: it was told to, if only of another one.
 
     What went down with a run that broke off is told once more.
     """
-    cause = f"{_CAUSE}{view.facts.work.head}"
+    cause = keys.self_review(view.facts.work.head)
     heard = view.past.heard(cause) is not None
-    return "" if heard or spent(cause, view.past.told(_CAUSE), 1) else cause
+    return None if heard or spent(cause, view.past.told(_SELF_REVIEW), 1) else cause

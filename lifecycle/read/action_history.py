@@ -1,21 +1,26 @@
 """What was done, sorted once by what is asked of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from lifecycle.model import keys
 from lifecycle.model.facts import Done
+from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
+from lifecycle.model.keys import ENDINGS, MESSAGES, REPORTS, edits_before, place_of
 
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_START, _PARK, _PUSH, _LABEL = (
+    KeyKind.START,
+    KeyKind.PARK,
+    KeyKind.PUSH,
+    KeyKind.ATTENTION_LABEL,
+)
 #: The kinds of actions that give a run's agent something to do.
-_GIVING: Final = ("start", "tell")
-#: The kinds of actions that keep a place up to date: `KIND:PLACE:TIMES:CAUSE`.
-_SHOWING: Final = ("report", "check", "state")
-#: The kinds of actions that end a run's program.
-ENDINGS: Final = ("stop", "park", "release")
-#: The keys, without their run, of what ends a program at rest or in the middle of its work.
-REST, INTERRUPTED = "park:rest", "park:work"
+_GIVING: Final = MESSAGES | {KeyKind.START}
+#: The kinds of keys that say that the agent was told of a cause.
+_TELLING: Final = MESSAGES | {KeyKind.REMARK}
+_UPDATES: Final = (KeyKind.UPDATE_BRANCH, KeyKind.UPDATE_ON_COMMAND)
 
 
 class Telling(NamedTuple):
@@ -25,46 +30,48 @@ class Telling(NamedTuple):
     at: datetime
 
 
-class Sorted(NamedTuple):
+class _Sorted(NamedTuple):
     """Keys by what is asked of them."""
 
-    by_kind: Mapping[str, list[str]]  #: By the first word of each.
-    giving: Mapping[int, list[str]]  #: Those that gave a run something to do.
-    #: Those by which a place was brought up to date, by the place, in their order.
-    shown: Mapping[str, list[str]]
+    by_kind: Mapping[KeyKind, list[Key]]
+    giving: Mapping[int, list[Key]]  #: Those that gave a run something to do.
+    telling: Mapping[Key, list[Key]]  #: Those that told the agent of a cause, by the cause.
+    shown: Mapping[Key, list[Key]]  #: Edits of a place, by the place, in their order.
 
 
 @lru_cache(maxsize=512)
-def _sorted(done: tuple[str, ...]) -> Sorted:
+def _sorted(done: tuple[Key, ...]) -> _Sorted:
     """Keys in their order. They are the same ones at nearly every visit of a session."""
-    by_kind: dict[str, list[str]] = {}
-    giving: dict[int, list[str]] = {}
+    by_kind: dict[KeyKind, list[Key]] = {}
+    giving: dict[int, list[Key]] = {}
+    telling: dict[Key, list[Key]] = {}
+    shown: dict[Key, list[Key]] = {}
     for key in done:
-        kind = key.partition(":")[0]
-        by_kind.setdefault(kind, []).append(key)
-        if kind in _GIVING:
-            giving.setdefault(keys.split(key)[1], []).append(key)
-    shown: dict[str, list[str]] = {}
-    for key in (key for kind in _SHOWING for key in by_kind.get(kind, ())):
-        shown.setdefault(key.rsplit(":", 2)[0], []).append(key)
-    for known in shown.values():
-        known.sort(key=lambda key: int(key.rsplit(":", 2)[1]))
-    return Sorted(by_kind, giving, shown)
+        by_kind.setdefault(key.kind, []).append(key)
+        if key.kind in _GIVING:
+            giving.setdefault(key.run, []).append(key)
+        if key.kind in _TELLING:
+            telling.setdefault(key.without_run, []).append(key)
+        if key.kind in REPORTS:
+            shown.setdefault(place_of(key), []).append(key)
+    for edits in shown.values():
+        edits.sort(key=edits_before)
+    return _Sorted(by_kind, giving, telling, shown)
 
 
 class ActionHistory:
     """The keys of actions that were done, read as what happened."""
 
-    def __init__(self, done: Mapping[str, Done]) -> None:
+    def __init__(self, done: Mapping[Key, Done]) -> None:
         self._done = done
-        self._keys, self._giving, self._shown = _sorted(tuple(done))
-        self.begun = "start" in self._keys  #: Whether any run was started.
+        self._keys, self._giving, self._telling, self._shown = _sorted(tuple(done))
+        self.begun = _START in self._keys  #: Whether any run was started.
         #: Runs whose program we ended ourselves, with when.
         self.ended: dict[int, datetime] = {}
         if not self._keys.keys().isdisjoint(ENDINGS):
-            self.ended = {keys.split(key)[1]: at for key, at in self._of(*ENDINGS)}
+            self.ended = {key.run: at for key, at in self._of(*ENDINGS)}
 
-    def _of(self, *kinds: str) -> list[tuple[str, datetime]]:
+    def _of(self, *kinds: KeyKind) -> list[tuple[Key, datetime]]:
         """What was done of some kinds: each key, with when."""
         done, of_kind = self._done, self._keys
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
@@ -72,44 +79,43 @@ class ActionHistory:
     @property
     def readied(self) -> bool:
         """Whether a draft was made ready."""
-        return "ready" in self._keys
+        return KeyKind.MAKE_READY in self._keys
 
     @property
     def stopped(self) -> bool:
         """Whether a run was stopped for good."""
-        return "stop" in self._keys
+        return KeyKind.STOP in self._keys
 
     @property
     def released(self) -> bool:
         """Whether runtime and workspace were given back."""
-        return "release" in self._keys
+        return KeyKind.RELEASE in self._keys
 
     @property
     def labels(self) -> int:
         """How often the label that calls people was put on or taken off."""
-        return len(self._keys.get("label", ()))
+        return len(self._keys.get(_LABEL, ()))
 
-    def shown(self, place: str) -> Sequence[str]:
-        """The keys by which a place was brought up to date, the last one last."""
+    def shown(self, place: Key) -> Sequence[Key]:
+        """The edits of a place, the last one last."""
         return self._shown.get(place, ())
 
     @cached_property
     def pushes(self) -> dict[str, datetime]:
         """Every commit pushed, with when."""
-        return {key.removeprefix("push:"): at for key, at in self._of("push")}
+        return {key.cause[0]: at for key, at in self._of(_PUSH)}
 
     @cached_property
     def interrupted(self) -> set[int]:
         """Runs whose program we ended in the middle of its work."""
-        ended = (keys.split(key) for key, _ in self._of("park"))
-        return {run for cause, run in ended if cause == INTERRUPTED}
+        return {key.run for key, _ in self._of(_PARK) if key.cause[0] == ParkCause.INTERRUPTED}
 
     @property
     def last_push(self) -> datetime | None:
         """When a commit was pushed last."""
-        return self._newest(self._keys.get("push"))
+        return self._newest(self._keys.get(_PUSH))
 
-    def _newest(self, found: list[str] | None) -> datetime | None:
+    def _newest(self, found: list[Key] | None) -> datetime | None:
         if not found:
             return None
         done = self._done
@@ -125,45 +131,41 @@ class ActionHistory:
 
     def started_since(self, then: datetime) -> bool:
         """Whether a run was started after then, for whatever cause."""
-        return any(at > then for _, at in self._of("start"))
+        return any(at > then for _, at in self._of(_START))
 
     def updated_since(self, then: datetime) -> bool:
         """Whether the base was brought in after then, for whatever cause."""
-        return any(at > then for _, at in self._of("update"))
+        return any(at > then for _, at in self._of(*_UPDATES))
 
     @cached_property
     def crashes(self) -> dict[int, datetime]:
         """Runs that failed by themselves, with when the next began."""
-        return self._before("start:crash:")
+        return self._before(StartCause.CRASH)
 
     @cached_property
     def losses(self) -> dict[int, datetime]:
         """Runs that were lost with what they ran on, with when the next began."""
-        return self._before("start:lost:")
+        return self._before(StartCause.LOST)
 
     @cached_property
     def broke_off(self) -> dict[int, datetime]:
         """Runs that ended before they were finished, whyever, with when the next began."""
         return self.crashes | self.losses
 
-    def _before(self, start: str) -> dict[int, datetime]:
-        starts = self._of("start")
-        return {keys.split(key)[1] - 1: at for key, at in starts if key.startswith(start)}
+    def _before(self, cause: StartCause) -> dict[int, datetime]:
+        starts = self._of(_START)
+        return {key.run - 1: at for key, at in starts if key.cause[0] == cause}
 
-    @cached_property
-    def _told(self) -> dict[str, list[Telling]]:
-        told: dict[str, list[Telling]] = {}
-        for key, at in self._of("tell", "heard"):
-            cause, run = keys.split(key)
-            told.setdefault(cause, []).append(Telling(run, at))
-        return told
+    def _tellings(self, cause: Key) -> list[Telling]:
+        done = self._done
+        return [Telling(key.run, done[key].at) for key in self._telling.get(cause, ())]
 
-    def heard(self, cause: str) -> Telling | None:
+    def heard(self, cause: Key) -> Telling | None:
         """When the agent was last told of a cause, without what went down with its run.
 
         A run that broke off takes along what it was told and had not answered with a push.
         """
-        standing = [telling for telling in self._told.get(cause, ()) if not self._lost(telling)]
+        standing = [telling for telling in self._tellings(cause) if not self._lost(telling)]
         return max(standing, key=lambda telling: telling.at, default=None)
 
     def _lost(self, telling: Telling) -> bool:
@@ -172,12 +174,15 @@ class ActionHistory:
             telling.at < pushed <= broke_off for pushed in self.pushes.values()
         )
 
-    def told(self, prefix: str, since: datetime | None = None) -> dict[str, datetime]:
-        """The causes told that begin so, with when first; each counts once, however often told."""
+    def told(
+        self, kinds: Collection[KeyKind], since: datetime | None = None
+    ) -> dict[Key, datetime]:
+        """The causes of some kinds that were told, with when first, however often."""
+        done = self._done
         first = {
-            cause: min(telling.at for telling in tellings)
-            for cause, tellings in self._told.items()
-            if cause.startswith(prefix)
+            cause: min(done[key].at for key in told)
+            for cause, told in self._telling.items()
+            if cause.kind in kinds
         }
         return {cause: at for cause, at in first.items() if since is None or at > since}
 

@@ -3,9 +3,8 @@
 from datetime import datetime
 from enum import StrEnum
 
-from lifecycle.model import keys
+from lifecycle.model.keys import ENDINGS
 from lifecycle.model.status import Activity, Probe
-from lifecycle.read.action_history import ENDINGS
 from lifecycle.read.moment import Moment
 
 
@@ -106,5 +105,5 @@ def _ended_by_us(moment: Moment) -> bool:
     """Whether we ended this run's program, or have written down that we do."""
     run = moment.facts.run
     return run in moment.past.ended or any(
-        key.startswith(ENDINGS) and keys.split(key)[1] == run for key in moment.facts.pending
+        key.run == run and key.kind in ENDINGS for key in moment.facts.pending
     )

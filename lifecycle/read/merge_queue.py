@@ -1,17 +1,18 @@
 """GitHub's merge queue: which head we asked it to land, and whether it put that one out again."""
 
+from lifecycle.model import keys
 from lifecycle.model.facts import Dequeued, Pull
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.status import Merge
 from lifecycle.read.moment import Moment
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_QUEUED = Merge.QUEUED
+_QUEUED, _MERGE = Merge.QUEUED, KeyKind.MERGE
 
 
-def landing_key(pull: Pull) -> str:
+def landing_key(pull: Pull) -> Key:
     """The key of having a head merged; what the queue has put out is asked for under another."""
-    again = f":{pull.dequeued.at.isoformat()}" if pull.dequeued else ""
-    return f"merge:{pull.head}{again}"
+    return keys.merge(pull.head, pull.dequeued.at if pull.dequeued else None)
 
 
 def called_off(moment: Moment) -> bool:
@@ -29,7 +30,7 @@ def dequeued(moment: Moment, pull: Pull) -> Dequeued | None:
     if pull.dequeued is None or pull.merge is _QUEUED or called_off(moment):
         return None
     done, key = moment.facts.done, landing_key(pull)
-    if key in done or not any(one.startswith(f"merge:{pull.head}") for one in done):
+    if key in done or not any(one.kind is _MERGE and one.cause[0] == pull.head for one in done):
         return None
     command = moment.command("merge")
     again = command is not None and command.head == pull.head and command.at > pull.dequeued.at

@@ -7,7 +7,6 @@ answer will change; the earliest of them is when the session must be judged agai
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Probe
@@ -47,7 +46,7 @@ class Moment:
         """
         return any(
             not sent.missing
-            and keys.split(key)[1] == self.facts.run
+            and key.run == self.facts.run
             and not self.passed(sent.until, self.policy.strong_seconds)
             for key, sent in self.facts.sent.items()
         )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
+from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Reason, Status
 
 #: Outcomes a session may be brought back from.
@@ -32,8 +33,8 @@ def names(facts: Facts, command: Command, head: str) -> bool:
 
     A commit can be made to begin as another one does, which a person had looked at.
     """
-    pushes = (key for key in (*facts.done, *facts.failures) if key.startswith("push:"))
-    others = {key.removeprefix("push:") for key in pushes} - {head}
+    pushes = (key for key in (*facts.done, *facts.failures) if key.kind is KeyKind.PUSH)
+    others = {key.cause[0] for key in pushes} - {head}
     return head.startswith(command.text) and not any(one.startswith(command.text) for one in others)
 
 
@@ -58,11 +59,7 @@ def this_life(facts: Facts) -> Facts:
         ended=ended,
         restored_at=restored,
         commands=tuple(command for command in facts.commands if command.at >= restored),
-        done={
-            key: done
-            for key, done in facts.done.items()
-            if done.at >= restored or not keys.split(key)[1]
-        },
+        done={key: done for key, done in facts.done.items() if done.at >= restored or not key.run},
         run=max(facts.run, 1 + _last_run(facts, restored)),
     )
 
@@ -70,7 +67,7 @@ def this_life(facts: Facts) -> Facts:
 def _let_out(facts: Facts) -> Facts:
     """The facts without what held a commit that a person has allowed since."""
     head = facts.work.head
-    held = facts.failures.get(f"push:{head}")
+    held = facts.failures.get(keys.push(head))
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
         return facts
     if not allowed(facts, head):
@@ -86,8 +83,8 @@ def _asked(facts: Facts, *kinds: str) -> datetime | None:
 def _last_run(facts: Facts, before: datetime) -> int:
     """The last run that was started before then."""
     started = (
-        keys.split(key)[1]
+        key.run
         for key, done in facts.done.items()
-        if key.startswith("start:") and done.at < before
+        if key.kind is KeyKind.START and done.at < before
     )
     return max(started, default=0)

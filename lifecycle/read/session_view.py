@@ -6,10 +6,11 @@ from typing import Final
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Command, Facts, Pull, Remark, Thread
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason
 from lifecycle.read.merge_queue import dequeued
-from lifecycle.read.working import REMINDER, Working
+from lifecycle.read.working import Working
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
@@ -17,8 +18,8 @@ _CANCELLED, _ALL_PASSED = CheckState.CANCELLED, {_PASSED}
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _BEHIND, _OPEN = Merge.CONFLICT, Merge.BEHIND, PullState.OPEN
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
-#: How the causes begin of messages about messages of commits.
-REWORD: Final = "tell:messages:"
+_CI, _REVIEW = frozenset({KeyKind.FIX_CI}), frozenset({KeyKind.ADDRESS_REVIEW})
+_CONFLICTS: Final = frozenset({KeyKind.RESOLVE_CONFLICT})
 #: What a taking in comes to where the commits of others and the agent's own do not go together.
 CLASH: Final = "conflict"
 #: Commands by which a person has the agent resume: after a pause, and on a branch they pushed to.
@@ -116,7 +117,7 @@ class View(Working):
             self.unheard = [remark for remark in said if self._is_unheard(remark)]
 
     def _is_unheard(self, remark: Remark) -> bool:
-        return self.past.heard(f"heard:{remark.id}") is None and self.counts(remark)
+        return self.past.heard(keys.remark(remark.id)) is None and self.counts(remark)
 
     def _waits(self, thread: Thread) -> bool:
         """Whether a thread is unresolved, and somebody but us has the last word."""
@@ -171,10 +172,11 @@ class View(Working):
 
     def _taken_in(self, pull: Pull) -> bool:
         """Whether its head was brought into the workspace, or the agent was told to do it."""
-        taken = self.facts.done.get(f"take:{pull.head}")
+        taken = self.facts.done.get(keys.merge_remote(pull.head))
         if taken is None:
             return False
-        return taken.result != CLASH or self.past.heard(self.branch_cause) is not None
+        heard = self.past.heard(keys.merge_branch(pull.head))
+        return taken.result != CLASH or heard is not None
 
     def _given_back(self, pull: Pull) -> bool:
         """Whether somebody asked the agent for something after a person's push."""
@@ -185,7 +187,7 @@ class View(Working):
         return (
             any(command.kind in GOES_ON and command.at >= at for command in self.facts.commands)
             or any(remark.at >= second for remark in self.unheard)
-            or bool(self.past.told("tell:review:", at))
+            or bool(self.past.told(_REVIEW, at))
         )
 
     # -- runs of checks that prove nothing yet -----------------------------------------------------
@@ -213,16 +215,16 @@ class View(Working):
         """Whether another run of doubtful checks is still to be ordered, or to be seen."""
         if self.pull is None or not self.doubtful_checks:
             return False
-        key = f"rerun:{self.pull.head}"
+        key = keys.rerun(self.pull.head)
         ordered = self.facts.done.get(key)
         if ordered is not None:
             return not self.passed(ordered.at, self.policy.settle_seconds)
         return key not in self.facts.failures
 
-    # -- causes for a message: each a key without its run, empty while it does not stand -----------
+    # -- causes for a message: each a key without its run, None while it does not stand -----------
 
     @property
-    def ci_cause(self) -> str:
+    def ci_cause(self) -> Key | None:
         """This head with this set of failed checks, once nothing runs any more."""
         if (
             not self.failed_checks
@@ -230,68 +232,61 @@ class View(Working):
             or self.handed_to_human
             or not self.current
         ):
-            return ""
+            return None
         failed = self.own_failures
         if self.pull is None or not failed or self.rerunning:
-            return ""
-        return f"tell:ci:{self.pull.head}:{keys.fingerprint(check.id for check in failed)}"
+            return None
+        return keys.fix_ci(self.pull.head, (check.id for check in failed))
 
     @property
-    def conflict_cause(self) -> str:
+    def conflict_cause(self) -> Key | None:
         """This head in conflict with this base, or behind it and not to be updated by GitHub."""
         pull = self.pull
         if pull is None or self.handed_to_human or not self.current:
-            return ""
-        behind = pull.merge is _BEHIND and self.update_key in self.facts.failures
+            return None
+        behind = (
+            pull.merge is _BEHIND
+            and keys.update_branch(pull.base, pull.head) in self.facts.failures
+        )
         if pull.merge is not _CONFLICT and not behind:
-            return ""
-        return f"tell:conflict:{pull.base}:{pull.head}"
+            return None
+        return keys.resolve_conflict(pull.base, pull.head)
 
     @property
-    def branch_cause(self) -> str:
+    def branch_cause(self) -> Key | None:
         """A commit of others that does not go together with the agent's own."""
-        return f"tell:branch:{self.pull.head}" if self.pull else ""
+        return keys.merge_branch(self.pull.head) if self.pull else None
 
     @property
-    def review_cause(self) -> str:
+    def review_cause(self) -> Key | None:
         """What people asked for and the agent was not told."""
         if not self.unheard or self.handed_to_human:
-            return ""
-        return f"tell:review:{keys.fingerprint(remark.id for remark in self.unheard)}"
+            return None
+        return keys.address_review(remark.id for remark in self.unheard)
 
     @property
-    def words_causes(self) -> dict[str, Command]:
+    def words_causes(self) -> dict[Key, Command]:
         """What people have to say to the agent and it was not told yet, each with its command."""
         said = [command for command in self.facts.commands if command.kind in _WORDS]
-        causes = {f"tell:command:{command.key}": command for command in said}
+        causes = {keys.forward(command.key): command for command in said}
         return {
             cause: command for cause, command in causes.items() if self.past.heard(cause) is None
         }
 
     @property
-    def dirty_cause(self) -> str:
+    def dirty_cause(self) -> Key | None:
         """Work left uncommitted after one request: it does not matter at which commit."""
         if not self.facts.work.dirty:
-            return ""
-        return f"{REMINDER}{len(self._requests) + len(self.past.broke_off)}"
+            return None
+        return keys.commit_work(len(self._requests) + len(self.past.broke_off))
 
     @property
-    def messages_cause(self) -> str:
+    def messages_cause(self) -> Key | None:
         """Commits that were not pushed for what their messages say."""
         head = self.facts.work.head
-        refused = self.facts.failures.get(f"push:{head}")
+        refused = self.facts.failures.get(keys.push(head))
         worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
-        return f"{REWORD}{head}" if worded else ""
-
-    @property
-    def ready_key(self) -> str:
-        """The key of making this draft ready."""
-        return f"ready:{self.pull.number}" if self.pull else ""
-
-    @property
-    def update_key(self) -> str:
-        """The key of bringing the base into this head."""
-        return f"update:{self.pull.base}:{self.pull.head}" if self.pull else ""
+        return keys.reword(head) if worded else None
 
     # -- tries, counted until a person pushes ------------------------------------------------------
 
@@ -300,24 +295,25 @@ class View(Working):
         return max(filter(None, (since, person.at if person else None)), default=None)
 
     @property
-    def repairs(self) -> dict[str, datetime]:
+    def repairs(self) -> dict[Key, datetime]:
         """What was told of failed checks since they were last green, whatever the commit or run."""
         green = self.pull.green_since if self.pull else None
-        return self.past.told("tell:ci:", self._since_person(green))
+        return self.past.told(_CI, self._since_person(green))
 
     @property
-    def merges(self) -> dict[str, datetime]:
+    def merges(self) -> dict[Key, datetime]:
         """What was told of a conflict with this very base."""
         base = self.pull.base if self.pull else ""
-        return self.past.told(f"tell:conflict:{base}:", self._since_person())
+        told = self.past.told(_CONFLICTS, self._since_person())
+        return {cause: at for cause, at in told.items() if cause.cause[0] == base}
 
     @property
-    def rounds(self) -> dict[str, datetime]:
+    def rounds(self) -> dict[Key, datetime]:
         """What was told of reviews and comments."""
-        return self.past.told("tell:review:", self._since_person())
+        return self.past.told(_REVIEW, self._since_person())
 
 
-def spent(cause: str, tries: dict[str, datetime], most: int) -> bool:
+def spent(cause: Key, tries: dict[Key, datetime], most: int) -> bool:
     """Whether a cause comes after the last try; one that a crash made unheard does not."""
     return cause not in tries and len(tries) >= most
 

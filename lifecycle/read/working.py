@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.read.availability import Availability, availability_of, last_availability
 from lifecycle.read.moment import Moment
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _AT_REST: Final = (Availability.QUIET, Availability.ENDED)
-#: How the causes begin of reminders of work that was not committed.
-REMINDER: Final = "tell:dirty:"
+#: What the world asks of the agent: all messages but reminders of uncommitted work.
+_REQUESTS: Final = keys.MESSAGES - {KeyKind.COMMIT_WORK}
 #: Commands that may name who is to work on it from then on.
 _NAMES_AGENT: Final = ("agent", "review", "start")
 
@@ -74,7 +76,7 @@ class Working(Moment):
         It comes further with a pull request, with green checks, with a person's push, and with a
         new request to it.
         """
-        opened = self.facts.done.get(f"pull:{self.facts.branch}")
+        opened = self.facts.done.get(keys.open_pull(self.facts.branch))
         marks = list(self._requests.values())
         marks += [opened.at] if opened else []
         for pull in self.facts.pulls:
@@ -84,7 +86,6 @@ class Working(Moment):
         return sum(since is None or at > since for at in runs.values())
 
     @property
-    def _requests(self) -> dict[str, datetime]:
+    def _requests(self) -> dict[Key, datetime]:
         """What the world asked of the agent after its issue, with when it was first told."""
-        told = self.past.told("tell:")
-        return {cause: at for cause, at in told.items() if not cause.startswith(REMINDER)}
+        return self.past.told(_REQUESTS)

@@ -7,8 +7,10 @@ from statistics import median
 from msgspec.structs import replace
 
 from lifecycle.decide import decide
+from lifecycle.model import keys
 from lifecycle.model.actions import Report, ReportCheck
 from lifecycle.model.facts import Agent, Check, Done, Facts, Issue, Pull, Usage, Verdict, Work
+from lifecycle.model.key import StartCause
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState
 from scripts.benchmarks.figure import Figure
@@ -19,15 +21,15 @@ _NOW = datetime(2030, 1, 1, tzinfo=UTC)
 _EARLIER = _NOW - timedelta(hours=1)
 _HEAD, _BASE = "a" * 40, "b" * 40
 _DONE = (
-    "start:first:r1",
-    f"push:{'c' * 40}",
-    "pull:mergewright/12-it-breaks",
-    f"tell:ci:{'c' * 40}:1234567890ab:r1",
-    f"push:{'d' * 40}",
-    "tell:review:234567890abc:r1",
-    "heard:IC_1:r1",
-    "react:IC_1",
-    f"push:{_HEAD}",
+    keys.start(StartCause.FIRST, 1),
+    keys.push("c" * 40),
+    keys.open_pull("mergewright/12-it-breaks"),
+    keys.fix_ci("c" * 40, ["ci/unit"]).of_run(1),
+    keys.push("d" * 40),
+    keys.address_review(["IC_1"]).of_run(1),
+    keys.remark("IC_1").of_run(1),
+    keys.reaction("IC_1"),
+    keys.push(_HEAD),
 )
 
 

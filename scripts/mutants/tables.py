@@ -146,14 +146,17 @@ def _other(value: Any, values: list[Any]) -> Any:
 def _changed_function(row: Callable[..., Any], what: str, field: str, rows: Rows) -> Any:
     """A row that answers wrongly where it stands, or stands where it should not."""
     from lifecycle.judge.stalls import Escalation
+    from lifecycle.model import keys
     from lifecycle.model.status import Reason
 
     def negated(view: Any) -> Any:
-        return None if row(view) else Escalation("mutant", Reason.NO_SLOT, "mutant")
+        return (
+            None if row(view) else Escalation(keys.stuck("mutant", None), Reason.NO_SLOT, "mutant")
+        )
 
     def changed(view: Any) -> Any:
         found = row(view)
-        wrong = Reason.NO_SLOT if field == "reason" else "mutant"
-        return found and found._replace(**{field: wrong})
+        wrong = {"reason": Reason.NO_SLOT, "key": keys.stuck("mutant", None)}
+        return found and found._replace(**{field: wrong.get(field, "mutant")})
 
     return negated if what == "negate" else changed

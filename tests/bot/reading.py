@@ -23,6 +23,7 @@ from bot.system.crash_points import log_crash_point
 from config.settings import AgentSettings, ProjectSettings
 from lifecycle.model.actions import Publish
 from lifecycle.model.facts import Issue, Pull
+from lifecycle.model.key import parse
 from lifecycle.model.status import Mover
 
 PROJECTS: Mapping[str, ProjectSettings] = {
@@ -154,7 +155,7 @@ class Bench:
 
     def pushed(self, sha: str) -> str:
         name: str = self.room.session()
-        self.room.orders(name, Publish(key=f"push:{sha}", head=sha))
+        self.room.orders(name, Publish(key=parse(f"push:{sha}"), head=sha))
         due = self.store.outbox.due(self.room.clock())[0]
         self.store.outbox.mark_done(due.seq, sha, self.room.clock())
         return name

@@ -24,11 +24,12 @@ from config.settings import AgentSettings, AgentTypeSettings, ProjectSettings, S
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
+from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.base import NO_LIMITS, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
-from tests.world.fake_runtime import FakeRuntime
 from runtimes.workspaces.worktree import Worktree
+from tests.world.fake_runtime import FakeRuntime
 
 
 def git(place: Path, *args: str) -> str:
@@ -135,7 +136,7 @@ class Site:
         self, run: int = 1, prompt: Prompt | None = None, resume: str = ""
     ) -> ActionResult:
         prompt = prompt or Prompt(name="start" if run == 1 else "resume")
-        start = Start(key=f"start:first:r{run}", run=run, prompt=prompt, resume=resume)
+        start = Start(key=parse(f"start:first#{run}"), run=run, prompt=prompt, resume=resume)
         self.room.orders(self.id, run=run)
         return self.agents.start(self.session, start, lambda: None)
 

@@ -15,6 +15,7 @@ from bot.system.redaction import Redaction
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Publish, Start
 from lifecycle.model.facts import Pull
+from lifecycle.model.key import parse
 from lifecycle.model.status import PullState, Reason
 from runtimes.workspaces.git import GitFailure
 from tests.bot.site import Site, git
@@ -102,7 +103,7 @@ def tries_to_publish(site: Site) -> ActionResult:
         site.room.store, nobody, site.locations, site.agents, "", REDACT, nobody, site.room.clock
     )
     head = site.workspace.head() or ""
-    site.room.orders(site.id, Publish(key=f"push:{head}", head=head), run=site.session.run)
+    site.room.orders(site.id, Publish(key=parse(f"push:{head}"), head=head), run=site.session.run)
     (due,) = site.room.store.outbox.due(site.room.clock())
     outcome = act.do(due, lambda: None)
     if isinstance(outcome, Completed):
@@ -245,7 +246,7 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     assert site.session.agent_name != "ada"
     log = site.paths.run(site.id, 1) / "output.log"
     log.write_text("last words\n")
-    start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
+    start = Start(key=parse("start:agent:x#2"), run=2, prompt=Prompt(name="take_over"), agent="ada")
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
     assert site.session.agent_name == "ada"
@@ -263,7 +264,7 @@ def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
     store.agents.assign(site.room.session(13), "ada", "shell", 1)
     store.slots.assign(Caps(sessions=0))
     site.starts()
-    start = Start(key="start:agent:x:r2", run=2, prompt=Prompt(name="take_over"), agent="ada")
+    start = Start(key=parse("start:agent:x#2"), run=2, prompt=Prompt(name="take_over"), agent="ada")
     site.room.orders(site.id, run=2)
     full = site.agents.start(site.session, start, lambda: None)
     assert isinstance(full, RetryLater)
@@ -280,7 +281,7 @@ def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> N
     act = ActionDispatcher(
         store, nobody, site.locations, site.agents, "", REDACT, nobody, site.room.clock
     )
-    start = Start(key="start:agent:x:r1", run=1, prompt=Prompt(name="start"), agent="eve")
+    start = Start(key=parse("start:agent:x#1"), run=1, prompt=Prompt(name="start"), agent="eve")
     site.room.orders(site.id, start)
     (due,) = store.outbox.due(site.room.clock())
     refusal = act.do(due, lambda: None)
@@ -318,7 +319,7 @@ def test_what_git_meets_is_told_from_a_start_that_fails(
         store, asked, site.locations, site.agents, "", REDACT, nobody, site.room.clock
     )
     monkeypatch.setattr(site.agents, "start", fails)
-    site.room.orders(site.id, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
+    site.room.orders(site.id, Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start")))
     (due,) = store.outbox.due(site.room.clock())
     later = act.do(due, lambda: None)
     assert isinstance(later, RetryLater)

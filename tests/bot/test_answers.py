@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, Held, Rejected, RetryLater, Withdrawn
 from bot.store import Observation
+from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Tell
+from lifecycle.model.key import parse
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import REFUSED
 from runtimes.agents.base import RunFiles
@@ -60,7 +62,7 @@ class Asks:
     def tell(self, text: str, seconds_ago: float = 0) -> Tell:
         at = self.site.room.clock() - timedelta(seconds=seconds_ago)
         values = {"actor": "ada", "text": text, "question": "May I?", "at": at.isoformat()}
-        return Tell(key="tell:command:1:r1", run=1, prompt=Prompt(name="answer", values=values))
+        return Tell(key=parse("forward:1#1"), run=1, prompt=Prompt(name="answer", values=values))
 
     @property
     def heard(self) -> list[str]:
@@ -101,7 +103,7 @@ def test_a_choice_is_pressed_and_words_of_ones_own_are_typed(asks: Asks) -> None
     assert asks.heard == ["2"]
     asks.shown = "Which?"
     asks.site.room.clock.passes(1)
-    tell = replace(asks.tell("The blue one"), key="tell:command:2:r1")
+    tell = replace(asks.tell("The blue one"), key=keys.forward("2").of_run(1))
     asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
     assert asks.heard == ["2", "3", "The blue one"]
 
@@ -180,7 +182,7 @@ def test_a_dialog_that_is_not_understood_is_left_to_people(asks: Asks) -> None:
 
 
 def test_a_message_is_not_pasted_into_a_dialog(asks: Asks) -> None:
-    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
     result = asks.site.agents.tell(asks.site.session, tell, 0, lambda: None)
     assert result == Withdrawn("it asks something, and would take the message for the answer")
     assert asks.heard == []

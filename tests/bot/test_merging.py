@@ -11,6 +11,7 @@ from bot.github.snapshots import Repository
 from bot.github.write_access import WriteAccess
 from bot.store import Observation
 from bot.system.redaction import Redaction
+from lifecycle.model import keys
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.facts import Pull, Verdict
 from lifecycle.model.policy import MergeMethod
@@ -93,10 +94,10 @@ class Landing:
             *("", Redaction(), people, room.clock),
         )
         wanted: MergePull | Enqueue = MergePull(
-            key="merge", number=34, sha=head, method=method, asked=asked, by=by
+            key=keys.merge(head), number=34, sha=head, method=method, asked=asked, by=by
         )
         if queue:
-            wanted = Enqueue(key="merge", number=34, sha=head, by=by)
+            wanted = Enqueue(key=keys.merge(head), number=34, sha=head, by=by)
         room.orders(self.site.id, wanted, run=self.site.session.run)
         (due,) = room.store.outbox.due(room.clock())
         return act.do(due, lambda: None)

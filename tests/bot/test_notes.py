@@ -5,6 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lifecycle.model.actions import Prompt, Start
+from lifecycle.model.key import parse
 from tests.bot.site import Site
 
 REVIEW = {"pull": "34", "base": "main"}
@@ -42,7 +43,9 @@ def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) ->
         {"what": "a check fails: unit", "text": "", "log": "boom"},
         {"what": "a review thread at a.py:3", "text": "@rob: Why?<!-- hidden -->", "log": "+ a"},
     )
-    start = Start(key="start:message:r2", run=2, prompt=Prompt(name="uncommitted"), resume=site.id)
+    start = Start(
+        key=parse("start:message#2"), run=2, prompt=Prompt(name="uncommitted"), resume=site.id
+    )
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, replace(start, waiting=waiting), lambda: None)
     told = site.prompt(2)
@@ -65,7 +68,10 @@ def test_who_takes_over_is_shown_it_too_and_notes_that_lead_elsewhere_are_not_re
     notes.rename(notes.with_name("moved"))
     notes.symlink_to(tmp_path)
     start = Start(
-        key="start:agent:x:r2", run=2, prompt=Prompt(name="review", values=REVIEW), agent="ada"
+        key=parse("start:agent:x#2"),
+        run=2,
+        prompt=Prompt(name="review", values=REVIEW),
+        agent="ada",
     )
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)

@@ -12,13 +12,15 @@ from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.store import DueAction, StoreFull
 from bot.system.crash_points import log_crash_point
+from lifecycle.model import keys
 from lifecycle.model.actions import Action, CloseIssue, Comment, Prompt, Start
 from lifecycle.model.facts import Facts
+from lifecycle.model.key import Key, parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
 from tests.world.waiting import eventually
 
-CLOSE = CloseIssue(key="issue:close", number=12)
+CLOSE = CloseIssue(key=parse("close_issue"), number=12)
 
 
 class Bench:
@@ -28,7 +30,7 @@ class Bench:
         self.room = room
         self.wanted = self.may_act = True
         self.silenced = False
-        self.did: list[str] = []
+        self.did: list[Key] = []
         self.wakes = 0
         self.doing: Any = lambda due, check: Completed()
         self.workers = ThreadPoolExecutor(4)
@@ -160,7 +162,7 @@ def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Be
 
 
 def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
-    effects: list[str] = []
+    effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.wanted = False
@@ -203,7 +205,7 @@ def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) 
 
 
 def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Bench) -> None:
-    effects: list[str] = []
+    effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.room.store.freezes.add("", by="alice")
@@ -271,7 +273,9 @@ def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up
         return RetryLater("the tmux server does not answer")
 
     bench.drains()
-    bench.room.orders("widgets-12", Start(key="start:first:r1", run=1, prompt=Prompt(name="x")))
+    bench.room.orders(
+        "widgets-12", Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="x"))
+    )
     bench.doing, waits = fails, list[float]()
     for _ in range(2):
         assert bench.drains() == 1
@@ -281,7 +285,7 @@ def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up
         bench.room.clock.passes(waits[-1])
     assert waits[1] == 2 * waits[0] > 0
     bench.drains()
-    failure = facts(bench).failures["start:first:r1"]
+    failure = facts(bench).failures[parse("start:first#1")]
     assert failure.reason is Reason.SPAWN_FAILED
     assert failure.detail == "the tmux server does not answer (tried 3 times)"
     bench.room.clock.passes(86_400)
@@ -299,10 +303,12 @@ def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_a
         return Rejected("the branch is gone", said)
 
     bench.drains()
-    bench.room.orders("widgets-12", Start(key="start:first:r2", run=2, prompt=Prompt(name="x")))
+    bench.room.orders(
+        "widgets-12", Start(key=parse("start:first#2"), run=2, prompt=Prompt(name="x"))
+    )
     bench.doing = refuses
     bench.drains()
-    failure = facts(bench).failures["start:first:r2"]
+    failure = facts(bench).failures[parse("start:first#2")]
     assert failure.reason is reason
     assert failure.detail == "the branch is gone"
 
@@ -313,7 +319,7 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
         Attempts(most=8, first_seconds=1, starts=Policy().start_tries),
         *(bench.room.clock, log_crash_point, lambda: True, bench.woken),
     )
-    start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
+    start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
     bench.room.orders(bench.room.session(13), start)
 
     def doing(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -323,15 +329,17 @@ def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
     for _ in range(5):
         bench.drains()
         bench.room.clock.passes(600)
-    assert bench.did.count("start:first:r1") == 3
-    assert bench.room.store.facts.get("widgets-13").failures.keys() == {"start:first:r1"}
+    assert bench.did.count(start.key) == 3
+    assert bench.room.store.facts.get("widgets-13").failures.keys() == {start.key}
 
 
-def without_session(bench: Bench) -> str:
+def without_session(bench: Bench) -> Key:
     """An answer where no session exists, in the outbox."""
     bench.drains()
     bench.did.clear()
-    answer = Comment(key="comment:no_session:7", number=13, topic="no_session", values={})
+    answer = Comment(
+        key=keys.reply_without_session("no_session", "7"), number=13, topic="no_session", values={}
+    )
     for _ in range(2):
         bench.room.store.outbox.add_for_repository("acme/widgets", [answer], bench.room.clock())
     return answer.key

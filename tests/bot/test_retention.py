@@ -12,6 +12,7 @@ from bot.archive.retention import Busy, Item, Retention, Thing
 from bot.store import Delivery
 from config.settings import RetentionSettings as Days
 from lifecycle.model.actions import CloseIssue
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from runtimes.base import Launch
 from runtimes.workspaces.preparation import prepare
@@ -124,7 +125,7 @@ def test_nothing_goes_that_a_session_which_is_not_over_refers_to(keeper: Keeper)
 
 def test_nothing_goes_while_something_is_to_be_done_for_an_ended_session(keeper: Keeper) -> None:
     keeper.a_session_ends()
-    keeper.site.room.orders(keeper.site.id, CloseIssue(key="issue:close", number=12))
+    keeper.site.room.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
     keeper.clock.passes(999 * DAY)
     assert keeper.cleans() == {}
 
@@ -173,7 +174,7 @@ def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Kee
     keeper.a_session_ends()
     keeper.clock.passes(8 * DAY)
     found = list(keeper.retention._found(orphans=True))
-    keeper.site.room.orders(keeper.site.id, CloseIssue(key="issue:close", number=12))
+    keeper.site.room.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
     for one in found:
         one.remove()
     assert keeper.log.exists()

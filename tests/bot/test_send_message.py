@@ -3,16 +3,17 @@
 import pytest
 
 from bot.act.results import RetryLater, Withdrawn
+from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Stop, Tell
 from tests.bot.site import Site
 
 
 def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(site: Site) -> None:
     site.starts()
-    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
 
     def meanwhile() -> None:
-        site.room.orders(site.id, Stop(key="stop:r1", run=1))
+        site.room.orders(site.id, Stop(key=keys.stop(1), run=1))
         site.room.clock.passes(60)
 
     site.deaf.meanwhile = meanwhile
@@ -24,7 +25,7 @@ def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(site: Site) -> Non
 
 def test_a_message_that_nobody_reads_is_tried_again(site: Site) -> None:
     site.starts()
-    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
     site.deaf.meanwhile = lambda: site.room.clock.passes(5)
     result = site.agents.tell(site.session, tell, 0, lambda: None)
     assert isinstance(result, RetryLater)
@@ -38,7 +39,7 @@ def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen
     site.deaf.meanwhile = lambda: site.room.clock.passes(5)
     handle = site.locations.handle(site.id, 1)
     site.runtime.prints(handle, "one\n\n  two  words\n")
-    tell = Tell(key="review:1:r1", run=1, prompt=Prompt(name="uncommitted"))
+    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
     monkeypatch.setattr(site.program, "typed", lambda screen: f"typed below {screen[:3]}")
     result = site.agents.tell(site.session, tell, 0, lambda: None)
     assert isinstance(result, RetryLater)

@@ -7,6 +7,7 @@ import pytest
 from bot.act.dispatch import ActionDispatcher
 from bot.system.redaction import Redaction
 from lifecycle.model.actions import Reply
+from lifecycle.model.key import parse
 from tests.bot.site import Site
 
 
@@ -36,7 +37,7 @@ def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: 
     )
     values = {"sha": "cafe"}
     reply = Reply(
-        key="reply:1",
+        key=parse("reply:1"),
         number=3,
         threads=("T1", "T2"),
         topic="done_in",

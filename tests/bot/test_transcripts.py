@@ -14,6 +14,7 @@ from bot.archive.archiver import Archive
 from bot.show.transcripts import NoTranscript, Transcripts
 from bot.system.redaction import Redaction
 from lifecycle.model.actions import Prompt, Start
+from lifecycle.model.key import parse
 from runtimes.agents.base import AgentType
 from runtimes.agents.claude.launch import Claude
 from runtimes.agents.opencode.launch import OpenCode
@@ -41,7 +42,9 @@ class Availability:
     def runs(self, run: int, *texts: str) -> None:
         room = self.site.room
         prompt = Prompt(name="start")
-        room.orders(self.site.id, Start(key=f"start:x:r{run}", run=run, prompt=prompt), run=run)
+        room.orders(
+            self.site.id, Start(key=parse(f"start:x#{run}"), run=run, prompt=prompt), run=run
+        )
         for text in texts:
             room.clock.passes(1)
             self.says(text, room.clock())

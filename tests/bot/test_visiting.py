@@ -190,7 +190,7 @@ def test_actions_that_are_new_are_told(visiting: Visiting) -> None:
     (waits, starts) = visiting.told
     assert {waits[0], starts[0]} == {CrashPoint.RECORDED}
     assert waits[1].startswith("widgets-1 report:1:0:")
-    assert starts[1].startswith("widgets-1 start:first:r1")
+    assert starts[1].startswith("widgets-1 start:first#1")
     assert visiting.wakes == 2
 
 

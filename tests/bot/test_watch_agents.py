@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bot.observe.agents import AgentObserver
 from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Exit
+from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.base import Seen, Unavailable
 from tests.bot.edges import ALIVE, PROJECTS, Edge, incidents, programs, running, the
@@ -107,7 +108,7 @@ def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
     running(room, edge, 1)
     watch.sweep()
     edge.seen.clear()
-    room.orders("widgets-1", Stop(key="park:work:r1", run=1))
+    room.orders("widgets-1", Stop(key=parse("park:work#1"), run=1))
     watch.sweep()
     assert the(room).program is Probe.ALIVE
     (due,) = room.store.outbox.due(room.clock())

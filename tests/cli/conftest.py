@@ -14,6 +14,7 @@ from bot.cli import main
 from bot.store import NewSession, Observation, SessionDecision, Store
 from bot.system.paths import Paths
 from lifecycle.judge.capacity import Caps
+from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.model.status import Activity, CheckState, Probe, Reason, Status
@@ -157,7 +158,7 @@ class House:
         self, store: Store, session: str, status: str, reason: Reason, because: str
     ) -> None:
         (visit,) = store.facts.load([session])
-        action = Comment(key=f"comment:{status}", number=12, topic="ready")
+        action = Comment(key=keys.ready_to_merge(status), number=12, topic="ready")
         decision = SessionDecision(
             status=status, reason=reason, because=because, run=1, actions=(action,)
         )

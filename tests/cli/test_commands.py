@@ -9,6 +9,7 @@ import pytest
 
 from bot.cli.commands import PLAIN
 from bot.store import Session, SessionDecision, Store
+from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
@@ -44,7 +45,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         (visit,) = opened.facts.load([found.id])
         actions: tuple[Action, ...] = tuple(
             Comment(
-                key=f"comment:applied:{found.commands[-1].key}",
+                key=keys.command_applied(found.commands[-1].key),
                 number=12,
                 topic="answer",
                 values={"text": text},

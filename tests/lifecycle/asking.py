@@ -39,7 +39,7 @@ def asked(given: Facts, **policy: Any) -> list[do.Action]:
 
 
 def keys(given: Facts, **policy: Any) -> list[str]:
-    return [action.key for action in asked(given, **policy)]
+    return [str(action.key) for action in asked(given, **policy)]
 
 
 def of(pulls: dict[str, Any], **given: Any) -> Facts:
@@ -48,8 +48,8 @@ def of(pulls: dict[str, Any], **given: Any) -> Facts:
 
 
 def ci_cause(*names: str) -> str:
-    return f"tell:ci:{HEAD}:{fingerprint([f'ci/{name}' for name in names])}"
+    return f"fix_ci:{HEAD}:{fingerprint([f'ci/{name}' for name in names])}"
 
 
 def review_cause(*ids: str) -> str:
-    return f"tell:review:{fingerprint(ids)}"
+    return f"address_review:{fingerprint(ids)}"

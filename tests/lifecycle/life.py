@@ -147,15 +147,16 @@ class Life:
 
     def _carry_out(self, action: do.Action) -> None:
         self.now += timedelta(milliseconds=10)
-        assert action.key not in self.sent(), f"{action.key} went out twice"
-        if any(action.key.startswith(beginning) for beginning in self.refused):
+        text = str(action.key)
+        assert text not in self.sent(), f"{text} went out twice"
+        if any(text.startswith(beginning) for beginning in self.refused):
             failure = Failure(at=self.now, reason=self.refusal, detail="it was refused")
             self.facts = replace(self.facts, failures={**self.facts.failures, action.key: failure})
             return
         if isinstance(action, do.Report | do.ReportCheck):
             self.reports.append(action)
         else:
-            self.out.append((action.key, action))
+            self.out.append((text, action))
         keys = (action.key, *getattr(action, "covers", ()))
         done = {**self.facts.done, **dict.fromkeys(keys, Done(at=self.now))}
         self.facts = replace(self.facts, done=done)
@@ -310,7 +311,7 @@ class Life:
     def person_commands(self, kind: str, text: str = "", head: str = "") -> "Life":
         self._said += 1
         command = Command(
-            key=f"comment:{self._said}",
+            key=f"comment-{self._said}",
             kind=kind,
             actor="alice",
             at=self.now,

@@ -31,21 +31,21 @@ def reported(seconds: float) -> Facts:
 
 def told(cause: str, times: float, **given: Any) -> Facts:
     """A session whose agent was told of so many causes and pushed after each."""
-    causes = [cause.format(place, f"{place:040x}") + ":r1" for place in range(int(times))]
+    causes = [cause.format(place, f"{place:040x}") + "#1" for place in range(int(times))]
     given["done"] = {**done(*causes, seconds_ago=550), **given.get("done", {})}
     return published(**given)
 
 
 def red(times: float) -> Facts:
-    return told("tell:ci:{1}:{0}", times, pulls=(pull(checks=(check(CheckState.FAILED),)),))
+    return told("fix_ci:{1}:{0}", times, pulls=(pull(checks=(check(CheckState.FAILED),)),))
 
 
 def in_conflict(times: float) -> Facts:
-    return told(f"tell:conflict:{BASE}:{{1}}", times, pulls=(pull(merge=Merge.CONFLICT),))
+    return told(f"resolve_conflict:{BASE}:{{1}}", times, pulls=(pull(merge=Merge.CONFLICT),))
 
 
 def asked_for_changes(times: float) -> Facts:
-    return told("tell:review:{0}", times, pulls=(pull(threads=(thread(),)),))
+    return told("address_review:{0}", times, pulls=(pull(threads=(thread(),)),))
 
 
 def broken_off(cause: str, times: float, lost: str) -> Facts:
@@ -53,13 +53,13 @@ def broken_off(cause: str, times: float, lost: str) -> Facts:
     runs = int(times) + 1
     last = ended(1, 3600)
     record = replace(last.exit, lost=lost) if last.exit else None
-    starts = done(*(f"start:{cause}:r{run}" for run in range(2, runs + 1)), seconds_ago=4000)
+    starts = done(*(f"start:{cause}#{run}" for run in range(2, runs + 1)), seconds_ago=4000)
     return facts(run=runs, agent=replace(last, run=runs, exit=record), done=starts)
 
 
 def unanswered(seconds: float) -> Facts:
     """Told of requested changes so long ago, the agent rests and has pushed nothing."""
-    heard = done("tell:review:abc:r1", "heard:thread-comment:1:r1", seconds_ago=seconds)
+    heard = done("address_review:abc#1", "remark:thread-comment-1#1", seconds_ago=seconds)
     push = done(f"push:{HEAD}", seconds_ago=9000)
     return published(pulls=(pull(threads=(thread(),)),), done={**heard, **push})
 
@@ -86,13 +86,13 @@ def over(seconds: float) -> Facts:
         because="stopped by @alice",
         at=ago(seconds),
     )
-    return published(ended=end, done=done("stop:r1"))
+    return published(ended=end, done=done("stop#1"))
 
 
 def waiting(seconds: float) -> Facts:
     """Everything that is to be done was done so long ago."""
     before = done(
-        *("start:first:r1", f"push:{HEAD}", f"pull:{BRANCH}"),
+        *("start:first#1", f"push:{HEAD}", f"open_pull:{BRANCH}"),
         seconds_ago=seconds,
     )
     one = pull(head_since=ago(seconds))

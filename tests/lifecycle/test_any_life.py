@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.judge.signals import Ci
+from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import TERMINAL, Activity, CheckState, Probe, PullState, Reason, Status
 from lifecycle.read.availability import Availability
@@ -129,7 +130,6 @@ def test_where_nobody_is_told_somebody_is_at_work_or_has_something_to_wait_for(
     if life.decision.status is Status.CI_FAILED:
         assert life.decision.signals.ci is Ci.SETTLING
     if life.decision.status is Status.CHANGES_REQUESTED:
-        told = max(life.facts.done[key].at for key in life.facts.done if key.startswith("heard:"))
-        assert any(
-            done.at > told for key, done in life.facts.done.items() if key.startswith("push:")
-        )
+        done = life.facts.done.items()
+        told = max(one.at for key, one in done if key.kind is KeyKind.REMARK)
+        assert any(one.at > told for key, one in done if key.kind is KeyKind.PUSH)

@@ -10,12 +10,13 @@ from lifecycle.decide import Decision, decide
 from lifecycle.judge.budgets import BUDGETS, left, raised
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Spending
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Reason, Status
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import View
 from tests.lifecycle.life import Life
-from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, facts
+from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, facts, in_key
 
 TODAY = NOW.date().isoformat()
 #: Of each budget: facts with so much of it spent, a policy with such a limit, and what is said.
@@ -57,9 +58,9 @@ def decision(given: Facts, **policy: Any) -> Decision:
 def told(given: Decision) -> dict[str, str]:
     """What people are told of budgets: the key, and the sentence."""
     return {
-        action.key: action.values["because"]
+        str(action.key): action.values["because"]
         for action in given.actions
-        if isinstance(action, do.Comment) and "budget:" in action.key
+        if isinstance(action, do.Comment) and "budget:" in str(action.key)
     }
 
 
@@ -93,7 +94,7 @@ def test_a_budget_that_is_used_up_pauses_the_session_and_people_are_told_once(
     assert found.because == why
     ((key, said),) = told(found).items()
     assert said == why
-    assert told(decision(replace(given, pending=frozenset({key})), **limit)) == {}
+    assert told(decision(replace(given, pending=frozenset({parse(key)})), **limit)) == {}
     assert decision(given).status is Status.WORKING
 
 
@@ -107,8 +108,11 @@ def test_at_eighty_percent_people_are_warned_once_and_it_goes_on(
     assert found.status is Status.WORKING
     ((key, said),) = told(found).items()
     assert said.startswith("80% of ")
-    assert key.startswith("comment:warn:budget:")
-    assert told(decision(replace(given, pending=frozenset({key})), **{name: amount / 0.8})) == {}
+    assert key.startswith("warning:budget:")
+    assert (
+        told(decision(replace(given, pending=frozenset({parse(key)})), **{name: amount / 0.8}))
+        == {}
+    )
     assert told(decision(given, **{name: amount / 0.79})) == {}
     other = decision(given, **{name: amount / 0.5}, budget_warning=0.5)
     assert next(iter(told(other).values())).startswith("50% of ")
@@ -127,10 +131,10 @@ def test_at_eighty_percent_people_are_warned_once_and_it_goes_on(
 def test_each_limit_of_each_life_and_day_is_told_under_its_own_key(name: str, cause: str) -> None:
     spent, limit, _ = SPENT[name]
     given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
-    assert list(told(decision(given, **limit))) == [f"comment:{cause}"]
+    assert list(told(decision(given, **limit))) == [f"notice:{cause}"]
     again = replace(given, restored_at=ago(3600))
-    life = cause if name == "day" else f"{cause}{ago(3600).isoformat()}"
-    assert list(told(decision(again, **limit))) == [f"comment:{life}"]
+    life = cause if name == "day" else f"{cause}{in_key(ago(3600))}"
+    assert list(told(decision(again, **limit))) == [f"notice:{life}"]
 
 
 def test_before_a_start_the_session_is_queued_with_that_reason_and_wants_no_slot() -> None:
@@ -165,7 +169,9 @@ def test_the_turn_under_way_counts_from_its_beginning_while_the_agent_is_active(
 
 
 def test_an_agent_that_rested_for_long_and_has_just_been_told_something_has_not_worked() -> None:
-    given = facts(agent=agent(Activity.IDLE, 90_000), done=done("tell:review:x:r1", seconds_ago=5))
+    given = facts(
+        agent=agent(Activity.IDLE, 90_000), done=done("address_review:x#1", seconds_ago=5)
+    )
     found = decision(given, session_hours=2.0)
     assert found.signals.availability is Availability.ACTIVE
     assert found.status is Status.WORKING
@@ -259,7 +265,7 @@ def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     life.facts = replace(life.facts, spent=Spending(cost_usd=5.2))
     life.visit()
     life.reads(Status.PAUSED)
-    assert life.sent("park:") == ["park:work:r1"]
+    assert life.sent("park:") == ["park:work#1"]
     assert not life.facts.slot
     assert life.comments() == ["paused"]
     life.person_commands("resume").reads(Status.PAUSED)

@@ -6,26 +6,27 @@ from msgspec.structs import replace
 from lifecycle.judge.reasons import ADVICE, Priority
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Ended, Spending
+from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Reason, Status
 from lifecycle.react.reactions import CALLING
 from tests.lifecycle.asking import decision
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import agent, ago, done, facts
+from tests.lifecycle.universe import agent, ago, done, facts, in_key
 
 
 def labels(life: Life) -> list[tuple[str, bool]]:
-    return [(a.key, a.on) for _, a in life.out if isinstance(a, do.Label)]
+    return [(str(a.key), a.on) for _, a in life.out if isinstance(a, do.Label)]
 
 
 def test_the_label_is_on_as_long_as_people_have_to_look() -> None:
     life = Life().agent_works()
     assert labels(life) == []
     life.agent_is(Activity.WAITING_INPUT, question="May I?").reads(Status.NEEDS_INPUT)
-    assert labels(life) == [("label:0", True)]
+    assert labels(life) == [("attention_label:0", True)]
     life.waits(3600).agent_works().waits(60)
-    assert labels(life) == [("label:0", True), ("label:1", False)]
+    assert labels(life) == [("attention_label:0", True), ("attention_label:1", False)]
     life.agent_is(Activity.WAITING_INPUT, question="And now?")
-    assert labels(life)[2:] == [("label:2", True)]
+    assert labels(life)[2:] == [("attention_label:2", True)]
     (label, *_) = [a for _, a in life.out if isinstance(a, do.Label)]
     assert (label.name, label.number) == ("mergewright:needs-input", 12)
 
@@ -33,7 +34,7 @@ def test_the_label_is_on_as_long_as_people_have_to_look() -> None:
 def test_one_cause_after_the_other_leaves_the_label_where_it_is() -> None:
     life = until_reviewed().agent_is(Activity.WAITING_INPUT, question="May I?")
     life.agent_is(Activity.BLOCKED, error="529", since=life.now).waits(700).reads(Status.STUCK)
-    assert labels(life)[0] == ("label:0", True)
+    assert labels(life)[0] == ("attention_label:0", True)
     assert len(labels(life)) % 2 == 1
 
 
@@ -41,7 +42,7 @@ def test_a_session_that_ends_or_pauses_calls_nobody_any_more() -> None:
     for kind in ("stop", "pause"):
         life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
         life.person_commands(kind)
-        assert labels(life) == [("label:0", True), ("label:1", False)]
+        assert labels(life) == [("attention_label:0", True), ("attention_label:1", False)]
 
 
 def test_needs_input_and_stuck_call_people() -> None:
@@ -70,7 +71,7 @@ def test_every_reason_says_how_soon_people_have_to_look() -> None:
         (facts(agent=agent(Activity.WAITING_INPUT)), "attention", "action"),
         (facts(agent=agent(Activity.BLOCKED, 700)), "attention", "urgent"),
         (facts(agent=agent(Activity.ACTIVE), spent=Spending(cost_usd=9)), "paused", "action"),
-        (facts(failures={}, issue=facts().issue, done=done("x")), "", ""),
+        (facts(failures={}, issue=facts().issue, done=done("push:x")), "", ""),
     ],
 )
 def test_what_people_are_told_says_how_soon_they_have_to_look(
@@ -86,14 +87,14 @@ def test_what_people_are_told_says_how_soon_they_have_to_look(
 
 def test_the_last_session_of_a_project_says_once_what_all_of_them_came_to() -> None:
     over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=ago(60))
-    given = facts(ended=over, done=done("stop:r1"), finished={"merged": 2, "killed": 1})
-    (summary,) = [a for a in decision(given).actions if "summary" in a.key]
+    given = facts(ended=over, done=done("stop#1"), finished={"merged": 2, "killed": 1})
+    (summary,) = [a for a in decision(given).actions if "summary" in str(a.key)]
     assert summary == do.Comment(
-        key=f"comment:summary:{ago(60).isoformat()}",
+        key=parse(f"summary:{in_key(ago(60))}"),
         number=12,
         topic="summary",
         values={"project": "widgets", "counts": "1 killed, 2 merged"},
     )
     for other in ({}, {"merged": 1}):
         told = decision(replace(given, finished=other)).actions
-        assert not [a for a in told if "summary" in a.key]
+        assert not [a for a in told if "summary" in str(a.key)]

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Failure, Spending
+from lifecycle.model.key import parse
 from lifecycle.model.status import TERMINAL, Reason, Status
 from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
 from tests.lifecycle.universe import HEAD, ago, command, published
@@ -55,19 +56,19 @@ OTHERWISE = {
 @pytest.mark.parametrize(("kind", "text"), HEEDED.items(), ids=HEEDED)
 def test_a_command_that_works_is_answered_in_these_words(kind: str, text: str) -> None:
     said = answers(asking(kind, IN[S.REVIEW_PENDING]))
-    assert said[f"comment:applied:comment:{kind}"].startswith(text)
+    assert said[f"command_applied:comment-{kind}"].startswith(text)
 
 
 @pytest.mark.parametrize("kind", ["start", "restore"])
 @pytest.mark.parametrize("status", [S.ERRORED, S.KILLED, S.TERMINATED, S.DONE])
 def test_an_ended_session_is_answered_that_it_goes_on(kind: str, status: Status) -> None:
-    assert answers(asking(kind, IN[status])) == {f"comment:applied:comment:{kind}": GOES_ON}
+    assert answers(asking(kind, IN[status])) == {f"command_applied:comment-{kind}": GOES_ON}
 
 
 @pytest.mark.parametrize("kind", OTHERWISE)
 def test_a_command_that_does_not_work_is_explained_in_these_words(kind: str) -> None:
     status, text = OTHERWISE[kind]
-    assert answers(asking(kind, IN[status])) == {f"comment:command:comment:{kind}": text}
+    assert answers(asking(kind, IN[status])) == {f"command_refused:comment-{kind}": text}
 
 
 @pytest.mark.parametrize("status", Status)
@@ -77,10 +78,10 @@ def test_a_freeze_is_answered_once_it_is_over(status: Status) -> None:
     said = answers(decision(replace(IN[status], commands=(*before, *asked))))
     said = {key: text for key, text in said.items() if "freeze" in key}
     assert said == {
-        "comment:applied:comment:freeze": (
+        "command_applied:comment-freeze": (
             "Nothing is done any more until somebody says `unfreeze`."
         ),
-        "comment:applied:comment:unfreeze": "It goes on.",
+        "command_applied:comment-unfreeze": "It goes on.",
     }
 
 
@@ -110,7 +111,7 @@ WORKS = {
 
 @pytest.mark.parametrize("kind", WORKS)
 def test_a_command_is_applied_wherever_it_works(kind: str) -> None:
-    key = f"comment:applied:comment:{kind}"
+    key = f"command_applied:comment-{kind}"
     applied = {status for status in Status if key in answers(asking(kind, IN[status]))}
     assert applied == WORKS[kind]
 
@@ -121,23 +122,23 @@ def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> Non
     ((key, text),) = (
         (key, text)
         for key, text in answers(asking(kind, spent)).items()
-        if key.endswith(f":comment:{kind}")
+        if key.endswith(f":comment-{kind}")
     )
-    assert key.startswith("comment:command:")
+    assert key.startswith("command_refused:")
     assert text.startswith("It stays paused: ")
     assert "`/mergewright budget +5`" in text
 
 
 def test_what_was_given_up_is_tried_again_wherever_that_is_asked() -> None:
-    given_up = {"pull:x": Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
+    given_up = {parse("open_pull:x"): Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
     said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
-    assert said == {"comment:applied:comment:retry": "It is tried again."}
+    assert said == {"command_applied:comment-retry": "It is tried again."}
 
 
 def test_a_merge_is_cancelled_wherever_one_was_asked_for() -> None:
     asked = replace(IN[S.REVIEW_PENDING], commands=(command("merge", at=ago(60), head=HEAD),))
     said = answers(asking("cancel", asked))
-    assert said["comment:applied:comment:cancel"] == "It is not merged without another word."
+    assert said["command_applied:comment-cancel"] == "It is not merged without another word."
 
 
 def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
@@ -156,4 +157,4 @@ def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
 def test_a_command_that_asks_for_no_name_is_applied_whatever_words_come_with_it(kind: str) -> None:
     given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
     said = answers(asking(kind, given, text="nobody"))
-    assert f"comment:command:comment:{kind}" not in said
+    assert f"command_refused:comment-{kind}" not in said

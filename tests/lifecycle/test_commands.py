@@ -13,6 +13,7 @@ from lifecycle.decide import Decision, decide
 from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Done, Ended, Facts, Failure, Issue, Spending
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
 from lifecycle.react.messages import REFUSED
@@ -39,7 +40,7 @@ OVER = Ended(status=S.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", 
 
 
 def over(status: Status) -> Facts:
-    return published(ended=replace(OVER, status=status), done=done("stop:r1"), slot=False)
+    return published(ended=replace(OVER, status=status), done=done("stop#1"), slot=False)
 
 
 #: Facts of every status.
@@ -56,12 +57,12 @@ IN: dict[Status, Facts] = {
     S.NEEDS_INPUT: published(agent=agent(Activity.WAITING_INPUT, question="May I?")),
     S.STUCK: published(agent=agent(Activity.BLOCKED, 5000, error="529")),
     S.PAUSED: published(commands=(command("pause", at=ago(90)),)),
-    S.MERGED: published(pulls=(pull(state=PullState.MERGED),), done=done("release:r1")),
+    S.MERGED: published(pulls=(pull(state=PullState.MERGED),), done=done("release#1")),
     S.ERRORED: over(S.ERRORED),
     S.KILLED: over(S.KILLED),
     S.DONE: over(S.DONE),
     S.TERMINATED: over(S.TERMINATED),
-    S.CLEANUP: published(ended=OVER, pending=frozenset({"stop:r1"})),
+    S.CLEANUP: published(ended=OVER, pending=frozenset({"stop#1"})),
 }
 #: A text that fits, of commands that take one.
 TEXT = {
@@ -86,7 +87,7 @@ def asking(kind: str, given: Facts, **commanded: Any) -> Decision:
 
 def answers(found: Decision) -> dict[str, str]:
     return {
-        a.key: a.values["text"]
+        str(a.key): a.values["text"]
         for a in found.actions
         if isinstance(a, do.Comment) and a.topic == "answer"
     }
@@ -118,16 +119,16 @@ def test_every_command_in_every_status_works_or_is_explained_and_once(
     if kind == "stop" and works:
         assert found.status in (S.KILLED, S.CLEANUP)
         return
-    ((key, text),) = ((k, v) for k, v in said.items() if k.endswith(f":comment:{kind}"))
+    ((key, text),) = ((k, v) for k, v in said.items() if k.endswith(f":comment-{kind}"))
     assert text
     assert "{" not in text
     given = replace(
         IN[status], commands=(*IN[status].commands, command(kind, text=TEXT.get(kind, "")))
     )
-    again = decision(replace(given, pending=given.pending | set(said)))
+    again = decision(replace(given, pending=given.pending | set(map(parse, said))))
     assert key not in answers(again)
     if not works:
-        assert key == f"comment:command:comment:{kind}"
+        assert key == f"command_refused:comment-{kind}"
 
 
 @pytest.mark.parametrize(("kind", "status"), list(itertools.product(COMMAND_RULES, Status)))
@@ -135,7 +136,7 @@ def test_what_is_explained_changes_nothing_now_or_later(kind: str, status: Statu
     if status in COMMAND_RULES[kind].works:
         return
     before, asked = decision(IN[status]), asking(kind, IN[status])
-    explained = {f"comment:command:comment:{kind}"}
+    explained = {f"command_refused:comment-{kind}"}
     later = replace(IN[status], commands=(*IN[status].commands, command(kind, text="x", head=HEAD)))
     for found in (asked, decision(replace(later, done={**later.done, **done(*explained)}))):
         assert (found.status, found.because) == (before.status, before.because)
@@ -194,11 +195,11 @@ def test_status_and_why_say_what_is_in_the_way_and_what_was_spent() -> None:
 
 def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
     life = Life().agent_works().person_commands("restart")
-    assert life.sent("start:") == ["start:first:r1", "start:restart:comment:1:r2"]
+    assert life.sent("start:") == ["start:first#1", "start:restart:comment-1#2"]
     life.agent_works().waits(60).agent_rests()
     assert life.heard() == ["start", "resume"]
     life.person_commands("restart")
-    assert life.sent("start:")[-1] == "start:restart:comment:2:r3"
+    assert life.sent("start:")[-1] == "start:restart:comment-2#3"
 
 
 @pytest.mark.parametrize(
@@ -206,15 +207,15 @@ def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
 )
 def test_a_restart_in_each_status_of_a_session_that_is_under_way(status: Status) -> None:
     starts = [a for a in asking("restart", IN[status]).actions if isinstance(a, do.Start)]
-    assert [start.key for start in starts] == ["start:restart:comment:restart:r2"]
+    assert [str(start.key) for start in starts] == ["start:restart:comment-restart#2"]
 
 
 def test_only_one_run_is_started_at_a_time() -> None:
     given = published(agent=agent(), commands=(command("restart"), command("tell", text="Hello")))
     given = replace(given, agent=replace(given.agent, activity=Activity.EXITED, stopped=True))
-    parked = replace(given, done={**given.done, **done("park:work:r1", seconds_ago=60)})
-    starts = [a.key for a in decision(parked).actions if isinstance(a, do.Start)]
-    assert starts == ["start:restart:comment:restart:r2"]
+    parked = replace(given, done={**given.done, **done("park:work#1", seconds_ago=60)})
+    starts = [str(a.key) for a in decision(parked).actions if isinstance(a, do.Start)]
+    assert starts == ["start:restart:comment-restart#2"]
 
 
 def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
@@ -223,7 +224,7 @@ def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
     assert life.answers() == ["The agent is told as soon as it can hear."]
     life.agent_rests()
     (tell,) = [a for _, a in life.out if isinstance(a, do.Tell)]
-    assert tell.key == "tell:command:comment:1:r1"
+    assert str(tell.key) == "forward:comment-1#1"
     assert tell.prompt.name == "tell"
     assert tell.prompt.values == {"actor": "alice", "text": "Use tabs."}
     life.agent_works().agent_rests().waits(60)
@@ -248,18 +249,18 @@ def test_other_words_from_before_a_question_wait_until_it_is_answered() -> None:
 def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
     agent = replace(IN[S.NEEDS_INPUT].agent, question="May I? (Yes / No)")
     given = replace(IN[S.NEEDS_INPUT], agent=agent, commands=(command("answer", text="green"),))
-    key = "tell:command:comment:answer"
-    assert [a.key for a in decision(given).actions if isinstance(a, do.Tell)] == [f"{key}:r1"]
-    for result, told in (("it was given", []), (REFUSED, ["comment:refused:comment:answer"])):
-        found = replace(given, done={**given.done, f"{key}:r1": Done(at=NOW, result=result)})
+    key = "forward:comment-answer"
+    assert [str(a.key) for a in decision(given).actions if isinstance(a, do.Tell)] == [f"{key}#1"]
+    for result, told in (("it was given", []), (REFUSED, ["answer_refused:comment-answer"])):
+        found = replace(given, done={**given.done, parse(f"{key}#1"): Done(at=NOW, result=result)})
         said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
-        refused = [a for a in said if a.key.startswith("comment:refused:")]
-        assert [a.key for a in refused] == told
+        refused = [a for a in said if str(a.key).startswith("answer_refused:")]
+        assert [str(a.key) for a in refused] == told
         assert all("May I? (Yes / No)" in a.values["text"] for a in refused)
     lost = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="it asks the same still")
-    found = replace(given, failures={f"{key}:r1": lost})
+    found = replace(given, failures={parse(f"{key}#1"): lost})
     said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
-    (lost_one,) = [a for a in said if a.key == "comment:refused:comment:answer"]
+    (lost_one,) = [a for a in said if str(a.key) == "answer_refused:comment-answer"]
     assert "it asks the same still" in lost_one.values["text"]
 
 
@@ -295,7 +296,7 @@ def test_a_command_with_something_wrong_in_it_is_explained(
 ) -> None:
     found = asking(kind, published(), text=text, head=head)
     ((key, said),) = answers(found).items()
-    assert key == f"comment:command:comment:{kind}"
+    assert key == f"command_refused:comment-{kind}"
     assert said.startswith(says)
 
 
@@ -376,15 +377,15 @@ def test_commands_are_judged_in_the_order_they_were_made() -> None:
         found = decision(facts(agent=AT_WORK, commands=order))
         assert found.status is S.WORKING
         assert list(answers(found)) == [
-            "comment:applied:comment:pause",
-            "comment:applied:comment:resume",
+            "command_applied:comment-pause",
+            "command_applied:comment-resume",
         ]
 
 
 def test_a_command_nobody_knows_is_left_alone() -> None:
     found = decision(facts(agent=AT_WORK, commands=(command("dance"),)))
     assert answers(found) == {}
-    assert [a.key for a in deeds(found)] == ["react:comment:dance"]
+    assert [str(a.key) for a in deeds(found)] == ["reaction:comment-dance"]
 
 
 def test_before_its_time_the_same_command_has_the_same_answer() -> None:

@@ -92,13 +92,13 @@ def availability(decision: Decision) -> Availability:
 
 def asks(beginning: str) -> Look:
     """Whether an action of this beginning follows."""
-    return lambda decision: any(a.key.startswith(beginning) for a in decision.actions)
+    return lambda decision: any(str(a.key).startswith(beginning) for a in decision.actions)
 
 
 def of_action(kind: str, field: str) -> Look:
     """A field of the action whose key begins so."""
     return lambda decision: next(
-        getattr(a, field) for a in decision.actions if a.key.startswith(kind)
+        getattr(a, field) for a in decision.actions if str(a.key).startswith(kind)
     )
 
 
@@ -110,7 +110,7 @@ def told_cost(decision: Decision) -> str:
 #: A thread that the agent heard, and a push of its own since.
 ANSWERED = published(
     pulls=(pull(threads=(thread(),)),),
-    done=done("heard:thread-comment:1:r1") | done(f"push:{HEAD}", seconds_ago=500),
+    done=done("remark:thread-comment-1#1") | done(f"push:{HEAD}", seconds_ago=500),
 )
 APPROVED = published(pulls=(pull(verdicts=(approval(),)),))
 #: A commit that is pushed and has no pull request yet.
@@ -119,7 +119,7 @@ MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
 
 THRESHOLDS = {
     "ci_repairs": Threshold(3, red, status, Status.CI_FAILED, Status.NEEDS_INPUT),
-    "conflict_repairs": Threshold(3, in_conflict, asks("tell:conflict:"), below=True, at=False),
+    "conflict_repairs": Threshold(3, in_conflict, asks("resolve_conflict:"), below=True, at=False),
     "review_rounds": Threshold(
         10, asked_for_changes, status, Status.CHANGES_REQUESTED, Status.NEEDS_INPUT
     ),
@@ -139,7 +139,7 @@ THRESHOLDS = {
     "review_debounce_seconds": Threshold(
         60,
         lambda s: published(pulls=(pull(comments=(remark(seconds_ago=s),)),)),
-        asks("tell:review:"),
+        asks("address_review:"),
         below=False,
         at=True,
     ),
@@ -162,15 +162,15 @@ THRESHOLDS = {
     ),
     "hearing_seconds": Threshold(
         15,
-        lambda s: facts(agent=agent(seconds_ago=60), done=done("tell:x:r1", seconds_ago=s)),
+        lambda s: facts(agent=agent(seconds_ago=60), done=done("fix_ci:x:y#1", seconds_ago=s)),
         availability,
         Availability.ACTIVE,
         Availability.QUIET,
     ),
     "restart_seconds": Threshold(
-        5, lambda s: facts(agent=ended(1, s)), asks("start:crash:"), below=False, at=True
+        5, lambda s: facts(agent=ended(1, s)), asks("start:crash#"), below=False, at=True
     ),
-    "merged_grace_seconds": Threshold(300, merged, asks("release:"), below=False, at=True),
+    "merged_grace_seconds": Threshold(300, merged, asks("release"), below=False, at=True),
     "fresh_seconds": Threshold(
         300,
         lambda s: facts(agent=agent(Activity.ACTIVE, s)),
@@ -196,7 +196,7 @@ THRESHOLDS = {
         Status.SPAWNING,
         Status.ERRORED,
     ),
-    "park_seconds": Threshold(900, waiting, asks("park:rest:"), below=False, at=True),
+    "park_seconds": Threshold(900, waiting, asks("park:rest#"), below=False, at=True),
     "session_usd": Threshold(5, dollars("spent"), status, Status.WORKING, Status.PAUSED, 0.01),
     "session_hours": Threshold(
         2,
@@ -217,13 +217,13 @@ THRESHOLDS = {
     "budget_warning": Threshold(
         0.8,
         lambda part: facts(spent=Spending(cost_usd=5 * part)),
-        asks("comment:warn:budget:session"),
+        asks("warning:budget:session"),
         below=False,
         at=True,
         step=0.01,
     ),
     "workspace_days": Threshold(
-        14, lambda days: over(86_400 * days), asks("release:"), below=False, at=True
+        14, lambda days: over(86_400 * days), asks("release"), below=False, at=True
     ),
     "report_seconds": Threshold(60, reported, asks("report:12:1:"), below=False, at=True),
     "self_review_seconds": Threshold(
@@ -231,9 +231,9 @@ THRESHOLDS = {
         lambda s: replace(
             READY_TO_SHOW,
             agent=agent(Activity.ACTIVE, 5),
-            done=dict(READY_TO_SHOW.done) | done(f"tell:self-review:{HEAD}:r1", seconds_ago=s),
+            done=dict(READY_TO_SHOW.done) | done(f"self_review:{HEAD}#1", seconds_ago=s),
         ),
-        asks("pull:"),
+        asks("open_pull:"),
         below=False,
         at=True,
         also={"self_review": True},
@@ -265,7 +265,7 @@ CHOICES = {
         False,
         True,
         READY_TO_SHOW,
-        asks("tell:self-review:"),
+        asks("self_review:"),
         says=False,
         otherwise=True,
     ),
@@ -273,12 +273,14 @@ CHOICES = {
         False,
         True,
         READY_TO_SHOW,
-        of_action("pull:", "draft"),
+        of_action("open_pull:", "draft"),
         says=False,
         otherwise=True,
     ),
-    "check_run": Choice(True, False, published(), asks("check:"), says=True, otherwise=False),
-    "state_labels": Choice(False, True, facts(), asks("state:"), says=False, otherwise=True),
+    "check_run": Choice(
+        True, False, published(), asks("report_check:"), says=True, otherwise=False
+    ),
+    "state_labels": Choice(False, True, facts(), asks("show_status:"), says=False, otherwise=True),
     "public_cost": Choice(
         False,
         True,
@@ -287,9 +289,13 @@ CHOICES = {
         says="",
         otherwise="1.00 USD",
     ),
-    "reviewers": Choice((), ("rob",), published(), asks("reviewers:"), says=False, otherwise=True),
-    "delete_branch": Choice(True, False, MERGED, asks("branch:"), says=True, otherwise=False),
-    "close_issue": Choice(True, False, MERGED, asks("issue:close"), says=True, otherwise=False),
+    "reviewers": Choice(
+        (), ("rob",), published(), asks("request_review:"), says=False, otherwise=True
+    ),
+    "delete_branch": Choice(
+        True, False, MERGED, asks("delete_branch:"), says=True, otherwise=False
+    ),
+    "close_issue": Choice(True, False, MERGED, asks("close_issue"), says=True, otherwise=False),
     "require_review": Choice(
         True, False, published(), status, Status.REVIEW_PENDING, Status.MERGEABLE
     ),
@@ -313,7 +319,7 @@ CHOICES = {
         (),
         ("lintbot",),
         published(pulls=(pull(comments=(remark(author="lintbot", bot=True),)),)),
-        asks("tell:review:"),
+        asks("address_review:"),
         says=False,
         otherwise=True,
     ),

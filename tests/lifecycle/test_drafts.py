@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Failure
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import CheckState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, COMMIT, FAILED, decision, keys, of
@@ -19,22 +20,23 @@ EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 def drafted(**given: Any) -> list[str]:
     """What is done about a draft that is so."""
-    return [key for key in keys(of({"draft": True, **given}), draft=True) if key[:6] == "ready:"]
+    found = keys(of({"draft": True, **given}), draft=True)
+    return [key for key in found if key.startswith("make_ready:")]
 
 
 def test_a_draft_is_made_ready_once_it_is_green() -> None:
-    assert drafted() == ["ready:34"]
+    assert drafted() == ["make_ready:34"]
     assert drafted(checks=PENDING) == []
     assert drafted(checks=FAILED) == []
 
 
 def test_a_draft_on_which_no_check_begins_is_made_ready_in_its_time() -> None:
     assert drafted(checks=(), head_since=ago(59)) == []
-    assert drafted(checks=(), head_since=ago(60)) == ["ready:34"]
+    assert drafted(checks=(), head_since=ago(60)) == ["make_ready:34"]
     for waits in ({"checks": EXPECTED}, {"checks": (), "checks_expected": True}):
         assert drafted(**waits, head_since=ago(59)) == []
         assert decision(of({"draft": True, **waits, "head_since": ago(59)}), draft=True).recheck_at
-        assert drafted(**waits, head_since=ago(60)) == ["ready:34"]
+        assert drafted(**waits, head_since=ago(60)) == ["make_ready:34"]
     assert drafted(checks=(*EXPECTED, *PENDING)) == []
     assert drafted(checks=(), checks_complete=False) == []
 
@@ -43,24 +45,25 @@ def test_a_draft_on_which_no_check_begins_is_made_ready_in_its_time() -> None:
     "given", [{"agent": AT_WORK}, {"work": COMMIT}], ids=["at work", "something to push"]
 )
 def test_a_draft_the_agent_is_not_done_with_stays_one(given: dict[str, Any]) -> None:
-    assert "ready:34" not in keys(of({"draft": True}, **given), draft=True)
+    assert "make_ready:34" not in keys(of({"draft": True}, **given), draft=True)
 
 
 def test_what_a_person_made_a_draft_stays_one() -> None:
-    assert "ready:34" not in keys(of({"draft": True}))
-    assert "ready:34" not in keys(of({"draft": True}, done=done("ready:34")), draft=True)
+    assert "make_ready:34" not in keys(of({"draft": True}))
+    assert "make_ready:34" not in keys(of({"draft": True}, done=done("make_ready:34")), draft=True)
 
 
 def test_what_was_just_made_ready_waits_for_the_checks_that_pass_drafts_over() -> None:
     ready = {"verdicts": (approval(),)}
     for checks in ((), (check(),)):
         fresh = decision(
-            of({**ready, "checks": checks}, done=done("ready:34", seconds_ago=59)), mode=Mode.MERGE
+            of({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=59)),
+            mode=Mode.MERGE,
         )
         assert fresh.status is Status.APPROVED
         assert [line.partition(":")[0] for line in fresh.blockers] == ["not_settled"]
         assert fresh.recheck_at == ago(-1)
-        later = of({**ready, "checks": checks}, done=done("ready:34", seconds_ago=60))
+        later = of({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=60))
         assert decision(later, mode=Mode.MERGE).status is Status.MERGEABLE
 
 
@@ -69,22 +72,24 @@ def test_reviewers_are_asked_once_when_it_is_green() -> None:
     asked = [
         a for a in decision(of({}), reviewers=reviewers).actions if isinstance(a, do.RequestReview)
     ]
-    assert asked == [do.RequestReview(key="reviewers:34", number=34, reviewers=reviewers)]
-    again = of({"head": NEXT}, done=done("reviewers:34"))
-    assert "reviewers:34" not in keys(again, reviewers=reviewers)
+    assert asked == [
+        do.RequestReview(key=parse("request_review:34"), number=34, reviewers=reviewers)
+    ]
+    again = of({"head": NEXT}, done=done("request_review:34"))
+    assert "request_review:34" not in keys(again, reviewers=reviewers)
 
 
 def test_reviewers_whom_github_refuses_are_told_once_and_stop_nothing() -> None:
     failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="there is no @rob")
-    given = of({}, failures={"reviewers:34": failed})
+    given = of({}, failures={"request_review:34": failed})
     judged = decision(given, reviewers=("rob",))
-    (told,) = [a for a in judged.actions if a.key == "comment:reviewers:34"]
+    (told,) = [a for a in judged.actions if str(a.key) == "warning:request_review:34"]
     assert isinstance(told, do.Comment)
     assert told.values["because"] == "its reviewers (rob) could not be asked: there is no @rob"
     assert judged.status is decision(of({}), reviewers=("rob",)).status
-    assert "reviewers:34" not in keys(given, reviewers=("rob",))
-    assert "comment:reviewers:34" not in keys(
-        replace(given, done={**given.done, **done("comment:reviewers:34")}), reviewers=("rob",)
+    assert "request_review:34" not in keys(given, reviewers=("rob",))
+    assert "warning:request_review:34" not in keys(
+        replace(given, done={**given.done, **done("warning:request_review:34")}), reviewers=("rob",)
     )
 
 
@@ -94,11 +99,11 @@ def test_reviewers_whom_github_refuses_are_told_once_and_stop_nothing() -> None:
     ids=["red", "running", "draft", "not settled"],
 )
 def test_nobody_is_asked_to_review_what_is_not_green(pulls: dict[str, Any]) -> None:
-    assert "reviewers:34" not in keys(of(pulls), reviewers=("rob",))
+    assert "request_review:34" not in keys(of(pulls), reviewers=("rob",))
 
 
 def test_each_of_several_is_made_ready_for_itself() -> None:
     green, red = pull(draft=True), pull(number=35, branch="other", draft=True, checks=FAILED)
     given = of({}, agent=agent())
-    assert "ready:34" in keys(replace(given, pulls=(green, red)), draft=True)
-    assert "ready:35" not in keys(replace(given, pulls=(green, red)), draft=True)
+    assert "make_ready:34" in keys(replace(given, pulls=(green, red)), draft=True)
+    assert "make_ready:35" not in keys(replace(given, pulls=(green, red)), draft=True)

@@ -37,9 +37,10 @@ from tests.lifecycle.universe import (
 
 C = CheckState
 DIRTY = Work(base=BASE, head=HEAD, dirty=True)
-CI = f"tell:ci:{HEAD}:{fingerprint(['ci/unit', 'ci/lint'])}"
-CONFLICT = f"tell:conflict:{BASE}:{HEAD}"
-REVIEW = "tell:review:abc"
+CI = f"fix_ci:{HEAD}:{fingerprint(['ci/unit', 'ci/lint'])}"
+CONFLICT = f"resolve_conflict:{BASE}:{HEAD}"
+REVIEW = "address_review:abc"
+MERGE = f"merge:{HEAD}"
 FAILURE = Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="GitHub said no")
 
 
@@ -57,8 +58,8 @@ def red(**given: Any) -> Facts:
 
 def asked(**given: Any) -> Facts:
     """A thread that the agent heard of an hour ago; it rests since."""
-    told = done(f"{REVIEW}:r1", "heard:thread-comment:1:r1", seconds_ago=3600)
-    told |= done(f"push:{HEAD}", f"pull:{BRANCH}", seconds_ago=3700)
+    told = done(f"{REVIEW}#1", "remark:thread-comment-1#1", seconds_ago=3600)
+    told |= done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=3700)
     given = {"agent": agent(seconds_ago=3000), "pulls": (pull(threads=(thread(),)),), **given}
     return published(done={**told, **given.pop("done", {})}, **given)
 
@@ -73,115 +74,115 @@ def refused(key: str, **given: Any) -> Facts:
 
 
 def rounds(count: int, **given: Any) -> Facts:
-    told = done(*(f"tell:review:{n}:r1" for n in range(count)))
+    told = done(*(f"address_review:{n}#1" for n in range(count)))
     return published(pulls=(pull(comments=(remark(),), **given),), done=told)
 
 
 STANDS: dict[str, tuple[Facts, str, Reason]] = {
     "a question": (
         facts(agent=agent(Activity.WAITING_INPUT, question="May I?")),
-        f"question:{ago(120).isoformat()}:r1",
+        "question:2030-01-01T11%3A58%3A00+00%3A00#1",
         Reason.AGENT_QUESTION,
     ),
     "a push refused": (
         refused(f"push:{NEXT}", work=Work(base=BASE, head=NEXT)),
-        f"failed:push:{NEXT}",
+        f"action_failed:push:{NEXT}",
         Reason.PUSH_REFUSED,
     ),
     "a pull request refused": (
-        refused(f"pull:{BRANCH}", pulls=()),
-        f"failed:pull:{BRANCH}",
+        refused(f"open_pull:{BRANCH}", pulls=()),
+        f"action_failed:open_pull:{BRANCH}",
         Reason.PUSH_REFUSED,
     ),
     "a draft that could not be made ready": (
-        refused("ready:34", pulls=(pull(draft=True),)),
-        "failed:ready:34",
+        refused("make_ready:34", pulls=(pull(draft=True),)),
+        "action_failed:make_ready:34",
         Reason.PUSH_REFUSED,
     ),
-    "a merge refused": (refused(f"merge:{HEAD}"), f"failed:merge:{HEAD}", Reason.PUSH_REFUSED),
+    "a merge refused": (refused(MERGE), f"action_failed:{MERGE}", Reason.PUSH_REFUSED),
     "a message about checks lost": (
-        red(failures={f"{CI}:r1": FAILURE}),
-        f"failed:{CI}:r1",
+        red(failures={f"{CI}#1": FAILURE}),
+        f"action_failed:{CI}#1",
         Reason.PUSH_REFUSED,
     ),
     "a message about a review lost": (
         published(
             pulls=(pull(comments=(remark("c1"),)),),
-            failures={f"tell:review:{fingerprint(['c1'])}:r1": FAILURE},
+            failures={f"address_review:{fingerprint(['c1'])}#1": FAILURE},
         ),
-        f"failed:tell:review:{fingerprint(['c1'])}:r1",
+        f"action_failed:address_review:{fingerprint(['c1'])}#1",
         Reason.PUSH_REFUSED,
     ),
     "a message about a conflict lost": (
-        conflicting(failures={f"{CONFLICT}:r1": FAILURE}),
-        f"failed:{CONFLICT}:r1",
+        conflicting(failures={f"{CONFLICT}#1": FAILURE}),
+        f"action_failed:{CONFLICT}#1",
         Reason.PUSH_REFUSED,
     ),
     "a reminder lost": (
-        refused("tell:dirty:0:r1", work=DIRTY),
-        "failed:tell:dirty:0:r1",
+        refused("commit_work:0#1", work=DIRTY),
+        "action_failed:commit_work:0#1",
         Reason.PUSH_REFUSED,
     ),
     "all repairs used up": (
-        red(done=done(*(f"tell:ci:{n}:x:r1" for n in range(3)))),
-        f"repairs:{HEAD}",
+        red(done=done(*(f"fix_ci:{n}:x#1" for n in range(3)))),
+        f"repairs_exhausted:{HEAD}",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "a repair in vain": (
-        red(done=done(f"{CI}:r1", seconds_ago=90)),
-        CI.replace("tell:", "unrepaired:"),
+        red(done=done(f"{CI}#1", seconds_ago=90)),
+        f"no_result:{CI}",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "a repair in vain by an agent that ended": (
-        red(done=done(f"{CI}:r1", seconds_ago=90), agent=ended(0)),
-        CI.replace("tell:", "unrepaired:"),
+        red(done=done(f"{CI}#1", seconds_ago=90), agent=ended(0)),
+        f"no_result:{CI}",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "cancelled checks": (
         published(pulls=(pull(checks=(check(C.CANCELLED), check(name="b"))),)),
-        f"held:{HEAD}:{fingerprint(['ci/unit'])}",
+        f"checks_held:{HEAD}:{fingerprint(['ci/unit'])}",
         Reason.CHECKS_HELD,
     ),
-    "all rounds of review used up": (rounds(10), "rounds:10", Reason.REPAIRS_EXHAUSTED),
+    "all rounds of review used up": (rounds(10), "rounds_exhausted:10", Reason.REPAIRS_EXHAUSTED),
     "all rounds used up, approved and objected to": (
         rounds(10, verdicts=(approval(author="ann"), objection())),
-        "rounds:10",
+        "rounds_exhausted:10",
         Reason.REPAIRS_EXHAUSTED,
     ),
-    "a review in vain": (asked(), "unanswered:review:abc", Reason.REPAIRS_EXHAUSTED),
+    "a review in vain": (asked(), "no_result:address_review:abc", Reason.REPAIRS_EXHAUSTED),
     "a review without threads in vain": (
         asked(pulls=(pull(verdicts=(objection(),)),)),
-        "unanswered:review:abc",
+        "no_result:address_review:abc",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "the last of several reviews in vain": (
-        asked(done=done("tell:review:xyz:r1", seconds_ago=2000)),
-        "unanswered:review:xyz",
+        asked(done=done("address_review:xyz#1", seconds_ago=2000)),
+        "no_result:address_review:xyz",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "a conflict in vain": (
-        conflicting(f"{CONFLICT}:r1"),
-        CONFLICT.replace("tell:", "unresolved:"),
+        conflicting(f"{CONFLICT}#1"),
+        f"no_result:{CONFLICT}",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "a conflict after every try": (
-        conflicting(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(3))),
-        CONFLICT.replace("tell:", "unresolved:"),
+        conflicting(*(f"resolve_conflict:{BASE}:{n}#1" for n in range(3))),
+        f"no_result:{CONFLICT}",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "uncommitted work after a reminder": (
-        published(work=DIRTY, done=done("tell:dirty:0:r1", seconds_ago=200)),
-        "left:dirty:0",
+        published(work=DIRTY, done=done("commit_work:0#1", seconds_ago=200)),
+        "no_result:commit_work:0",
         Reason.UNCOMMITTED_WORK,
     ),
     "nothing to show by an agent that ended": (
         facts(agent=ended(0)),
-        "nothing:r1",
+        "nothing_to_show#1",
         Reason.NOTHING_TO_SHOW,
     ),
     "nothing to show by one that rests for long": (
         facts(agent=agent(seconds_ago=300)),
-        "nothing:r1",
+        "nothing_to_show#1",
         Reason.NOTHING_TO_SHOW,
     ),
 }
@@ -191,7 +192,7 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
 def test_people_have_to_look(given: Facts, key: str, reason: Reason) -> None:
     found, evidence = attention(given)
     assert found is Attention.ESCALATED
-    assert (evidence.cause, evidence.reason) == (key, reason)
+    assert (str(evidence.cause), evidence.reason) == (key, reason)
     assert evidence.why
 
 
@@ -199,46 +200,46 @@ QUIET: dict[str, Facts] = {
     "a push refused, and another commit since": refused(
         f"push:{HEAD}", work=Work(base=BASE, head=NEXT)
     ),
-    "a pull request refused, and there all the same": refused(f"pull:{BRANCH}"),
-    "a draft refused, and ready all the same": refused("ready:34"),
+    "a pull request refused, and there all the same": refused(f"open_pull:{BRANCH}"),
+    "a draft refused, and ready all the same": refused("make_ready:34"),
     "a merge of another head refused": refused(f"merge:{NEXT}"),
-    "a lost message that does not matter any more": refused(f"{CI}:r1"),
-    "a message lost to an earlier run": red(failures={f"{CI}:r0": FAILURE}),
-    "a lost message of another kind": red(failures={"comment:x": FAILURE}),
-    "two repairs, and red again": red(done=done("tell:ci:1:x:r1", "tell:ci:2:x:r1")),
+    "a lost message that does not matter any more": refused(f"{CI}#1"),
+    "a message lost to an earlier run": red(failures={f"{CI}#7": FAILURE}),
+    "a lost message of another kind": red(failures={"notice:x": FAILURE}),
+    "two repairs, and red again": red(done=done("fix_ci:1:x#1", "fix_ci:2:x#1")),
     "three repairs, and checks still run": red(
         checks=(check(C.FAILED), check(C.PENDING, "b")),
-        done=done(*(f"tell:ci:{n}:x:r1" for n in range(3))),
+        done=done(*(f"fix_ci:{n}:x#1" for n in range(3))),
     ),
     "three repairs, at a commit of somebody else": red(
         work=Work(base=BASE, head=NEXT),
-        done=done(f"push:{NEXT}", *(f"tell:ci:{n}:x:r1" for n in range(3))),
+        done=done(f"push:{NEXT}", *(f"fix_ci:{n}:x#1" for n in range(3))),
     ),
     "the third repair under way": red(
         agent=agent(Activity.ACTIVE, 5),
-        done=done("tell:ci:1:x:r1", "tell:ci:2:x:r1", f"{CI}:r1", seconds_ago=9),
+        done=done("fix_ci:1:x#1", "fix_ci:2:x#1", f"{CI}#1", seconds_ago=9),
     ),
     "a repair under way": red(
-        agent=agent(Activity.ACTIVE, 5), done=done(f"{CI}:r1", seconds_ago=90)
+        agent=agent(Activity.ACTIVE, 5), done=done(f"{CI}#1", seconds_ago=90)
     ),
     "a repair committed, not pushed yet": red(
-        work=Work(base=BASE, head=NEXT), done=done(f"{CI}:r1", seconds_ago=90)
+        work=Work(base=BASE, head=NEXT), done=done(f"{CI}#1", seconds_ago=90)
     ),
     "a repair pushed, not seen yet": red(
         work=Work(base=BASE, head=NEXT),
-        done={**done(f"{CI}:r1", seconds_ago=90), **done(f"push:{NEXT}", seconds_ago=5)},
+        done={**done(f"{CI}#1", seconds_ago=90), **done(f"push:{NEXT}", seconds_ago=5)},
     ),
-    "a repair just told": red(done=done(f"{CI}:r1", seconds_ago=5), agent=agent(seconds_ago=60)),
+    "a repair just told": red(done=done(f"{CI}#1", seconds_ago=5), agent=agent(seconds_ago=60)),
     "a repair that went down with its run": red(
         run=2,
         agent=replace(agent(seconds_ago=10), run=2),
         done={
-            **done(f"{CI}:r1", seconds_ago=90),
-            **done("start:crash:r2", seconds_ago=60),
+            **done(f"{CI}#1", seconds_ago=90),
+            **done("start:crash#2", seconds_ago=60),
         },
     ),
     "three repairs, and nothing is red": published(
-        done=done(*(f"tell:ci:{n}:x:r1" for n in range(3)))
+        done=done(*(f"fix_ci:{n}:x#1" for n in range(3)))
     ),
     "cancelled checks beside red ones": red(checks=(check(C.FAILED), check(C.CANCELLED, "b"))),
     "cancelled checks, others run": published(
@@ -252,11 +253,11 @@ QUIET: dict[str, Facts] = {
     ),
     "nine rounds of review": rounds(9),
     "all rounds, and nothing new": published(
-        done=done(*(f"tell:review:{n}:r1" for n in range(10)))
+        done=done(*(f"address_review:{n}#1" for n in range(10)))
     ),
     "all rounds, and approved": rounds(10, verdicts=(approval(),)),
     "a review told half an hour ago, almost": asked(
-        done=done(f"{REVIEW}:r1", seconds_ago=1799), agent=agent(seconds_ago=1000)
+        done=done(f"{REVIEW}#1", seconds_ago=1799), agent=agent(seconds_ago=1000)
     ),
     "a review, the agent at work": asked(agent=agent(Activity.ACTIVE, 5)),
     "a review answered with a push": asked(done=done(f"push:{HEAD}", seconds_ago=100)),
@@ -268,24 +269,24 @@ QUIET: dict[str, Facts] = {
     "a review by a stranger": asked(pulls=(pull(verdicts=(replace(objection(), allowed=False),)),)),
     "a review nobody was told of": published(pulls=(pull(verdicts=(objection(),)),)),
     "a conflict nobody was told of": conflicting(),
-    "a conflict that is resolved": published(done=done(f"{CONFLICT}:r1", seconds_ago=300)),
+    "a conflict that is resolved": published(done=done(f"{CONFLICT}#1", seconds_ago=300)),
     "a conflict told of, the agent at work": conflicting(
-        f"{CONFLICT}:r1", agent=agent(Activity.ACTIVE, 5)
+        f"{CONFLICT}#1", agent=agent(Activity.ACTIVE, 5)
     ),
     "a conflict after three tries at another base": conflicting(
-        *(f"tell:conflict:{NEXT}:{n}:r1" for n in range(3))
+        *(f"resolve_conflict:{NEXT}:{n}#1" for n in range(3))
     ),
     "a conflict of a head that is not the agent's": conflicting(
-        *(f"tell:conflict:{BASE}:{n}:r1" for n in range(3)),
+        *(f"resolve_conflict:{BASE}:{n}#1" for n in range(3)),
         f"push:{NEXT}",
         work=Work(base=BASE, head=NEXT),
     ),
     "uncommitted work": published(work=DIRTY),
     "uncommitted work, reminded, at work": published(
-        work=DIRTY, agent=agent(Activity.ACTIVE, 5), done=done("tell:dirty:0:r1")
+        work=DIRTY, agent=agent(Activity.ACTIVE, 5), done=done("commit_work:0#1")
     ),
     "uncommitted work, reminded after another request": published(
-        work=DIRTY, done=done("tell:dirty:0:r1", f"{CONFLICT}:r1")
+        work=DIRTY, done=done("commit_work:0#1", f"{CONFLICT}#1")
     ),
     "nothing to show yet": facts(agent=agent(seconds_ago=299)),
     "nothing known of the workspace": facts(agent=ended(0), work=Work()),
@@ -305,7 +306,7 @@ QUIET: dict[str, Facts] = {
 def test_nobody_has_to_look(given: Facts) -> None:
     word, evidence = attention(given)
     assert word is Attention.NONE
-    assert (evidence.why, evidence.cause) == ("", "")
+    assert (evidence.why, evidence.cause) == ("", None)
 
 
 @pytest.mark.parametrize(
@@ -356,11 +357,11 @@ def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words
         ),
         (refused(f"merge:{HEAD}"), "GitHub said no"),
         (
-            red(done=done(*(f"tell:ci:{n}:x:r1" for n in range(4)))),
+            red(done=done(*(f"fix_ci:{n}:x#1" for n in range(4)))),
             "checks still fail after 4 repairs: unit, lint",
         ),
         (
-            red(done=done(f"{CI}:r1", seconds_ago=90)),
+            red(done=done(f"{CI}#1", seconds_ago=90)),
             "the agent was told of unit, lint and ended its turn without a commit",
         ),
         (facts(agent=agent(Activity.BLOCKED, 600, error="529")), "the agent is blocked: 529"),
@@ -393,7 +394,7 @@ def test_the_causes_are_weighed_in_this_order() -> None:
 def test_the_first_cause_is_the_one_that_is_told() -> None:
     both = published(
         work=DIRTY,
-        done=done("tell:dirty:0:r1", seconds_ago=200),
+        done=done("commit_work:0#1", seconds_ago=200),
         failures={f"merge:{HEAD}": FAILURE},
     )
-    assert attention(both)[1].cause == f"failed:merge:{HEAD}"
+    assert str(attention(both)[1].cause) == f"action_failed:merge:{HEAD}"

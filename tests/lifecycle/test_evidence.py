@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.decide import decide
 from lifecycle.model.facts import Agent, Doubt, Exit, Facts
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason, Status
 from lifecycle.read.availability import Availability
@@ -98,7 +99,7 @@ def test_an_unfinished_call_of_a_program_that_is_gone_is_no_activity() -> None:
 
 def test_what_an_earlier_run_showed_late_is_dropped() -> None:
     late = replace(agent(Activity.WAITING_INPUT, question="Which?"), run=1)
-    given = facts(run=2, agent=late, done=done("start:crash:r2", seconds_ago=5))
+    given = facts(run=2, agent=late, done=done("start:crash#2", seconds_ago=5))
     assert View(given, Policy(), NOW).availability is Availability.NONE
     assert decision(given).status is Status.WORKING
 
@@ -166,7 +167,7 @@ def test_a_session_that_is_spawning_is_never_killed_by_a_probe() -> None:
 
 
 def stops(given: Facts) -> list[str]:
-    return [each.key for each in decision(given).actions if each.key.startswith("stop")]
+    return [str(each.key) for each in decision(given).actions if str(each.key).startswith("stop")]
 
 
 # -- a program that exited -------------------------------------------------------------------------
@@ -196,23 +197,23 @@ def test_the_record_of_an_exit_is_proof_whatever_the_probes_say(
         assert availability(replace(ended(code, 1), runtime=runtime, program=program)) is expected
 
 
-@pytest.mark.parametrize("key", ["stop:r1", "park:idle:x:r1", "release:r1"])
+@pytest.mark.parametrize("key", ["stop#1", "park:idle:x#1", "release#1"])
 @pytest.mark.parametrize("who", [ended(1), ended(None), agent(ACTIVE, 1, **DEAD)])
 def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None:
     assert availability(who, done=done(key)) is Availability.ENDED
     assert availability(who, pending=frozenset({key})) is Availability.ENDED
-    other = key.replace(":r1", ":r11")
+    other = key.replace("#1", "#11")
     assert availability(who, done=done(other)) is not Availability.ENDED
-    assert availability(who, pending=frozenset({other, "tell:ci:x:r1"})) is not Availability.ENDED
+    assert availability(who, pending=frozenset({other, "fix_ci:x#1"})) is not Availability.ENDED
 
 
 def test_a_run_that_we_ended_is_at_an_end_though_nobody_can_look() -> None:
     unseen: dict[str, Any] = {"runtime": Probe.UNKNOWN, "program": Probe.UNKNOWN}
-    assert availability(agent(ACTIVE, 1, **unseen), done=done("stop:r1")) is Availability.ENDED
+    assert availability(agent(ACTIVE, 1, **unseen), done=done("stop#1")) is Availability.ENDED
 
 
 def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
-    assert availability(agent(ACTIVE, 1), done=done("park:idle:r1")) is Availability.ACTIVE
+    assert availability(agent(ACTIVE, 1), done=done("park:idle#1")) is Availability.ACTIVE
 
 
 # -- lost with what it ran on ----------------------------------------------------------------------
@@ -220,19 +221,19 @@ def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
 
 def lost(times: int, **given: Any) -> Facts:
     """Lost once more after so many new runs."""
-    starts = [f"start:lost:r{run}" for run in range(2, times + 2)]
+    starts = [f"start:lost#{run}" for run in range(2, times + 2)]
     who = replace(agent(ACTIVE, 90, exit=LOST, **DEAD), run=times + 1)
     return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=400), **given)
 
 
 def test_a_run_lost_with_its_machine_is_started_again_and_uses_up_no_try_of_the_agent() -> None:
     (start,) = asked(lost(0))
-    assert start.key == "start:lost:r2"
+    assert str(start.key) == "start:lost#2"
     (start,) = asked(lost(3))
-    assert start.key == "start:lost:r5"
+    assert str(start.key) == "start:lost#5"
     crashed = replace(lost(3), agent=replace(ended(1), run=4))
     (start,) = asked(crashed)
-    assert start.key == "start:crash:r5"
+    assert str(start.key) == "start:crash#5"
 
 
 def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
@@ -248,5 +249,5 @@ def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
 
 
 def test_what_went_down_with_a_lost_run_is_told_again() -> None:
-    past = View(facts(run=2, done=done("tell:review:x:r1", "start:lost:r2")), Policy(), NOW).past
-    assert past.heard("tell:review:x") is None
+    past = View(facts(run=2, done=done("address_review:x#1", "start:lost#2")), Policy(), NOW).past
+    assert past.heard(parse("address_review:x")) is None

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Failure
+from lifecycle.model.key import parse
 from lifecycle.model.status import Merge, Reason, Status
 from tests.lifecycle.asking import AT_WORK, asked, decision, of
 from tests.lifecycle.life import Life, until_reviewed
@@ -22,7 +23,10 @@ def starts(life: Life) -> list[do.Start]:
 def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk() -> None:
     life = Life().agent_works().person_commands("agent", "codex")
     assert starts(life)[-1] == do.Start(
-        key="start:agent:comment:1:r2", run=2, prompt=do.Prompt(name="take_over"), agent="codex"
+        key=parse("start:agent:comment-1#2"),
+        run=2,
+        prompt=do.Prompt(name="take_over"),
+        agent="codex",
     )
     life.agent_works().waits(60).agent_rests()
     assert life.heard() == ["start", "take_over"]
@@ -32,14 +36,14 @@ def test_what_comes_after_that_is_the_new_agents_own_business() -> None:
     life = Life().agent_works().person_commands("agent", "codex").agent_works()
     life.agent_exits(1).waits(60)
     restart = starts(life)[-1]
-    assert (restart.key, restart.agent, restart.resume) == ("start:crash:r3", "", "talk")
+    assert (str(restart.key), restart.agent, restart.resume) == ("start:crash#3", "", "talk")
 
 
 def test_before_its_first_run_a_session_begins_with_who_was_named_last() -> None:
     queued = replace(facts(run=0, agent=Agent()), done={})
     names = (
         command("agent", text="ada"),
-        replace(command("start", text="codex"), key="comment:later"),
+        replace(command("start", text="codex"), key="comment-later"),
     )
     for given in (names[:1], names):
         start, *_ = asked(replace(queued, commands=given))
@@ -65,14 +69,14 @@ def test_a_paused_session_is_handed_over_once_it_goes_on() -> None:
 def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(word: str) -> None:
     life = until_reviewed().person_commands("review", word)
     (tell,) = [action for _, action in life.out if isinstance(action, do.Tell)]
-    assert (tell.key, tell.prompt.name) == ("tell:command:comment:1:r1", "review")
+    assert (str(tell.key), tell.prompt.name) == ("forward:comment-1#1", "review")
     assert tell.prompt.values == {"pull": "34", "base": "main"}
     assert "reviewed" not in life.comments()
     life.agent_works().agent_is(life.facts.agent.activity, summary="I look.")
     assert "reviewed" not in life.comments()
     life.agent_says("All is well.")
     (said,) = [a for _, a in life.out if isinstance(a, do.Comment) and a.topic == "reviewed"]
-    assert (said.key, said.number) == ("comment:reviewed:comment:1", 34)
+    assert (str(said.key), said.number) == ("review_result:comment-1", 34)
     assert said.values == {"agent": "shell", "text": "All is well."}
     assert life.agent_works().agent_says("More.").comments().count("reviewed") == 1
 
@@ -96,8 +100,8 @@ def test_a_review_is_no_answer_to_a_question() -> None:
 
 def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> None:
     asking = of({"verdicts": ()}, commands=(command("update"),))
-    key = f"update:comment:update:{HEAD}"
-    update = do.UpdateBranch(key=key, number=34, head=HEAD)
+    key = f"update_on_command:comment-update:{HEAD}"
+    update = do.UpdateBranch(key=parse(key), number=34, head=HEAD)
     assert update in asked(asking)
     assert update not in asked(replace(asking, commands=()))
     assert update not in asked(replace(asking, agent=AT_WORK))
@@ -113,10 +117,10 @@ def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> No
 def test_what_github_asks_for_and_a_person_too_is_one_update() -> None:
     behind = of({"merge": Merge.BEHIND}, commands=(command("update"),))
     (update,) = [one for one in asked(behind) if isinstance(one, do.UpdateBranch)]
-    assert update.key == f"update:{BASE}:{HEAD}"
+    assert str(update.key) == f"update_branch:{BASE}:{HEAD}"
 
 
-UPDATE = f"update:comment:update:{HEAD}"
+UPDATE = f"update_on_command:comment-update:{HEAD}"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ UPDATE = f"update:comment:update:{HEAD}"
         (UPDATE, {}, True),
         (UPDATE, {"head": NEXT}, False),
         (UPDATE, {"merge": Merge.CONFLICT}, False),
-        (f"update:{BASE}:{HEAD}", {}, False),
+        (f"update_branch:{BASE}:{HEAD}", {}, False),
     ],
     ids=["asked for", "of another head", "a conflict, which goes to the agent", "by itself"],
 )
@@ -136,5 +140,5 @@ def test_people_are_called_where_a_base_they_asked_for_is_refused(
     found = decision(of(pulls, commands=(command("update"),), failures={key: failure}))
     assert (found.because == "GitHub said no") is called
     assert (found.reason is Reason.ACTION_FAILED) is called
-    comments = [one.key for one in found.actions if isinstance(one, do.Comment)]
-    assert (f"comment:failed:{key}" in comments) is called
+    comments = [str(one.key) for one in found.actions if isinstance(one, do.Comment)]
+    assert (f"notice:action_failed:{key}" in comments) is called

@@ -6,19 +6,20 @@ import pytest
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Dequeued, Facts
+from lifecycle.model.key import parse
 from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
 from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_commands import answers
-from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, command, done
+from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, command, done, in_key
 
 ASKED = command("merge", head=HEAD)
 CANCEL = command("cancel", at=ago(5))
 ASKED_AGAIN = command("merge", head=HEAD, at=ago(1))
 RED = check(CheckState.FAILED, "queue's", required=True, log="boom")
 OUT = Dequeued(at=ago(60), reason="manual")
-AGAIN = f"merge:{HEAD}:{OUT.at.isoformat()}"
+AGAIN = f"merge:{HEAD}:{in_key(OUT.at)}"
 QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
 
 
@@ -62,11 +63,11 @@ def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
     said = answers(decision(ready(ASKED), auto_merge=AutoMerge.OFF))
-    assert said["comment:command:comment:merge"].startswith("Nothing is merged from here")
+    assert said["command_refused:comment-merge"].startswith("Nothing is merged from here")
 
 
 def test_a_word_that_was_applied_before_merging_was_switched_off_merges_nothing() -> None:
-    applied = of(READY, commands=(ASKED,), done=done("comment:applied:comment:merge"))
+    applied = of(READY, commands=(ASKED,), done=done("command_applied:comment-merge"))
     assert lands(applied)
     assert lands(applied, auto_merge=AutoMerge.OFF) == []
 
@@ -86,7 +87,7 @@ def test_a_method_that_a_person_named_is_marked_as_such() -> None:
 
 def test_where_the_base_has_a_queue_the_queue_lands_it_at_the_judged_commit() -> None:
     assert lands(ready(queue=True), mode=Mode.MERGE) == [
-        do.Enqueue(key=f"merge:{HEAD}", number=34, sha=HEAD)
+        do.Enqueue(key=parse(f"merge:{HEAD}"), number=34, sha=HEAD)
     ]
 
 
@@ -117,7 +118,7 @@ def test_a_check_that_failed_in_the_queue_is_not_run_again_there_flaky_or_not() 
 
 def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:
     given = dequeued(pulls={"merge": Merge.CONFLICT})
-    assert [key.split(":")[1] for key in keys(given)] == ["conflict"]
+    assert [key.split(":")[0] for key in keys(given)] == ["resolve_conflict"]
 
 
 def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> None:
@@ -130,7 +131,7 @@ def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> No
 @pytest.mark.parametrize("checks", [(), (RED,)])
 def test_at_a_persons_word_it_is_queued_again_once(checks: tuple[Any, ...]) -> None:
     again = dequeued(*checks, commands=(ASKED,))
-    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD, by=ASKED.actor)]
+    assert lands(again) == [do.Enqueue(key=parse(AGAIN), number=34, sha=HEAD, by=ASKED.actor)]
     both = {**QUEUED, **done(AGAIN, seconds_ago=5)}
     assert lands(dequeued(*checks, commands=(ASKED,), done=both)) == []
 
@@ -149,7 +150,7 @@ def in_queue(*commands: Any, **given: Any) -> Facts:
 
 
 def test_what_we_had_queued_leaves_the_queue_when_a_person_takes_the_merge_back() -> None:
-    out = do.Dequeue(key=f"dequeue:merge:{HEAD}", number=34)
+    out = do.Dequeue(key=parse(f"dequeue:{HEAD}"), number=34)
     assert out in asked(in_queue(ASKED, CANCEL, done=QUEUED))
     assert out in asked(in_queue(CANCEL, done=QUEUED), mode=Mode.MERGE)
     assert out not in asked(in_queue(ASKED, CANCEL))
@@ -160,21 +161,23 @@ def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_wo
     for mode in (Mode.MERGE, Mode.PROPOSE):
         found = decision(dequeued(RED, commands=(ASKED, CANCEL)), mode=mode)
         assert found.status is Status.MERGEABLE
-        assert [a.key for a in deeds(found) if a.key.startswith(("merge:", "tell:"))] == []
+        assert [
+            str(a.key) for a in deeds(found) if str(a.key).startswith(("merge:", "merge_branch:"))
+        ] == []
     again = dequeued(commands=(CANCEL, ASKED_AGAIN))
-    assert lands(again) == [do.Enqueue(key=AGAIN, number=34, sha=HEAD, by=ASKED.actor)]
+    assert lands(again) == [do.Enqueue(key=parse(AGAIN), number=34, sha=HEAD, by=ASKED.actor)]
 
 
 def test_nothing_is_merged_by_itself_after_a_cancel() -> None:
     assert lands(ready(CANCEL), mode=Mode.MERGE) == []
     said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
-    assert said == {"comment:applied:comment:cancel": "It is not merged without another word."}
+    assert said == {"command_applied:comment-cancel": "It is not merged without another word."}
 
 
 def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:
     given = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
     (queue,) = lands(given, mode=Mode.MERGE)
-    assert queue.key == f"merge:{NEXT}:{OUT.at.isoformat()}"
+    assert str(queue.key) == f"merge:{NEXT}:{in_key(OUT.at)}"
 
 
 def test_an_approval_from_before_the_agents_last_commit_merges_nothing() -> None:

@@ -173,7 +173,7 @@ def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
         for action in decision.actions:
             if isinstance(action, do.Tell):
                 assert decision.signals.availability is Availability.QUIET, given
-            if isinstance(action, do.Start) and action.key.startswith("start:message"):
+            if isinstance(action, do.Start) and str(action.key).startswith("start:message"):
                 assert decision.signals.availability is Availability.ENDED, given
 
 

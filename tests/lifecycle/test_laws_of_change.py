@@ -43,11 +43,11 @@ def judged() -> list[tuple[Facts, Decision]]:
     return [(given, decide(given, POLICY, NOW)) for given in [*every_fact()][::3]]
 
 
-_FACTS = msgspec.json.Decoder(Facts)
+_FACTS = msgspec.msgpack.Decoder(Facts)
 
 
 def keys(decision: Decision) -> set[str]:
-    return {action.key for action in decision.actions}
+    return {str(action.key) for action in decision.actions}
 
 
 def merged(given: Facts) -> bool:
@@ -58,17 +58,18 @@ def merged(given: Facts) -> bool:
 
 def test_a_restart_changes_no_decision() -> None:
     for given, decision in judged():
-        assert decide(_FACTS.decode(msgspec.json.encode(given)), POLICY, NOW) == decision
+        assert decide(_FACTS.decode(msgspec.msgpack.encode(given)), POLICY, NOW) == decision
 
 
 def test_what_was_done_or_given_up_is_not_asked_for_again_after_a_restart() -> None:
     for given, decision in judged():
         if not (asked := keys(decision)):
             continue
-        after = replace(given, done={**given.done, **dict.fromkeys(asked, Done(at=NOW))})
+        known = [action.key for action in decision.actions]
+        after = replace(given, done={**given.done, **dict.fromkeys(known, Done(at=NOW))})
         assert not asked & keys(decide(after, POLICY, NOW))
         failed = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="no")
-        after = replace(given, failures={**given.failures, **dict.fromkeys(asked, failed)})
+        after = replace(given, failures={**given.failures, **dict.fromkeys(known, failed)})
         assert not asked & keys(decide(after, POLICY, NOW))
 
 
@@ -118,11 +119,11 @@ def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
     outcome: Status,
 ) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(100))
-    given = published(ended=end, done=done("stop:r1", "tell:x:r1", seconds_ago=90))
+    given = published(ended=end, done=done("stop#1", "fix_ci:x:y#1", seconds_ago=90))
     restored = decide(replace(given, commands=(command("restore"),)), POLICY, NOW)
     assert restored.status is Status.SPAWNING
     assert restored.ended is None
-    assert "start:first:r2" in keys(restored)
+    assert "start:first#2" in keys(restored)
 
 
 def test_a_merge_is_never_left() -> None:
@@ -166,7 +167,7 @@ def test_nothing_is_said_to_an_agent_that_cannot_be_seen() -> None:
 
 def test_what_we_ended_ourselves_is_not_ended_again_because_a_look_failed() -> None:
     gone = agent(Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD)
-    paused = facts(commands=(command("pause"),), agent=gone, done=done("park:rest:r1"))
+    paused = facts(commands=(command("pause"),), agent=gone, done=done("park:rest#1"))
     unknown = replace(paused, agent=replace(gone, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN))
     for given in (paused, unknown):
         decision = decide(given, POLICY, NOW)
@@ -183,17 +184,17 @@ CAUSES = {
             work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
             done=done(f"push:{NEXT}"),
         ),
-        "tell:ci:",
+        "fix_ci:",
     ),
     "another check that failed on the same head": (
         published(pulls=(pull(checks=RED),)),
         published(pulls=(pull(checks=(*RED, check(CheckState.FAILED, "lint"))),)),
-        "tell:ci:",
+        "fix_ci:",
     ),
     "another comment": (
         published(pulls=(pull(comments=(remark(),)),)),
-        published(pulls=(pull(comments=(remark(), remark("comment:2"))),)),
-        "tell:review:",
+        published(pulls=(pull(comments=(remark(), remark("comment-2"))),)),
+        "address_review:",
     ),
     "another commit": (
         replace(facts(), work=replace(facts().work, head=HEAD)),
@@ -203,7 +204,7 @@ CAUSES = {
     "another question": (
         facts(agent=agent(Activity.WAITING_INPUT, 60, question="May I?")),
         facts(agent=agent(Activity.WAITING_INPUT, 30, question="And this?")),
-        "comment:question:",
+        "notice:question:",
     ),
 }
 
@@ -211,10 +212,10 @@ CAUSES = {
 @pytest.mark.parametrize("cause", CAUSES)
 def test_a_new_cause_earns_a_new_action_and_an_old_one_none(cause: str) -> None:
     first, second, kind = CAUSES[cause]
-    (old,) = (a for a in decide(first, POLICY, NOW).actions if a.key.startswith(kind))
+    (old,) = (a for a in decide(first, POLICY, NOW).actions if str(a.key).startswith(kind))
     answered = done(old.key, *getattr(old, "covers", ()), seconds_ago=30)
     again = decide(replace(first, done={**first.done, **answered}), POLICY, NOW)
     assert not any(key.startswith(kind) for key in keys(again))
     renewed = decide(replace(second, done={**second.done, **answered}), POLICY, NOW)
     (new,) = (key for key in keys(renewed) if key.startswith(kind))
-    assert new != old.key
+    assert new != str(old.key)

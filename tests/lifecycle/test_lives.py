@@ -1,6 +1,7 @@
 """Whole lives, told as stories: what happens to a session, and what it does about it."""
 
 from lifecycle.model import actions as do
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import Activity, CheckState, Status
 from tests.lifecycle.life import Life, until_reviewed
@@ -10,7 +11,7 @@ from tests.lifecycle.life import Life, until_reviewed
 
 def test_a_label_becomes_a_merged_pull_request() -> None:
     life = Life(mode=Mode.MERGE)
-    assert life.sent() == ["start:first:r1"]
+    assert life.sent() == ["start:first#1"]
     life.agent_works().agent_commits().agent_rests()
     life.reads(Status.PR_OPEN)
 
@@ -30,10 +31,10 @@ def test_a_label_becomes_a_merged_pull_request() -> None:
         *("changes_requested", "mergeable", "merged"),
     ]
     assert life.comments() == ["done_in"]
-    assert [key.split(":")[0] for key in life.sent()][-4:] == [
+    assert [parse(key).kind for key in life.sent()][-4:] == [
         "merge",
-        "branch",
-        "issue",
+        "delete_branch",
+        "close_issue",
         "release",
     ]
     assert not life.facts.slot
@@ -233,7 +234,7 @@ def test_a_conflict_that_stays_after_every_try_goes_to_people_and_a_new_base_beg
 
 def test_a_message_that_cannot_be_delivered_holds_people_up_as_long_as_it_matters() -> None:
     life = until_reviewed()
-    life.refused.add("tell:ci:")
+    life.refused.add("fix_ci:")
     life.ci_fails()
     life.reads(Status.NEEDS_INPUT)
     life.ci_passes()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lifecycle.decide import decide
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Failure, Work
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import (
@@ -38,6 +39,7 @@ from tests.lifecycle.universe import (
     done,
     ended,
     facts,
+    in_key,
     objection,
     published,
     pull,
@@ -51,25 +53,27 @@ from tests.lifecycle.universe import (
 def test_uncommitted_work_earns_a_reminder_once_after_each_request() -> None:
     dirty = Work(base=BASE, head=HEAD, dirty=True)
     (tell,) = asked(published(work=dirty))
-    assert tell == do.Tell(key="tell:dirty:0:r1", run=1, prompt=do.Prompt(name="uncommitted"))
-    again = published(work=dirty, done=done("tell:review:x:r1", "tell:dirty:0:r1"))
-    assert keys(again) == ["tell:dirty:1:r1"]
+    assert tell == do.Tell(
+        key=parse("commit_work:0#1"), run=1, prompt=do.Prompt(name="uncommitted")
+    )
+    again = published(work=dirty, done=done("address_review:x#1", "commit_work:0#1"))
+    assert keys(again) == ["commit_work:1#1"]
     crashed = published(
         work=dirty,
         run=2,
         agent=replace(agent(), run=2),
-        done=done("start:crash:r2", "tell:dirty:0:r1"),
+        done=done("start:crash#2", "commit_work:0#1"),
     )
-    assert keys(crashed) == ["tell:dirty:1:r2"]
+    assert keys(crashed) == ["commit_work:1#2"]
     assert keys(published(work=dirty, agent=AT_WORK)) == []
-    assert keys(published(work=dirty, done=done("tell:dirty:0:r1", seconds_ago=5))) == []
+    assert keys(published(work=dirty, done=done("commit_work:0#1", seconds_ago=5))) == []
 
 
 def test_red_checks_go_to_the_agent_with_their_logs() -> None:
     checks = (*FAILED, check(name="b"), check(CheckState.FAILED, "lint"))
     (tell,) = asked(of({"checks": checks}))
     assert tell == do.Tell(
-        key=f"{ci_cause('unit', 'lint')}:r1",
+        key=parse(f"{ci_cause('unit', 'lint')}#1"),
         run=1,
         prompt=do.Prompt(
             name="fix_ci",
@@ -86,7 +90,7 @@ RED: dict[str, Facts] = {
     "others still run": of({"checks": (*FAILED, check(CheckState.PENDING, "b"))}),
     "at work": of({"checks": FAILED}, agent=AT_WORK),
     "asking": of(
-        {"checks": FAILED}, agent=ASKING, done=done(f"comment:question:{ago(120).isoformat()}:r1")
+        {"checks": FAILED}, agent=ASKING, done=done(f"notice:question:{in_key(ago(120))}#1")
     ),
     "blocked": of({"checks": FAILED}, agent=BLOCKED),
     "a commit waits to be pushed": of(
@@ -96,7 +100,7 @@ RED: dict[str, Facts] = {
         {"checks": FAILED}, work=COMMIT, done=done(f"push:{NEXT}", seconds_ago=5)
     ),
     "told, and not stirring yet": of(
-        {"checks": FAILED}, done=done(f"{ci_cause('unit')}:r1", seconds_ago=5)
+        {"checks": FAILED}, done=done(f"{ci_cause('unit')}#1", seconds_ago=5)
     ),
     "what is not required": of({"checks": (check(required=True), replace(FAILED[0], name="b"))}),
     "cancelled": of({"checks": (check(CheckState.CANCELLED),), "head_since": ago(5)}),
@@ -109,13 +113,15 @@ def test_red_checks_are_not_told(given: Facts) -> None:
 
 
 def test_repairs_are_counted_since_the_checks_were_green() -> None:
-    told = [f"tell:ci:{n}:x:r1" for n in range(3)]
+    told = [f"fix_ci:{n}:x#1" for n in range(3)]
     before = done(*told[:2], seconds_ago=900) | done(told[2], seconds_ago=400)
     red = {"checks": FAILED, "green_since": ago(600)}
-    assert keys(of(red, done=before)) == [f"{ci_cause('unit')}:r1"]
-    assert keys(of({**red, "green_since": None}, done=before)) == [f"comment:repairs:{HEAD}"]
+    assert keys(of(red, done=before)) == [f"{ci_cause('unit')}#1"]
+    assert keys(of({**red, "green_since": None}, done=before)) == [
+        f"notice:repairs_exhausted:{HEAD}"
+    ]
     assert keys(of({**red, "green_since": None}, done=before), ci_repairs=4) == [
-        f"{ci_cause('unit')}:r1"
+        f"{ci_cause('unit')}#1"
     ]
 
 
@@ -124,9 +130,10 @@ def test_a_message_to_an_agent_that_ended_starts_a_run_with_it() -> None:
     comments = (remark("c1"), remark("c2"))
     (start,) = asked(of({"comments": comments}, agent=who))
     assert isinstance(start, do.Start)
-    assert (start.key, start.run, start.resume) == ("start:message:r2", 2, "talk")
+    assert (str(start.key), start.run, start.resume) == ("start:message#2", 2, "talk")
     assert start.prompt.name == "address_review"
-    assert start.covers == (f"{review_cause('c1', 'c2')}:r2", "heard:c1:r2", "heard:c2:r2")
+    covers = [f"{review_cause('c1', 'c2')}#2", "remark:c1#2", "remark:c2#2"]
+    assert list(map(str, start.covers)) == covers
 
 
 def test_of_several_messages_to_an_agent_that_ended_the_first_starts_the_run() -> None:
@@ -159,7 +166,7 @@ def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
     (tell,) = asked(given)
     ids = ("t1", "t4", "v1", "c1")
     assert tell == do.Tell(
-        key=f"{review_cause(*ids)}:r1",
+        key=parse(f"{review_cause(*ids)}#1"),
         run=1,
         prompt=do.Prompt(
             name="address_review",
@@ -174,7 +181,7 @@ def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
                 {"where": "", "diff": "", "text": "@rob: And rename it."},
             ),
         ),
-        covers=tuple(f"heard:{each}:r1" for each in ids),
+        covers=tuple(parse(f"remark:{each}#1") for each in ids),
     )
 
 
@@ -196,10 +203,10 @@ def test_a_thread_about_a_whole_file_says_which() -> None:
 
 def test_of_an_old_thread_only_what_is_new_makes_it_heard_again() -> None:
     old, new = thread(remark("t1"), remark("t2")), replace(thread(remark("t3")), id="T2")
-    heard = done("heard:t1:r1", "heard:t2:r1", seconds_ago=400)
+    heard = done("remark:t1#1", "remark:t2#1", seconds_ago=400)
     (tell,) = asked(of({"threads": (old, new)}, done=heard))
     assert isinstance(tell, do.Tell)
-    assert tell.covers == ("heard:t3:r1",)
+    assert tell.covers == (parse("remark:t3#1"),)
     assert len(tell.prompt.items) == 1
 
 
@@ -224,7 +231,7 @@ def test_what_was_said_a_moment_ago_is_looked_at_again_in_time() -> None:
     given = of(UNHEARD["said a moment ago"])
     assert decision(given).recheck_at == NOW + timedelta(seconds=1)
     later = decide(given, Policy(), NOW + timedelta(seconds=1))
-    assert [action.key for action in deeds(later)] == [f"{review_cause('c1', 'c2')}:r1"]
+    assert [str(action.key) for action in deeds(later)] == [f"{review_cause('c1', 'c2')}#1"]
 
 
 @pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])
@@ -235,41 +242,41 @@ def test_people_are_not_heard_by_an_agent_that_is_not_at_rest(who: Agent) -> Non
 
 def test_an_outdated_thread_is_heard_all_the_same() -> None:
     given = of({"threads": (replace(thread(), outdated=True),)})
-    assert keys(given) == [f"{review_cause('thread-comment:1')}:r1"]
+    assert keys(given) == [f"{review_cause('thread-comment-1')}#1"]
 
 
 def test_after_the_last_round_of_review_the_agent_hears_no_more() -> None:
-    told = done("tell:review:1:r1", "tell:review:2:r1")
+    told = done("address_review:1#1", "address_review:2#1")
     given = of({"comments": (remark("c1"),)}, done=told)
-    assert keys(given, review_rounds=2) == ["comment:rounds:2"]
-    assert keys(given, review_rounds=3) == [f"{review_cause('c1')}:r1"]
+    assert keys(given, review_rounds=2) == ["notice:rounds_exhausted:2"]
+    assert keys(given, review_rounds=3) == [f"{review_cause('c1')}#1"]
 
 
 def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
     (tell,) = asked(of({"merge": Merge.CONFLICT}))
     assert tell == do.Tell(
-        key=f"tell:conflict:{BASE}:{HEAD}:r1",
+        key=parse(f"resolve_conflict:{BASE}:{HEAD}#1"),
         run=1,
         prompt=do.Prompt(name="resolve_conflict", values={"base": "main", "pull": "34"}),
     )
-    told = done(f"tell:conflict:{BASE}:{HEAD}:r1", seconds_ago=5)
+    told = done(f"resolve_conflict:{BASE}:{HEAD}#1", seconds_ago=5)
     assert keys(of({"merge": Merge.CONFLICT}, done=told)) == []
     assert keys(of({"merge": Merge.CONFLICT}, agent=AT_WORK)) == []
     assert keys(of({"merge": Merge.CONFLICT}, work=COMMIT, done=done(f"push:{NEXT}"))) == []
-    tries = done(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(2)))
+    tries = done(*(f"resolve_conflict:{BASE}:{n}#1" for n in range(2)))
     assert len(keys(of({"merge": Merge.CONFLICT}, done=tries))) == 1
     assert keys(of({"merge": Merge.CONFLICT}, done=tries), conflict_repairs=2) == [
-        f"comment:unresolved:conflict:{BASE}:{HEAD}"
+        f"notice:no_result:resolve_conflict:{BASE}:{HEAD}"
     ]
 
 
 def test_people_are_told_where_their_own_words_could_not_be_delivered() -> None:
     said = command("tell", text="Hurry.")
     failure = Failure(at=ago(10), reason=Reason.ACTION_FAILED, detail="it did not show up")
-    lost = facts(commands=(said,), failures={f"tell:command:{said.key}:r1": failure})
+    lost = facts(commands=(said,), failures={f"forward:{said.key}#1": failure})
     assert decision(lost).status is Status.NEEDS_INPUT
     assert decision(lost).because == "it did not show up"
-    heard = replace(lost, run=2, done={**lost.done, **done(f"tell:command:{said.key}:r2")})
+    heard = replace(lost, run=2, done={**lost.done, **done(f"forward:{said.key}#2")})
     assert decision(heard).status is not Status.NEEDS_INPUT
 
 
@@ -290,9 +297,9 @@ ASKED = "@rob asks for changes"
 
 
 def test_a_run_that_goes_on_brings_along_what_waits_for_it_at_github() -> None:
-    outsider = remark("thread-comment:2", body="obey", allowed=False)
-    own = remark("thread-comment:3", body="Done?", own=True)
-    said = thread(remark("thread-comment:1"), outsider, own, remark("thread-comment:4", body="No."))
+    outsider = remark("thread-comment-2", body="obey", allowed=False)
+    own = remark("thread-comment-3", body="Done?", own=True)
+    said = thread(remark("thread-comment-1"), outsider, own, remark("thread-comment-4", body="No."))
     verdicts = (objection(remark=remark("review:1", body="Rename it.")), approval(author="eve"))
     pulls = {"checks": (*FAILED, check(name="b")), "threads": (said,), "verdicts": verdicts}
     start = begun(of(pulls, agent=ended(1)))
@@ -315,6 +322,6 @@ def test_a_message_that_begins_a_run_does_not_say_its_own_part_twice() -> None:
     both = {"checks": FAILED, "threads": (thread(),), "verdicts": verdicts}
     repair = begun(of(both, agent=ended(0)))
     assert (repair.prompt.name, what(repair)) == ("fix_ci", [THREAD])
-    told = done(f"{ci_cause('unit')}:r1")
+    told = done(f"{ci_cause('unit')}#1")
     review = begun(of(both, agent=ended(0), done=told))
     assert (review.prompt.name, what(review)) == ("address_review", [CHECK])

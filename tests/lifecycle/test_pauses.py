@@ -10,12 +10,23 @@ from lifecycle.judge.pauses import PAUSES, frozen_by
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Frozen, Spending
+from lifecycle.model.key import KeyKind, parse
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import Activity, CheckState, PullState, Reason, Status
 from lifecycle.read.availability import Availability
 from tests.lifecycle.asking import AT_WORK, READY, decision, keys, of
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import HEAD, NOW, agent, ago, command, done, facts, published, pull
+from tests.lifecycle.universe import (
+    HEAD,
+    NOW,
+    agent,
+    ago,
+    command,
+    done,
+    facts,
+    published,
+    pull,
+)
 
 LIMITED = agent(Activity.BLOCKED, 60, error="429", limit_until=ago(-3600))
 PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
@@ -41,7 +52,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
         facts(agent=LIMITED),
         Reason.USAGE_LIMIT,
         "the agent's usage limit is reached; it goes on by itself at 2030-01-01 13:00 UTC",
-        f"limit:{ago(-3600).isoformat()}:r1",
+        "usage_limit:2030-01-01T13%3A00%3A00+00%3A00#1",
     ),
 }
 
@@ -51,7 +62,7 @@ def test_it_is_paused_and_says_why(given: Facts, reason: Reason, why: str, key: 
     found = decision(given)
     assert (found.status, found.reason, found.because) == (Status.PAUSED, reason, why)
     told = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
-    assert [comment.key for comment in told] == ([f"comment:{key}"] if key else [])
+    assert [str(comment.key) for comment in told] == ([f"notice:{key}"] if key else [])
     for comment in told:
         assert comment.values["remedy"] == advice_on(reason)
         assert comment.values["because"] == why
@@ -62,9 +73,9 @@ def test_its_program_is_ended_and_its_slot_is_free_once_that_is_done(
     given: Facts, _r: Reason, _w: str, _k: str
 ) -> None:
     found = decision(given)
-    assert do.Stop(key="park:work:r1", run=1) in found.actions
+    assert do.Stop(key=parse("park:work#1"), run=1) in found.actions
     assert found.holds_slot
-    parked = replace(given, done={**given.done, **done("park:work:r1")})
+    parked = replace(given, done={**given.done, **done("park:work#1")})
     assert not decision(parked).holds_slot
     assert not decision(parked).wants_slot
 
@@ -83,14 +94,14 @@ def test_people_come_before_budgets_and_budgets_before_limits() -> None:
 def test_nothing_starts_in_an_archived_repository_and_nothing_is_written_there() -> None:
     queued = replace(facts(run=0, slot=True, agent=Agent(), archived=True), done={})
     assert (decision(queued).status, keys(queued)) == (Status.PAUSED, [])
-    called = facts(archived=True, done=done("label:0"), commands=(command("status"),))
-    assert keys(called) == ["park:rest:r1"]
+    called = facts(archived=True, done=done("attention_label:0"), commands=(command("status"),))
+    assert keys(called) == ["park:rest#1"]
     assert keys(replace(called, archived=False)) != keys(called)
 
 
 def test_what_has_ended_in_an_archived_repository_gives_back_what_it_holds() -> None:
     merged = published(pulls=(pull(state=PullState.MERGED),), archived=True)
-    assert keys(merged) == ["release:r1"]
+    assert keys(merged) == ["release#1"]
 
 
 # -- a person --------------------------------------------------------------------------------------
@@ -106,22 +117,22 @@ def test_what_a_person_says_to_go_on_with_ends_their_pause(kind: str) -> None:
 
 def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> None:
     life = Life().agent_works().person_commands("pause").reads(Status.PAUSED)
-    assert life.sent("park:") == ["park:work:r1"]
+    assert life.sent("park:") == ["park:work#1"]
     assert not life.facts.slot
     life.waits(86400).reads(Status.PAUSED)
     life.person_commands("resume").reads(Status.WORKING)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
-    assert (start.key, start.prompt.name, start.resume) == ("start:resume:r2", "resume", "talk")
+    assert (str(start.key), start.prompt.name, start.resume) == ("start:resume#2", "resume", "talk")
     assert life.decision.holds_slot
     assert life.comments() == []
 
 
 def test_an_agent_that_rested_when_it_was_paused_has_a_run_again_if_a_person_resumes_it() -> None:
     life = until_reviewed().person_commands("pause").reads(Status.PAUSED)
-    assert life.sent("park:") == ["park:rest:r1"]
+    assert life.sent("park:") == ["park:rest#1"]
     life.person_commands("resume").reads(Status.REVIEW_PENDING)
     assert life.heard() == ["start", "resume"]
-    assert life.sent("start:")[-1] == "start:resume:r2"
+    assert life.sent("start:")[-1] == "start:resume#2"
 
 
 def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
@@ -148,14 +159,14 @@ def test_paused_before_it_began_it_begins_when_it_is_resumed() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Policy()
     life.person_commands("pause").reads(Status.PAUSED)
-    assert life.sent() == ["react:comment:1", "comment:applied:comment:1"]
+    assert life.sent() == ["reaction:comment-1", "command_applied:comment-1"]
     assert not life.facts.slot
     life.person_commands("resume")
-    assert life.sent("start:") == ["start:first:r1"]
+    assert life.sent("start:") == ["start:first#1"]
 
 
 def test_a_run_that_is_being_started_is_held_until_it_is_known_to_be_or_not() -> None:
-    starting = facts(run=2, pending=frozenset({"start:resume:r2"}), commands=(command("pause"),))
+    starting = facts(run=2, pending=frozenset({"start:resume#2"}), commands=(command("pause"),))
     assert decision(starting).status is Status.PAUSED
     assert decision(starting).holds_slot
     assert not decision(replace(starting, pending=frozenset())).holds_slot
@@ -176,7 +187,7 @@ def test_a_usage_limit_with_a_known_end_pauses_says_when_and_ends_by_itself() ->
     until = life.now + timedelta(hours=2)
     life.agent_is(Activity.BLOCKED, error="limit", limit_until=until).reads(Status.PAUSED)
     life.waits(120)  # It is reported by then.
-    assert life.sent("park:") == ["park:work:r1"]
+    assert life.sent("park:") == ["park:work#1"]
     assert life.decision.recheck_at == until
     life.waits(7000).reads(Status.PAUSED)
     assert life.heard() == ["start"]
@@ -202,7 +213,7 @@ def test_a_restart_overrides_a_limit_and_a_resume_does_not() -> None:
     assert stays.status is Status.PAUSED
     again = facts(agent=limit, commands=(command("restart"),))
     assert decision(again).status is Status.WORKING
-    assert "start:restart:comment:restart:r2" in keys(again)
+    assert "start:restart:comment-restart#2" in keys(again)
     before = replace(again, commands=(command("restart", at=ago(61)),))
     assert decision(before).status is Status.PAUSED
     nobody_knows = replace(again, agent=replace(limit, since=None))
@@ -215,13 +226,13 @@ def test_a_restart_whose_start_a_pause_took_back_begins_one_run_after_it() -> No
         command("pause", at=ago(40)),
         command("resume", at=ago(30)),
     )
-    applied = done(*(f"comment:applied:{one.key}" for one in asked))
+    applied = done(*(f"command_applied:{one.key}" for one in asked))
     ordered = facts(run=2, commands=asked, done=applied)
-    assert [key for key in keys(ordered) if "start:" in key] == ["start:first:r2"]
+    assert [key for key in keys(ordered) if "start:" in key] == ["start:first#2"]
     begun = replace(
         ordered,
         agent=agent(Activity.ACTIVE, 5, run=2),
-        done={**ordered.done, **done("start:first:r2", seconds_ago=10)},
+        done={**ordered.done, **done("start:first#2", seconds_ago=10)},
     )
     assert [key for key in keys(begun) if "start:" in key] == []
 
@@ -235,7 +246,7 @@ def test_a_session_that_waits_on_people_for_fifteen_minutes_is_parked_and_its_sl
     life = until_reviewed().waits(890)
     assert life.sent("park:") == []
     life.waits(20).reads(Status.REVIEW_PENDING)
-    assert life.sent("park:") == ["park:rest:r1"]
+    assert life.sent("park:") == ["park:rest#1"]
     assert not life.facts.slot
     assert not life.decision.wants_slot
     life.waits(86400).reads(Status.REVIEW_PENDING)
@@ -245,19 +256,19 @@ def test_a_session_that_waits_on_people_for_fifteen_minutes_is_parked_and_its_sl
 
 def test_park_seconds_is_the_teams() -> None:
     life = until_reviewed(park_seconds=60).waits(70)
-    assert life.sent("park:") == ["park:rest:r1"]
+    assert life.sent("park:") == ["park:rest#1"]
 
 
 def test_a_review_resumes_a_parked_session_after_a_day() -> None:
     life = until_reviewed().waits(86400).reviewer_asks().waits(61)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
-    assert (start.key, start.prompt.name, start.resume) == (
-        *("start:message:r2", "address_review"),
+    assert (str(start.key), start.prompt.name, start.resume) == (
+        *("start:message#2", "address_review"),
         "talk",
     )
     assert life.facts.slot
     life.agent_works().agent_commits().agent_rests().ci_passes().waits(1000)
-    assert life.sent("park:") == ["park:rest:r1", "park:rest:r2"]
+    assert life.sent("park:") == ["park:rest#1", "park:rest#2"]
 
 
 def test_a_parked_session_that_finds_no_slot_says_that_it_wants_one() -> None:
@@ -272,7 +283,7 @@ def test_a_parked_session_that_finds_no_slot_says_that_it_wants_one() -> None:
 def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_a_run() -> None:
     life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?").waits(1000)
     life.reads(Status.NEEDS_INPUT)
-    assert life.sent("park:") == ["park:rest:r1"]
+    assert life.sent("park:") == ["park:rest#1"]
     assert life.decision.signals.availability is Availability.WAITING
     life.waits(86400).reads(Status.NEEDS_INPUT)
     assert life.comments() == ["attention"]
@@ -295,7 +306,7 @@ def for_long(who: Agent) -> Facts:
 def test_an_agent_that_is_at_work_or_unseen_is_not_parked(activity: Activity) -> None:
     found = decision(for_long(agent(activity, 5000, calling=True)), stuck_seconds=6000)
     assert found.status is Status.REVIEW_PENDING, "as of one that rests, which is parked"
-    assert [action.key for action in found.actions if action.key.startswith("park:")] == []
+    assert not [one for one in found.actions if one.key.kind is KeyKind.PARK]
 
 
 @pytest.mark.parametrize(
@@ -318,17 +329,17 @@ def test_it_waits_from_the_last_thing_that_happened() -> None:
     """The end of the turn, what it was told, a push, a new head, green checks."""
     given = for_long(agent(seconds_ago=5000))
     (quiet,) = given.pulls
-    assert "park:rest:r1" in keys(given)
+    assert "park:rest#1" in keys(given)
     lately = ago(100)
     news = {
         "turn": replace(given, agent=agent(seconds_ago=100)),
-        "told": replace(given, done={**given.done, **done("tell:x:r1", seconds_ago=100)}),
+        "told": replace(given, done={**given.done, **done("fix_ci:x:y#1", seconds_ago=100)}),
         "push": replace(given, done={**given.done, **done("push:x", seconds_ago=100)}),
         "head": replace(given, pulls=(replace(quiet, head_since=lately),)),
         "green": replace(given, pulls=(replace(quiet, green_since=lately),)),
     }
     for what, facts_then in news.items():
-        assert "park:rest:r1" not in keys(facts_then), what
+        assert "park:rest#1" not in keys(facts_then), what
 
 
 # -- a freeze --------------------------------------------------------------------------------------
@@ -386,4 +397,4 @@ def test_a_freeze_in_the_middle_holds_everything_until_it_is_undone() -> None:
     assert life.out == out
     life.person_commands("resume").person_commands("unfreeze")
     assert life.heard()[-1] != "start"
-    assert len(life.sent("react:")) == 4
+    assert len(life.sent("reaction:")) == 4

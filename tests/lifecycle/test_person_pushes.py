@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Command, Done, Facts, Failure, Push, Work
+from lifecycle.model.key import parse
 from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason, Status
 from tests.lifecycle.asking import AT_WORK, asked, decision, keys, of
 from tests.lifecycle.universe import (
@@ -49,7 +50,9 @@ def taken(*, at: float = 100, **given: Any) -> Facts:
 
 # -- bringing it in --------------------------------------------------------------------------------
 
-TAKE = do.MergeRemote(key=f"take:{PROVIDER_DEFAULT}", head=PROVIDER_DEFAULT, into=HEAD)
+TAKE = do.MergeRemote(
+    key=parse(f"merge_remote:{PROVIDER_DEFAULT}"), head=PROVIDER_DEFAULT, into=HEAD
+)
 
 
 def actions(given: Facts) -> list[do.Action]:
@@ -98,10 +101,10 @@ def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     (tell,) = actions(pushed(work=work, done=clash))
     assert isinstance(tell, do.Tell)
-    assert tell.key == f"tell:branch:{PROVIDER_DEFAULT}:r1"
+    assert str(tell.key) == f"merge_branch:{PROVIDER_DEFAULT}#1"
     assert tell.prompt.name == "merge_branch"
     heard = {**clash, **done(tell.key, seconds_ago=40)}
-    assert [a.key for a in actions(pushed(work=work, done=heard))] == [f"push:{NEXT}"]
+    assert [str(a.key) for a in actions(pushed(work=work, done=heard))] == [f"push:{NEXT}"]
 
 
 def test_what_cannot_be_brought_in_is_told_to_people() -> None:
@@ -119,7 +122,7 @@ def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
     assert actions(pushed(pull=ours, done=done(f"push:{PROVIDER_DEFAULT}"))) == []
     assert actions(pushed(done=done(TAKE.key))) == []
     assert actions(taken()) == []
-    assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == "stop:r1"
+    assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == parse("stop#1")
 
 
 def test_nothing_is_brought_into_a_workspace_that_was_not_seen_yet() -> None:
@@ -143,7 +146,7 @@ WITHHELD: dict[str, dict[str, Any]] = {
 def test_after_a_persons_push_the_agent_is_told_nothing_until_it_is_asked_for_something(
     said: dict[str, Any],
 ) -> None:
-    assert keys(taken(pull=said)) == [f"comment:yielded:{PROVIDER_DEFAULT}"]
+    assert keys(taken(pull=said)) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
     assert decision(taken(pull=said)).reason is Reason.PERSON_PUSHED
     resumed = taken(pull=said, commands=(command("resume"),))
     assert any(isinstance(action, do.Tell) for action in asked(resumed))
@@ -151,7 +154,7 @@ def test_after_a_persons_push_the_agent_is_told_nothing_until_it_is_asked_for_so
 
 
 def command(kind: str, seconds_ago: float = 50) -> Command:
-    return Command(key=f"comment:{kind}", kind=kind, actor="ann", at=ago(seconds_ago))
+    return Command(key=f"comment-{kind}", kind=kind, actor="ann", at=ago(seconds_ago))
 
 
 def test_what_was_said_before_the_push_does_not_give_the_branch_back() -> None:
@@ -165,7 +168,7 @@ def test_the_next_request_of_a_person_gives_the_branch_back() -> None:
     assert names == ["fix_ci", "address_review"]
     heard = taken(
         pull=comment,
-        done=done("heard:c1:r1", "tell:review:x:r1", seconds_ago=70),
+        done=done("remark:c1#1", "address_review:x#1", seconds_ago=70),
         agent=agent(seconds_ago=60),
     )
     assert [a.prompt.name for a in asked(heard) if isinstance(a, do.Tell)] == ["fix_ci"]
@@ -182,13 +185,13 @@ def test_the_agent_gives_way_also_after_its_own_commits_went_out_on_top() -> Non
     ours = taken(
         pull={"head": NEXT, "head_by": Mover.BOT, "checks": FAILED},
         work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
-        done=done(f"push:{NEXT}", f"take:{PROVIDER_DEFAULT}"),
+        done=done(f"push:{NEXT}", f"merge_remote:{PROVIDER_DEFAULT}"),
     )
-    assert keys(ours) == [f"comment:yielded:{PROVIDER_DEFAULT}"]
+    assert keys(ours) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
 
 
 def test_giving_way_is_said_once_for_a_commit() -> None:
-    assert keys(taken(done=done(f"comment:yielded:{PROVIDER_DEFAULT}"))) == []
+    assert keys(taken(done=done(f"handed_to_human:{PROVIDER_DEFAULT}"))) == []
 
 
 def test_a_pull_request_that_a_person_finished_is_ready_all_the_same() -> None:
@@ -202,36 +205,36 @@ def test_a_pull_request_that_a_person_finished_is_ready_all_the_same() -> None:
 
 def test_repairs_reviews_and_conflicts_are_counted_anew_after_a_persons_push() -> None:
     again = (command("resume"),)
-    old = done(*(f"tell:ci:{n}:x:r1" for n in range(3)), seconds_ago=500)
+    old = done(*(f"fix_ci:{n}:x#1" for n in range(3)), seconds_ago=500)
     red = taken(pull={"checks": FAILED}, done=old, commands=again)
     assert decision(red).status is Status.CI_FAILED
-    base = done(*(f"tell:conflict:{BASE}:{n}:r1" for n in range(3)), seconds_ago=500)
+    base = done(*(f"resolve_conflict:{BASE}:{n}#1" for n in range(3)), seconds_ago=500)
     conflict = taken(pull={"merge": Merge.CONFLICT}, done=base, commands=again)
     assert decision(conflict).status is not Status.NEEDS_INPUT
-    rounds = done(*(f"tell:review:{n}:r1" for n in range(10)), seconds_ago=500)
+    rounds = done(*(f"address_review:{n}#1" for n in range(10)), seconds_ago=500)
     asked_for = taken(pull={"comments": (remark(seconds_ago=90),)}, done=rounds)
     assert decision(asked_for).status is not Status.NEEDS_INPUT
 
 
 def test_a_review_the_agent_left_unanswered_is_no_matter_after_a_persons_push() -> None:
-    told = done("tell:review:x:r1", "heard:c1:r1", seconds_ago=4000)
+    told = done("address_review:x#1", "remark:c1#1", seconds_ago=4000)
     left = {"verdicts": (objection(),)}
     after = taken(pull=left, done=told, agent=agent(seconds_ago=3900))
     assert decision(after).status is Status.CHANGES_REQUESTED
-    rounds = done(*(f"tell:review:{n}:r1" for n in range(10)), seconds_ago=50)
+    rounds = done(*(f"address_review:{n}#1" for n in range(10)), seconds_ago=50)
     more = taken(pull={"comments": (remark(seconds_ago=40),)}, done=rounds)
     assert decision(more).reason is Reason.REPAIRS_EXHAUSTED
 
 
 def test_runs_that_broke_off_are_counted_anew_after_a_persons_push() -> None:
-    crashes = done("start:crash:r2", "start:crash:r3", "start:crash:r4", seconds_ago=200)
+    crashes = done("start:crash#2", "start:crash#3", "start:crash#4", seconds_ago=200)
     broken = {"run": 4, "agent": replace(ended(1), run=4), "done": crashes}
     assert decision(taken(at=300, **broken)).status is Status.ERRORED
     assert decision(taken(at=100, **broken)).status is not Status.ERRORED
 
 
 def test_an_escalation_is_gone_with_a_persons_push() -> None:
-    before = of({"checks": FAILED}, done=done(*(f"tell:ci:{n}:x:r1" for n in range(3))))
+    before = of({"checks": FAILED}, done=done(*(f"fix_ci:{n}:x#1" for n in range(3))))
     assert decision(before).reason is Reason.REPAIRS_EXHAUSTED
     after = taken(pull={"checks": FAILED}, done=before.done)
     assert (decision(after).status, decision(after).reason) == (
@@ -251,11 +254,11 @@ def test_an_update_of_the_branch_keeps_an_approval_and_a_commit_does_not() -> No
 
 def test_behind_a_base_that_asks_for_more_github_is_asked_to_update_once() -> None:
     behind = of({"merge": Merge.BEHIND})
-    update = do.UpdateBranch(key=f"update:{BASE}:{HEAD}", number=34, head=HEAD)
+    update = do.UpdateBranch(key=parse(f"update_branch:{BASE}:{HEAD}"), number=34, head=HEAD)
     assert asked(behind) == [update]
     assert keys(of({"merge": Merge.BEHIND}, done=done(update.key))) == []
     assert keys(of({"merge": Merge.BEHIND, "base": NEXT}, done=done(update.key))) == [
-        f"update:{NEXT}:{HEAD}"
+        f"update_branch:{NEXT}:{HEAD}"
     ]
     assert keys(of({"merge": Merge.BEHIND}, agent=AT_WORK)) == []
     pushed_since = Work(base=BASE, head=NEXT, dirty=False)
@@ -263,9 +266,9 @@ def test_behind_a_base_that_asks_for_more_github_is_asked_to_update_once() -> No
 
 
 def test_where_the_update_is_refused_the_agent_is_asked() -> None:
-    key = f"update:{BASE}:{HEAD}"
+    key = f"update_branch:{BASE}:{HEAD}"
     no = {key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="merge conflict")}
-    assert keys(of({"merge": Merge.BEHIND}, failures=no)) == [f"tell:conflict:{BASE}:{HEAD}:r1"]
+    assert keys(of({"merge": Merge.BEHIND}, failures=no)) == [f"resolve_conflict:{BASE}:{HEAD}#1"]
 
 
 def test_what_github_has_not_worked_out_is_neither_updated_nor_told() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts, Failure
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from tests.lifecycle.asking import COMMIT, asked, decision, keys
@@ -27,7 +28,9 @@ def pushes(given: Facts) -> list[do.Publish]:
 
 def test_a_push_names_its_limits() -> None:
     (push,) = pushes(published(work=COMMIT))
-    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=Policy().protected_paths)
+    assert push == do.Publish(
+        key=parse(f"push:{NEXT}"), head=NEXT, protected=Policy().protected_paths
+    )
     for path in (".github/**", "CODEOWNERS", "AGENTS.md", ".gitmodules", ".npmrc"):
         assert path in push.protected
 
@@ -35,7 +38,9 @@ def test_a_push_names_its_limits() -> None:
 def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> None:
     found = decision(held())
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.PROTECTED_PATHS)
-    assert [key for key in keys(held()) if key.startswith("comment:")] == [f"comment:paths:{NEXT}"]
+    assert [key for key in keys(held()) if key.startswith("notice:")] == [
+        f"notice:protected_paths:{NEXT}"
+    ]
     assert ".github/ci.yml, CODEOWNERS" in found.because
     assert f"`/mergewright allow {NEXT[:7]}`" in found.because
     assert pushes(held()) == []
@@ -43,9 +48,9 @@ def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> N
 
 def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
     allowed = held(command("allow", at=ago(30), text=NEXT[:7]))
-    assert pushes(allowed) == [do.Publish(key=f"push:{NEXT}", head=NEXT)]
+    assert pushes(allowed) == [do.Publish(key=parse(f"push:{NEXT}"), head=NEXT)]
     said = answers(decision(allowed))
-    assert said == {"comment:applied:comment:allow": "It is pushed with all it changes."}
+    assert said == {"command_applied:comment-allow": "It is pushed with all it changes."}
 
 
 @pytest.mark.parametrize(
@@ -58,39 +63,41 @@ def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
 def test_another_commit_than_the_one_that_was_allowed_stays_held(text: str, answer: str) -> None:
     other = held(command("allow", at=ago(30), text=text))
     assert pushes(other) == []
-    assert answers(decision(other)) == {"comment:command:comment:allow": answer}
+    assert answers(decision(other)) == {"command_refused:comment-allow": answer}
 
 
 def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
     earlier = command("allow", at=ago(90), text=HEAD[:7])
-    applied = done("comment:applied:comment:allow")
+    applied = done("command_applied:comment-allow")
     given = replace(held(earlier), done={**held().done, **applied})
     assert pushes(given) == []
     (push,) = pushes(replace(given, failures={}))
-    assert push == do.Publish(key=f"push:{NEXT}", head=NEXT, protected=Policy().protected_paths)
+    assert push == do.Publish(
+        key=parse(f"push:{NEXT}"), head=NEXT, protected=Policy().protected_paths
+    )
 
 
 @pytest.mark.parametrize("pushed", [True, False])
 def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: bool) -> None:
     looked_at = f"push:{NEXT[:7]}{'0' * 33}"
     earlier = command("allow", at=ago(90), text=NEXT[:7])
-    given = replace(held(earlier), done={**held().done, **done("comment:applied:comment:allow")})
+    given = replace(held(earlier), done={**held().done, **done("command_applied:comment-allow")})
     if pushed:
         given = replace(given, done={**given.done, **done(looked_at)})
     else:
-        given = replace(given, failures={**given.failures, looked_at: HELD})
+        given = replace(given, failures={**given.failures, parse(looked_at): HELD})
     assert pushes(given) == []
-    again = replace(given, commands=(replace(earlier, key="comment:again"),))
+    again = replace(given, commands=(replace(earlier, key="comment-again"),))
     assert pushes(again) == []
     said = f"Another commit begins like that too: the one that is held is `{NEXT}`."
-    assert answers(decision(again)) == {"comment:command:comment:again": said}
+    assert answers(decision(again)) == {"command_refused:comment-again": said}
     full = replace(given, commands=(command("allow", at=ago(30), text=NEXT),))
     assert [push.protected for push in pushes(full)] == [()]
 
 
 def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:
     said = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
-    assert said == {"comment:command:comment:allow": "No commit is held."}
+    assert said == {"command_refused:comment-allow": "No commit is held."}
 
 
 def test_what_github_refuses_is_not_pushed_again_because_its_paths_were_allowed() -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Ended, Facts, Failure, Remark, Work
+from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.policy import MergeMethod, Mode
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
@@ -75,13 +76,13 @@ def test_what_follows_goes_out_in_this_order() -> None:
 
 def test_the_first_run_starts_with_the_issue() -> None:
     (start,) = asked(replace(facts(run=0, agent=Agent()), done={}))
-    assert start == do.Start(key="start:first:r1", run=1, prompt=do.Prompt(name="start"))
+    assert start == do.Start(key=parse("start:first#1"), run=1, prompt=do.Prompt(name="start"))
 
 
 def test_a_run_that_is_being_started_is_not_started_again() -> None:
-    given = facts(run=0, agent=Agent(), pending=frozenset({"start:first:r1"}))
+    given = facts(run=0, agent=Agent(), pending=frozenset({parse("start:first#1")}))
     assert keys(replace(given, done={})) == []
-    assert keys(facts(run=2, agent=ended(0), pending=frozenset({"start:message:r2"}))) == []
+    assert keys(facts(run=2, agent=ended(0), pending=frozenset({"start:message#2"}))) == []
 
 
 def test_while_it_waits_for_a_slot_nothing_is_said() -> None:
@@ -90,7 +91,7 @@ def test_while_it_waits_for_a_slot_nothing_is_said() -> None:
 
 @pytest.mark.parametrize(("before", "wait"), [(0, 5), (1, 10), (2, 20)])
 def test_a_run_that_broke_off_is_followed_by_another_ever_later(before: int, wait: int) -> None:
-    starts = done(*(f"start:crash:r{run}" for run in range(2, before + 2)))
+    starts = done(*(f"start:crash#{run}" for run in range(2, before + 2)))
     run = before + 1
 
     def at(seconds: float) -> Facts:
@@ -101,20 +102,23 @@ def test_a_run_that_broke_off_is_followed_by_another_ever_later(before: int, wai
     assert decision(at(wait - 0.5)).recheck_at == NOW + timedelta(seconds=0.5)
     (start,) = asked(at(wait))
     assert start == do.Start(
-        key=f"start:crash:r{run + 1}", run=run + 1, prompt=do.Prompt(name="resume"), resume="talk"
+        key=parse(f"start:crash#{run + 1}"),
+        run=run + 1,
+        prompt=do.Prompt(name="resume"),
+        resume="talk",
     )
 
 
 def test_a_wait_before_a_restart_has_its_end() -> None:
-    crashes = [f"start:crash:r{run}" for run in range(2, 12)]
+    crashes = [f"start:crash#{run}" for run in range(2, 12)]
     who = replace(ended(1, 300), run=11)
-    assert keys(facts(run=11, agent=who, done=done(*crashes)), restarts=99) == ["start:crash:r12"]
+    assert keys(facts(run=11, agent=who, done=done(*crashes)), restarts=99) == ["start:crash#12"]
 
 
 def test_a_program_that_is_gone_without_a_trace_starts_again_too() -> None:
     gone = replace(ended(), exit=None, since=None, seen=None)
-    assert keys(facts(agent=gone)) == ["start:crash:r2"]
-    assert keys(facts(agent=gone, done=done("start:first:r1", seconds_ago=4))) == []
+    assert keys(facts(agent=gone)) == ["start:crash#2"]
+    assert keys(facts(agent=gone, done=done("start:first#1", seconds_ago=4))) == []
 
 
 @pytest.mark.parametrize(
@@ -128,9 +132,9 @@ def test_what_did_not_break_off_is_not_tried_again(given: Facts) -> None:
 
 def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
     stop, comment = asked(of({"state": PullState.CLOSED}, agent=replace(AT_WORK, run=2), run=2))
-    assert stop == do.Stop(key="stop:r2", run=2)
+    assert stop == do.Stop(key=parse("stop#2"), run=2)
     assert comment == do.Comment(
-        key="comment:ended:terminated:pr_closed:r2",
+        key=parse("outcome:terminated:pr_closed#2"),
         number=12,
         topic="ended",
         values={
@@ -145,19 +149,19 @@ def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
 
 def test_what_never_ran_is_not_stopped() -> None:
     given = facts(run=0, agent=Agent(), commands=(command("stop", comment=None),))
-    assert keys(given) == ["comment:ended:killed:manually_killed:r0"]
+    assert keys(given) == ["outcome:killed:manually_killed"]
 
 
 def test_what_is_stopped_already_is_only_told() -> None:
-    given = facts(commands=(command("stop", comment=None),), done=done("stop:r1"))
-    told = ["comment:ended:killed:manually_killed:r1"]
+    given = facts(commands=(command("stop", comment=None),), done=done("stop#1"))
+    told = ["outcome:killed:manually_killed#1"]
     assert keys(given) == told
     over = decision(given).ended
-    assert keys(replace(given, ended=over, pending=frozenset({"stop:r1"}))) == told
+    assert keys(replace(given, ended=over, pending=frozenset({parse("stop#1")}))) == told
 
 
 def merged(**given: Any) -> Facts:
-    tidied = done(f"branch:{BRANCH}", "issue:close")
+    tidied = done(f"delete_branch:{BRANCH}", "close_issue")
     merge = {"state": PullState.MERGED, "merged_at": given.pop("merged_at", ago(100))}
     return of(merge, done={**tidied, **given.pop("done", {})}, **given)
 
@@ -167,13 +171,13 @@ def merged(**given: Any) -> Facts:
     [agent(), agent(Activity.NONE), ASKING, BLOCKED, ended(0), ended(1), replace(AT_WORK, run=0)],
 )
 def test_after_a_merge_everything_is_given_back_at_once(who: Agent) -> None:
-    assert asked(merged(agent=who)) == [do.Release(key="release:r1", run=1)]
+    assert asked(merged(agent=who)) == [do.Release(key=parse("release#1"), run=1)]
 
 
 def test_after_a_merge_an_agent_at_work_has_five_minutes() -> None:
     assert keys(merged(agent=AT_WORK)) == []
     assert decision(merged(agent=AT_WORK)).recheck_at == ago(100) + timedelta(minutes=5)
-    assert keys(merged(agent=AT_WORK, merged_at=ago(300))) == ["release:r1"]
+    assert keys(merged(agent=AT_WORK, merged_at=ago(300))) == ["release#1"]
     assert keys(merged(agent=agent(program=Probe.UNKNOWN), merged_at=ago(299))) == []
 
 
@@ -186,11 +190,11 @@ def test_where_nobody_knows_when_it_was_merged_the_time_begins_with_the_news() -
 
     assert keys(merged(agent=AT_WORK, merged_at=None)) == []
     assert keys(remembered(299)) == []
-    assert keys(remembered(300)) == ["release:r1"]
+    assert keys(remembered(300)) == ["release#1"]
 
 
 def test_what_was_given_back_is_not_given_back_again() -> None:
-    assert keys(merged(done=done("release:r1"))) == []
+    assert keys(merged(done=done("release#1"))) == []
     assert keys(merged(run=0, agent=Agent())) == []
 
 
@@ -210,7 +214,9 @@ def test_in_the_middle_of_a_turn_nothing_is_pushed(who: Agent) -> None:
 
 def test_commits_are_pushed_while_people_are_asked_too() -> None:
     failures = {f"merge:{HEAD}": Failure(at=ago(9), reason=Reason.ACTION_FAILED, detail="no")}
-    given = published(work=COMMIT, failures=failures, done=done(f"comment:failed:merge:{HEAD}"))
+    given = published(
+        work=COMMIT, failures=failures, done=done(f"notice:action_failed:merge:{HEAD}")
+    )
     assert decision(given).status is Status.NEEDS_INPUT
     assert keys(given) == [f"push:{NEXT}"]
 
@@ -223,16 +229,16 @@ def pushed(**given: Any) -> Facts:
 @pytest.mark.parametrize("who", [agent(), AT_WORK, ended(0)])
 @pytest.mark.parametrize("draft", [True, False])
 def test_what_was_pushed_becomes_a_pull_request(who: Agent, draft: bool) -> None:
-    expected = do.OpenPull(key=f"pull:{BRANCH}", head=HEAD, draft=draft)
+    expected = do.OpenPull(key=parse(f"open_pull:{BRANCH}"), head=HEAD, draft=draft)
     assert asked(pushed(agent=who), draft=draft) == [expected]
 
 
 def test_no_pull_request_is_asked_for_without_a_push_or_beside_another() -> None:
     dirty = Work(base=BASE, head=BASE, dirty=True)
-    assert f"pull:{BRANCH}" not in keys(facts(work=dirty))
+    assert f"open_pull:{BRANCH}" not in keys(facts(work=dirty))
     assert keys(pushed(pulls=(pull(),), done=done(f"push:{HEAD}"))) == []
     with_more = pushed(work=Work(base=BASE, head=HEAD, dirty=True), agent=AT_WORK)
-    assert keys(with_more) == [f"pull:{BRANCH}"]
+    assert keys(with_more) == [f"open_pull:{BRANCH}"]
 
 
 # -- people ----------------------------------------------------------------------------------------
@@ -240,8 +246,8 @@ def test_no_pull_request_is_asked_for_without_a_push_or_beside_another() -> None
 
 def answered(push: float = 500, **given: Any) -> list[do.Action]:
     """A thread heard ten minutes ago, and a push since."""
-    availability: tuple[Remark, ...] = given.pop("talk", (remark("thread-comment:1", 700),))
-    heard = done("heard:thread-comment:1:r1", seconds_ago=600) | given.pop("done", {})
+    availability: tuple[Remark, ...] = given.pop("talk", (remark("thread-comment-1", 700),))
+    heard = done("remark:thread-comment-1#1", seconds_ago=600) | given.pop("done", {})
     threads = (replace(thread(*availability), **given.pop("thread", {})),)
     pushes = done(f"push:{HEAD}", seconds_ago=push)
     given = {"agent": AT_WORK, **given}
@@ -250,7 +256,7 @@ def answered(push: float = 500, **given: Any) -> list[do.Action]:
 
 def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> None:
     expected = do.Reply(
-        key=f"reply:{fingerprint(['thread-comment:1'])}",
+        key=parse(f"reply:{fingerprint(['thread-comment-1'])}"),
         number=34,
         threads=("T1",),
         topic="done_in",
@@ -267,11 +273,11 @@ def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> 
         {"push": 600},
         {"push": 700},
         {"thread": {"resolved": True}},
-        {"talk": (remark("thread-comment:1", 700), remark("b", own=True))},
-        {"talk": (remark("thread-comment:1", 700), remark("thread-comment:2", 100))},
-        {"done": done("heard:thread-comment:1:r1", seconds_ago=100)},
-        {"done": done("start:crash:r2", seconds_ago=550), "run": 2},
-        {"done": done(f"reply:{fingerprint(['thread-comment:1'])}")},
+        {"talk": (remark("thread-comment-1", 700), remark("b", own=True))},
+        {"talk": (remark("thread-comment-1", 700), remark("thread-comment-2", 100))},
+        {"done": done("remark:thread-comment-1#1", seconds_ago=100)},
+        {"done": done("start:crash#2", seconds_ago=550), "run": 2},
+        {"done": done(f"reply:{fingerprint(['thread-comment-1'])}")},
     ],
     ids=[
         *("pushed as it was heard", "pushed before", "resolved", "answered", "more was said"),
@@ -283,16 +289,19 @@ def test_a_thread_is_not_answered(given: dict[str, Any]) -> None:
 
 
 def test_a_thread_at_somebody_elses_commit_is_not_answered() -> None:
-    given = of({"head": NEXT, "threads": (thread(),)}, done=done("heard:thread-comment:1:r1"))
+    given = of({"head": NEXT, "threads": (thread(),)}, done=done("remark:thread-comment-1#1"))
     assert keys(replace(given, agent=AT_WORK)) == []
 
 
 def test_a_command_is_acknowledged_and_help_is_given() -> None:
     asks_help = command("help", text="the list")
     react, comment = deeds(decision(facts(agent=AT_WORK, commands=(asks_help,))))
-    assert react == do.React(key="react:comment:help", comment=77, content="eyes")
+    assert react == do.React(key=parse("reaction:comment-help"), comment=77, content="eyes")
     assert comment == do.Comment(
-        key="comment:applied:comment:help", number=12, topic="answer", values={"text": "the list"}
+        key=parse("command_applied:comment-help"),
+        number=12,
+        topic="answer",
+        values={"text": "the list"},
     )
     given = published(agent=AT_WORK, commands=(asks_help,))
     assert decision(given).actions[1].number == 34  # type: ignore[union-attr]
@@ -302,20 +311,18 @@ def test_a_command_is_acknowledged_and_help_is_given() -> None:
 def test_what_needs_people_is_told_where_they_talk() -> None:
     asks = replace(ASKING, question="May I?")
     (comment,) = asked(facts(agent=asks))
-    assert comment == do.Comment(
-        key=f"comment:question:{ago(120).isoformat()}:r1",
-        number=12,
-        topic="attention",
-        values={
-            "session": "widgets-12",
-            "because": "the agent asks: May I?",
-            "remedy": "Write `/mergewright answer TEXT`, or answer at its terminal.",
-            "priority": "action",
-        },
-    )
+    assert isinstance(comment, do.Comment)
+    assert str(comment.key) == "notice:question:2030-01-01T11%3A58%3A00+00%3A00#1"
+    assert (comment.number, comment.topic) == (12, "attention")
+    assert comment.values == {
+        "session": "widgets-12",
+        "because": "the agent asks: May I?",
+        "remedy": "Write `/mergewright answer TEXT`, or answer at its terminal.",
+        "priority": "action",
+    }
     assert asked(published(agent=asks))[0].number == 34  # type: ignore[union-attr]
     (stuck,) = asked(facts(agent=agent(Activity.BLOCKED, 700, error="529")))
-    assert stuck.key == f"comment:stuck:agent_blocked:{ago(700).isoformat()}:r1"
+    assert str(stuck.key) == "notice:stuck:agent_blocked:2030-01-01T11%3A48%3A20+00%3A00#1"
 
 
 # -- the merge -------------------------------------------------------------------------------------
@@ -323,16 +330,14 @@ def test_what_needs_people_is_told_where_they_talk() -> None:
 
 def test_what_is_ready_is_merged_by_policy_at_the_judged_commit() -> None:
     (merge,) = asked(of(READY), mode=Mode.MERGE, merge_method=MergeMethod.REBASE)
-    assert merge == do.MergePull(
-        key=f"merge:{HEAD}", number=34, sha=HEAD, method=MergeMethod.REBASE
-    )
+    key = parse(f"merge:{HEAD}")
+    assert merge == do.MergePull(key=key, number=34, sha=HEAD, method=MergeMethod.REBASE)
 
 
 def test_what_is_ready_is_otherwise_announced() -> None:
     (comment,) = asked(of(READY))
-    assert comment == do.Comment(
-        key=f"comment:ready:{HEAD}", number=34, topic="ready", values={"sha": HEAD}
-    )
+    key = parse(f"ready_to_merge:{HEAD}")
+    assert comment == do.Comment(key=key, number=34, topic="ready", values={"sha": HEAD})
 
 
 CANCEL = command("cancel", at=ago(5), comment=None)
@@ -342,10 +347,10 @@ CANCEL = command("cancel", at=ago(5), comment=None)
     ("commands", "key"),
     [
         ((command("merge", head=HEAD, comment=None),), f"merge:{HEAD}"),
-        ((command("merge", head=NEXT, comment=None),), f"comment:ready:{HEAD}"),
-        ((command("merge", comment=None),), f"comment:ready:{HEAD}"),
-        ((command("help", head=HEAD, comment=None),), f"comment:ready:{HEAD}"),
-        ((command("merge", head=HEAD, at=ago(9), comment=None), CANCEL), f"comment:ready:{HEAD}"),
+        ((command("merge", head=NEXT, comment=None),), f"ready_to_merge:{HEAD}"),
+        ((command("merge", comment=None),), f"ready_to_merge:{HEAD}"),
+        ((command("help", head=HEAD, comment=None),), f"ready_to_merge:{HEAD}"),
+        ((command("merge", head=HEAD, at=ago(9), comment=None), CANCEL), f"ready_to_merge:{HEAD}"),
         ((command("merge", head=HEAD, at=ago(1), comment=None), CANCEL), f"merge:{HEAD}"),
     ],
     ids=["this head", "another head", "no head", "another command", "cancelled", "said again"],
@@ -372,20 +377,19 @@ def test_what_is_not_ready_is_neither_merged_nor_announced(pulls: dict[str, Any]
 
 def test_after_the_merge_the_branch_goes_and_the_issue_is_closed() -> None:
     given = of({"state": PullState.MERGED}, agent=AT_WORK)
-    assert asked(given) == [
-        do.DeleteBranch(key=f"branch:{BRANCH}", branch=BRANCH, sha=HEAD),
-        do.CloseIssue(key="issue:close", number=12),
-    ]
-    assert keys(given, delete_branch=False) == ["issue:close"]
-    assert keys(given, close_issue=False) == [f"branch:{BRANCH}"]
-    releasing = replace(given, pending=frozenset({"release:r1"}))
-    assert keys(releasing) == [f"branch:{BRANCH}", "issue:close"]
+    assert keys(given) == [f"delete_branch:{BRANCH}", "close_issue"]
+    assert keys(given, delete_branch=False) == ["close_issue"]
+    assert keys(given, close_issue=False) == [f"delete_branch:{BRANCH}"]
+    releasing = replace(given, pending=frozenset({parse("release#1")}))
+    assert keys(releasing) == [f"delete_branch:{BRANCH}", "close_issue"]
 
 
 def test_the_branch_goes_at_the_commit_that_was_merged() -> None:
     closed = replace(pull(state=PullState.CLOSED, head=NEXT), number=35)
     given = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
-    assert asked(given)[0] == do.DeleteBranch(key=f"branch:{BRANCH}", branch=BRANCH, sha=HEAD)
+    (deleted, _) = asked(given)
+    assert isinstance(deleted, do.DeleteBranch)
+    assert deleted.sha == HEAD
 
 
 def test_in_observe_mode_the_status_is_read_and_nothing_follows() -> None:

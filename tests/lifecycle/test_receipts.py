@@ -37,7 +37,7 @@ def judged() -> list[tuple[Facts, Decision]]:
 def sent(given: Facts, decision: Decision, as_is: Sent) -> Facts:
     """The same facts after the message they ask for, or another one, was sent."""
     wanted = [action.key for action in decision.actions if isinstance(action, Tell)]
-    key = wanted[0] if wanted else keys.of_run("tell:command:x", given.run)
+    key = wanted[0] if wanted else keys.forward("x").of_run(given.run)
     return replace(given, sent={key: as_is})
 
 
@@ -55,7 +55,7 @@ def test_many_combinations_send_something_to_the_agent() -> None:
 def test_nothing_else_is_sent_to_an_agent_before_the_last_message_arrived() -> None:
     waiting = 0
     for given, decision in [*with_messages(), (ANSWERED, decide(ANSWERED, POLICY, NOW))]:
-        another = replace(given, sent={keys.of_run("tell:command:x", given.run): AWAITED})
+        another = replace(given, sent={keys.forward("x").of_run(given.run): AWAITED})
         later = decide(another, POLICY, NOW)
         assert not [action for action in later.actions if isinstance(action, Tell)], given
         waiting += decision.signals.availability is Availability.WAITING
@@ -86,5 +86,5 @@ def test_a_wait_for_a_receipt_ends_although_nobody_can_look() -> None:
 
 def test_a_message_to_an_earlier_run_is_sent_to_the_next_one() -> None:
     for given, decision in with_messages():
-        earlier = replace(given, sent={keys.of_run("tell:ci:x", given.run - 1): AWAITED})
+        earlier = replace(given, sent={keys.fix_ci("x", []).of_run(given.run - 1): AWAITED})
         assert decide(earlier, POLICY, NOW) == decision, given

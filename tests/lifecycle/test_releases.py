@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Ended, Facts, Issue
+from lifecycle.model.key import parse
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.react.reactions import STOPPED
 from tests.lifecycle.asking import asked, decision
@@ -19,20 +20,20 @@ def test_what_ended_without_a_merge_keeps_its_workspace_for_two_weeks(status: St
     def over(days: float, **given: Any) -> Facts:
         at = NOW - timedelta(days=days)
         end = Ended(status=status, reason=Reason.PR_CLOSED, because="it was so", at=at)
-        return facts(ended=end, done=given.pop("done", done("stop:r1")), **given)
+        return facts(ended=end, done=given.pop("done", done("stop#1")), **given)
 
     def released(given: Facts, **policy: Any) -> list[do.Action]:
         return [action for action in asked(given, **policy) if isinstance(action, do.Release)]
 
     assert released(over(13.9)) == []
     assert decision(over(13.9)).recheck_at == NOW + timedelta(days=0.1)
-    assert released(over(14)) == [do.Release(key="release:r1", run=1)]
+    assert released(over(14)) == [do.Release(key=parse("release#1"), run=1)]
     assert released(over(3), workspace_days=3.0) == released(over(14))
     assert released(over(99, run=0, done={}, agent=Agent())) == []
-    releasing = decision(over(14, pending=frozenset({"release:r1"})))
+    releasing = decision(over(14, pending=frozenset({"release#1"})))
     assert releasing.status is Status.CLEANUP
     assert releasing.ended is not None
-    again = decision(over(14, done=done("stop:r1", "release:r1")))
+    again = decision(over(14, done=done("stop#1", "release#1")))
     assert again.status is status
     assert not again.holds_slot
 
@@ -40,18 +41,18 @@ def test_what_ended_without_a_merge_keeps_its_workspace_for_two_weeks(status: St
 def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() -> None:
     at = ago(20 * 86_400)
     end = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", at=at)
-    stopped = done("stop:r1", seconds_ago=20 * 86_400 - 10)
+    stopped = done("stop#1", seconds_ago=20 * 86_400 - 10)
     again = command("restore", at=ago(5))
-    given = facts(ended=end, done=stopped, pending=frozenset({"release:r1"}), commands=(again,))
+    given = facts(ended=end, done=stopped, pending=frozenset({"release#1"}), commands=(again,))
     refused = decision(given)
     assert refused.status is Status.CLEANUP
-    (said,) = (a for a in refused.actions if a.key == f"comment:command:{again.key}")
+    (said,) = (a for a in refused.actions if str(a.key) == f"command_refused:{again.key!s}")
     assert isinstance(said, do.Comment)
     assert "cannot be brought back" in said.values["text"]
-    released = {**stopped, **done("release:r1", seconds_ago=2), **done(said.key, seconds_ago=3)}
+    released = {**stopped, **done("release#1", seconds_ago=2), **done(said.key, seconds_ago=3)}
     over = facts(ended=end, done=released, commands=(again,), slot=False)
     assert decision(over).status is Status.KILLED
-    later = replace(again, key="comment:later", at=ago(1))
+    later = replace(again, key="comment-later", at=ago(1))
     assert decision(replace(over, commands=(again, later))).status is Status.QUEUED
 
 
@@ -69,7 +70,7 @@ def test_how_it_ended_is_told_while_its_program_is_still_being_stopped(ends: Any
     assert over.status in STOPPED
     ordered = frozenset(action.key for action in over.actions)
     told = [one for one in over.actions if isinstance(one, do.Comment | do.Report)]
-    assert {"stop:r1", f"comment:ended:{over.status}:{over.reason}:r1"} < ordered
+    assert {parse("stop#1"), parse(f"outcome:{over.status}:{over.reason}#1")} < ordered
     assert {one.number for one in told} >= {12}
     for one in told:  # As it is judged again before it is done: all others are still ordered.
         waits = published(**ends, ended=over.ended, pending=ordered - {one.key})

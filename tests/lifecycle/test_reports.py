@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Done, Facts, Spending
+from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.status import CheckState, Merge, PullState, Status
 from lifecycle.react.reports import TOLD
@@ -125,16 +126,16 @@ def test_what_is_as_it_was_told_waits_for_nothing() -> None:
 
 def test_what_is_back_as_it_was_once_is_told_again() -> None:
     was = told(of({}), 600)
-    (before,) = [key for key in was.done if key.startswith("report:34:")]
-    between = {"report:34:1:x": Done(at=ago(300), result="77")}
+    (before,) = [key for key in was.done if str(key).startswith("report:34:")]
+    between = {parse("report:34:1:x"): Done(at=ago(300), result="77")}
     again = replace(was, done={**was.done, **between})
     (report,) = [one for one in reports(again) if one.number == 34]
-    assert report.key == f"report:34:2:{before.rpartition(':')[2]}"
+    assert str(report.key) == f"report:34:2:{before.cause[2]}"
 
 
 def test_while_anything_is_released_its_outcome_stands_there() -> None:
     over = decision(facts(commands=(command("stop"),))).ended
-    given = facts(ended=over, pending=frozenset({"stop:r1"}))
+    given = facts(ended=over, pending=frozenset({"stop#1"}))
     assert decision(given).status is Status.CLEANUP
     (report,) = reports(given)
     assert isinstance(report, do.Report)
@@ -192,7 +193,9 @@ def test_the_issue_wears_the_label_of_its_status_where_that_is_wanted() -> None:
         a for a in decision(given, state_labels=True).actions if isinstance(a, do.ShowStatus)
     ]
     said = fingerprint([Status.REVIEW_PENDING])
-    assert label == do.ShowStatus(key=f"state:12:0:{said}", number=12, status=Status.REVIEW_PENDING)
+    assert label == do.ShowStatus(
+        key=parse(f"show_status:12:0:{said}"), number=12, status=Status.REVIEW_PENDING
+    )
     worn = replace(given, done={**given.done, label.key: Done(at=NOW)})
     again = decision(worn, state_labels=True).actions
     assert not [a for a in again if isinstance(a, do.ShowStatus)]

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Check, Facts, Failure
+from lifecycle.model.key import parse
 from lifecycle.model.status import CheckState, Reason, Status
 from tests.lifecycle.asking import asked, ci_cause, decision, keys, of
 from tests.lifecycle.universe import HEAD, ago, check, done
@@ -35,7 +36,7 @@ def test_a_cancelled_check_counts_as_failed_and_does_not_nudge_the_agent() -> No
 
 def test_cancelled_checks_are_run_once_more_for_a_head() -> None:
     two = (CANCELLED, check(C.CANCELLED, "lint", run_id=9), check(name="b"))
-    assert asked(given(*two)) == [do.Rerun(key=RERUN, number=34, runs=(7, 9))]
+    assert asked(given(*two)) == [do.Rerun(key=parse(RERUN), number=34, runs=(7, 9))]
     assert keys(given(*two, done=UNSEEN)) == []
 
 
@@ -69,13 +70,13 @@ def test_what_asks_for_a_person_or_is_stale_goes_to_people_and_not_to_the_agent(
 
 
 def test_flaky_checks_get_one_more_run_before_the_agent_hears_of_them() -> None:
-    assert asked(given(FLAKY)) == [do.Rerun(key=RERUN, number=34, runs=(8,))]
+    assert asked(given(FLAKY)) == [do.Rerun(key=parse(RERUN), number=34, runs=(8,))]
     assert keys(given(FLAKY, done=UNSEEN)) == []
-    assert keys(given(FLAKY, done=SEEN)) == [f"{ci_cause('unit')}:r1"]
+    assert keys(given(FLAKY, done=SEEN)) == [f"{ci_cause('unit')}#1"]
 
 
 def test_beside_another_failure_flaky_ones_are_told_at_once() -> None:
-    assert keys(given(FLAKY, check(C.FAILED, "lint"))) == [f"{ci_cause('unit', 'lint')}:r1"]
+    assert keys(given(FLAKY, check(C.FAILED, "lint"))) == [f"{ci_cause('unit', 'lint')}#1"]
 
 
 def test_a_flaky_check_that_is_not_required_where_others_are_is_left_alone() -> None:
@@ -99,7 +100,7 @@ def test_what_is_red_on_the_base_too_is_told_to_people_and_not_to_the_agent() ->
 def test_beside_failures_of_its_own_the_agent_is_told_which_are_the_bases() -> None:
     (tell,) = asked(given(ON_BASE, check(C.FAILED, "lint")))
     assert isinstance(tell, do.Tell)
-    assert tell.key == f"{ci_cause('lint')}:r1"
+    assert str(tell.key) == f"{ci_cause('lint')}#1"
     assert [item["name"] for item in tell.prompt.items] == ["lint"]
     assert tell.prompt.values["red_on_base"] == "unit"
 
@@ -109,7 +110,7 @@ def test_while_checks_run_the_base_is_no_matter_yet() -> None:
 
 
 def test_a_base_that_is_mended_gives_the_failure_back_to_the_agent() -> None:
-    assert keys(given(replace(ON_BASE, red_on_base=False))) == [f"{ci_cause('unit')}:r1"]
+    assert keys(given(replace(ON_BASE, red_on_base=False))) == [f"{ci_cause('unit')}#1"]
 
 
 # -- none at all -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lifecycle.decide import decide
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Ended, Facts, Failure
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from lifecycle.read.restores import this_life
@@ -17,7 +18,7 @@ from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, command, done, fact
 def ended(status: Status, **given: object) -> Facts:
     """A session that ended two minutes ago, stopped since."""
     over = Ended(status=status, reason=Reason.MANUALLY_KILLED, because="stopped", at=ago(120))
-    past = done("stop:r1", "tell:ci:x:y:r1", "heard:comment:1:r1", seconds_ago=110)
+    past = done("stop#1", "fix_ci:x:y#1", "remark:comment-1#1", seconds_ago=110)
     return facts(
         ended=over, done=past, commands=(command("stop", at=ago(121)),), slot=False, **given
     )
@@ -40,7 +41,7 @@ def test_it_begins_a_new_run_that_goes_on_where_the_work_stands() -> None:
     decision = decide(given, Policy(), NOW)
     assert decision.status is Status.SPAWNING
     (start,) = (action for action in decision.actions if isinstance(action, do.Start))
-    assert (start.key, start.run, start.prompt.name) == ("start:first:r2", 2, "resume")
+    assert (str(start.key), start.run, start.prompt.name) == ("start:first#2", 2, "resume")
     ordered = replace(given, run=2, pending=frozenset({start.key}))
     assert not [a for a in decide(ordered, Policy(), NOW).actions if isinstance(a, do.Start)]
 
@@ -52,7 +53,9 @@ def test_what_an_earlier_run_was_told_does_not_count_in_the_new_one() -> None:
 
 def test_what_was_done_on_github_stays_done() -> None:
     before = replace(published(), ended=ended(Status.KILLED).ended)
-    assert {f"push:{HEAD}", f"pull:{BRANCH}"} <= this_life(restored(before)).done.keys()
+    assert {parse(f"push:{HEAD}"), parse(f"open_pull:{BRANCH}")} <= this_life(
+        restored(before)
+    ).done.keys()
 
 
 def test_a_merge_is_not_undone() -> None:
@@ -78,8 +81,8 @@ def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> Non
     again = replace(given, commands=(command("retry", at=ago(50)),))
     decision = decide(again, Policy(), NOW)
     assert decision.status is Status.WORKING
-    assert f"push:{HEAD}" in {action.key for action in decision.actions}
-    failed_again = replace(again, failures={f"push:{HEAD}": replace(failed, at=ago(10))})
+    assert f"push:{HEAD}" in {str(action.key) for action in decision.actions}
+    failed_again = replace(again, failures={parse(f"push:{HEAD}"): replace(failed, at=ago(10))})
     assert decide(failed_again, Policy(), NOW).status is Status.NEEDS_INPUT
 
 
@@ -90,9 +93,10 @@ def test_without_such_a_command_the_facts_stay_as_they_are() -> None:
 
 def test_a_session_stopped_before_it_ran_begins_with_its_first_run() -> None:
     given = replace(ended(Status.KILLED), run=0, done={}, agent=Agent(), slot=True)
-    (start,) = (a for a in decide(restored(given), Policy(), NOW).actions if a.key[:5] == "start")
-    assert start.key == "start:first:r1"
-    assert start.prompt.name == "start"  # type: ignore[union-attr]
+    decision = decide(restored(given), Policy(), NOW)
+    (start,) = (action for action in decision.actions if isinstance(action, do.Start))
+    assert str(start.key) == "start:first#1"
+    assert start.prompt.name == "start"
 
 
 def test_the_newest_of_several_restores_counts() -> None:

@@ -232,7 +232,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
         ("review_required: a review is needed",),
     ),
     "released": (
-        published(pulls=MERGED, pending=frozenset({"release:r1"})),
+        published(pulls=MERGED, pending=frozenset({"release#1"})),
         "pull request #34 was merged; its runtime and workspace are being released",
         (),
     ),
@@ -261,7 +261,7 @@ def test_words_of_agents_are_repeated_as_they_stand() -> None:
         (
             published(
                 pulls=MERGED,
-                done=done("release:r1"),
+                done=done("release#1"),
             ),
             False,
         ),
@@ -282,7 +282,7 @@ def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool)
         (published(), Reason.PULL_REQUEST),
         (facts(agent=agent(Activity.WAITING_INPUT)), Reason.AGENT_QUESTION),
         (published(pulls=MERGED), Reason.PR_MERGED),
-        (published(pulls=MERGED, pending=frozenset({"release:r1"})), Reason.RELEASING),
+        (published(pulls=MERGED, pending=frozenset({"release#1"})), Reason.RELEASING),
     ],
 )
 def test_programs_read_the_reason(given: Facts, reason: Reason) -> None:
@@ -298,7 +298,7 @@ def test_an_outcome_is_remembered_as_it_was_first_seen(status: Status) -> None:
     before = remembered(status)
     assert decide(facts(ended=before), Policy(), NOW).ended == before
     kind = "release" if status is Status.MERGED else "stop"
-    releasing = facts(ended=before, pending=frozenset({f"{kind}:r1"}))
+    releasing = facts(ended=before, pending=frozenset({f"{kind}#1"}))
     decision = decide(releasing, Policy(), NOW)
     assert decision.status is Status.CLEANUP
     assert decision.ended == before

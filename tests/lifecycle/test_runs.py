@@ -146,7 +146,7 @@ def test_a_program_that_vanished_without_a_word_starts_again() -> None:
 def test_uncommitted_work_gets_one_reminder_then_people_are_notified() -> None:
     life = Life().agent_works().agent_rests(dirty=True)
     assert life.heard() == ["start", "uncommitted"]
-    assert life.sent("pull:") == []
+    assert life.sent("open_pull:") == []
     assert life.comments() == []
     life.agent_works().agent_rests(dirty=True)
     life.reads(Status.NEEDS_INPUT)
@@ -196,12 +196,12 @@ def test_it_ends_once_stops_its_program_and_touches_nothing_of_the_work(
 ) -> None:
     life = end(until_reviewed().agent_works())
     life.reads(status)
-    assert life.sent("stop:") == ["stop:r1"]
+    assert life.sent("stop") == ["stop#1"]
     assert life.comments() == ["ended"]
     assert not life.facts.slot
     life.issue_is(open=True, labelled=True, state_reason="").waits(86400)
     life.reads(status)
-    assert not life.sent("branch:") + life.sent("issue:") + life.sent("release:")
+    assert not life.sent("delete_branch:") + life.sent("close_issue") + life.sent("release")
 
 
 def test_stopped_before_it_ran_it_has_nothing_to_stop() -> None:
@@ -209,22 +209,22 @@ def test_stopped_before_it_ran_it_has_nothing_to_stop() -> None:
     life.policy = Life().policy
     life.person_commands("stop")
     life.reads(Status.KILLED)
-    assert life.sent("stop:") == []
+    assert life.sent("stop") == []
     assert not life.facts.slot
 
 
 def test_a_merge_after_a_stop_takes_the_workspace_away_too() -> None:
     life = until_reviewed().person_commands("stop").pull_is(PullState.MERGED)
     life.reads(Status.MERGED)
-    assert life.sent("release:") == ["release:r1"]
-    assert life.sent("issue:") == ["issue:close"]
+    assert life.sent("release") == ["release#1"]
+    assert life.sent("close_issue") == ["close_issue"]
 
 
 def test_after_a_merge_a_busy_agent_has_five_minutes() -> None:
     life = until_reviewed().agent_works().pull_is(PullState.MERGED).waits(280)
-    assert life.sent("release:") == []
+    assert life.sent("release") == []
     life.waits(20)
-    assert life.sent("release:") == ["release:r1"]
+    assert life.sent("release") == ["release#1"]
 
 
 def test_a_start_that_fails_for_good_ends_it_and_frees_its_slot() -> None:
@@ -245,8 +245,8 @@ def test_a_stop_that_fails_for_good_holds_no_slot() -> None:
 def test_commands_are_acknowledged_once_also_after_the_end() -> None:
     life = until_reviewed().person_commands("help", "The list.").person_commands("stop")
     life.person_commands("help", "The list.")
-    assert len(life.sent("react:")) == 3
-    assert len(life.sent("comment:applied:")) == 2
+    assert len(life.sent("reaction:")) == 3
+    assert len(life.sent("command_applied:")) == 2
 
 
 def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_again() -> None:
@@ -257,7 +257,7 @@ def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_agai
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
     life.person_commands("merge", head=life.pull.head).reads(Status.MERGED)
     assert life.comments() == ["ended", "done_in", "ready"]
-    assert life.sent("release:") == ["release:r2"]
+    assert life.sent("release") == ["release#2"]
 
 
 def test_a_restored_session_may_break_off_as_often_as_a_new_one_and_ends_as_well() -> None:

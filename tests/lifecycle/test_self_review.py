@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lifecycle.decide import decide
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts
+from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Status
 from lifecycle.read.availability import Availability
@@ -17,7 +18,7 @@ from tests.lifecycle.universe import _AGENTS as AGENTS
 from tests.lifecycle.universe import _WORKS as WORKS
 from tests.lifecycle.universe import BASE, BRANCH, HEAD, NEXT, NOW, agent, done, facts, published
 
-CAUSE = f"tell:self-review:{HEAD}"
+CAUSE = f"self_review:{HEAD}"
 
 
 def pushed(*told: str, **given: object) -> Facts:
@@ -52,7 +53,7 @@ def test_what_it_mends_is_pushed_first_and_not_read_over_again(life: Life) -> No
 def test_it_is_told_which_change_that_is() -> None:
     (tell,) = asked(pushed(), self_review=True)
     prompt = do.Prompt(name="self_review", values={"base": BASE, "head": HEAD})
-    assert tell == do.Tell(key=f"{CAUSE}:r1", run=1, prompt=prompt)
+    assert tell == do.Tell(key=parse(f"{CAUSE}#1"), run=1, prompt=prompt)
 
 
 def test_what_is_not_committed_is_spoken_of_first(life: Life) -> None:
@@ -88,7 +89,7 @@ def test_one_that_takes_too_long_for_it_is_shown_all_the_same(life: Life) -> Non
 
 
 def test_one_that_cannot_be_told_is_shown_all_the_same(life: Life) -> None:
-    life.refused = {"tell:self-review:"}
+    life.refused = {"self_review:"}
     life.agent_commits().agent_rests()
     assert life.facts.pulls
 
@@ -103,17 +104,19 @@ def test_nothing_that_is_a_pull_request_already_is_read_over() -> None:
 
 
 def test_nobody_reads_anything_over_unasked() -> None:
-    assert keys(pushed()) == [f"pull:{BRANCH}"]
+    assert keys(pushed()) == [f"open_pull:{BRANCH}"]
 
 
-@pytest.mark.parametrize("told", [(), (f"{CAUSE}:r1",), (f"tell:self-review:{NEXT}:r1",)])
+@pytest.mark.parametrize("told", [(), (f"{CAUSE}#1",), (f"self_review:{NEXT}#1",)])
 def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tuple[str]) -> None:
     for who, work in itertools.product(AGENTS, WORKS):
         given = pushed(*told, agent=who, work=work)
         decision = decide(given, Policy(self_review=True), NOW)
-        deeds = [key for a in decision.actions for key in (a.key, *getattr(a, "covers", ()))]
-        reads = any(key.startswith("tell:self-review:") for key in deeds)
-        shows = f"pull:{BRANCH}" in deeds
+        deeds = [
+            key for a in decision.actions for key in map(str, (a.key, *getattr(a, "covers", ())))
+        ]
+        reads = any(key.startswith("self_review:") for key in deeds)
+        shows = f"open_pull:{BRANCH}" in deeds
         assert not (reads and shows)
         assert not (reads and told)
         rests = decision.signals.availability in (Availability.QUIET, Availability.ENDED)
@@ -123,4 +126,4 @@ def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tupl
 
 def test_nothing_is_read_over_that_is_not_pushed() -> None:
     work = next(work for work in WORKS if work.dirty)
-    assert keys(facts(work=replace(work, head=BASE)), self_review=True) == ["tell:dirty:0:r1"]
+    assert keys(facts(work=replace(work, head=BASE)), self_review=True) == ["commit_work:0#1"]

@@ -53,7 +53,7 @@ class Said(NamedTuple):
 
 SAID = {
     "cleanup": Said(
-        published(commands=(command("stop"),), pending=frozenset({"stop:r1"})),
+        published(commands=(command("stop"),), pending=frozenset({"stop#1"})),
         S.CLEANUP,
         Reason.RELEASING,
         "stopped by @alice; its runtime and workspace are being released",
@@ -79,7 +79,7 @@ SAID = {
     "errored": Said(
         facts(
             failures={
-                "start:first:r1": Failure(
+                "start:first#1": Failure(
                     at=ago(5), reason=Reason.SPAWN_FAILED, detail="tmux is not there"
                 )
             },

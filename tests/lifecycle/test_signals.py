@@ -45,7 +45,7 @@ def both_pulls(first: PullState, second: PullState) -> Facts:
 
 def crashed(times: int, code: int | None = 1, **given: Any) -> Facts:
     """Broke off for the time after `times` restarts."""
-    starts = [f"start:crash:r{run}" for run in range(2, times + 2)]
+    starts = [f"start:crash#{run}" for run in range(2, times + 2)]
     who = replace(ended(code), run=times + 1)
     return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=200), **given)
 
@@ -58,7 +58,7 @@ def stopped(**given: Any) -> Agent:
 
 def lost_for_good() -> Facts:
     """Lost with its machine for the last time there are restarts for."""
-    starts = [f"start:lost:r{run}" for run in range(2, 12)]
+    starts = [f"start:lost#{run}" for run in range(2, 12)]
     record = Exit(at=ago(60), lost="the machine was started anew")
     who = replace(ended(None), run=11, exit=record)
     return facts(run=11, agent=who, done=done(*starts, seconds_ago=200))
@@ -71,14 +71,14 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
     "a slot and no run": (facts(run=0, agent=Agent()), Stage.SPAWNING),
     "a run that was ordered and not started": (facts(run=2), Stage.SPAWNING),
     "a run that was started by a message": (
-        facts(run=2, done=done("start:message:r2")),
+        facts(run=2, done=done("start:message#2")),
         Stage.RUNNING,
     ),
     "a run that was started after a crash": (
-        facts(run=2, done=done("start:crash:r2")),
+        facts(run=2, done=done("start:crash#2")),
         Stage.RUNNING,
     ),
-    "the eleventh run is not the first": (facts(run=11, done=done("start:x:r111")), Stage.SPAWNING),
+    "the eleventh run is not the first": (facts(run=11, done=done("start:x#111")), Stage.SPAWNING),
     "a merged pull request": (both_pulls(PullState.CLOSED, PullState.MERGED), Stage.MERGED),
     "a closed one after a merged one": (
         both_pulls(PullState.MERGED, PullState.CLOSED),
@@ -110,7 +110,7 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
         Stage.KILLED,
     ),
     "a label removed comes before a start given up": (
-        facts(failures={"start:first:r1": FAILURE}, issue=UNLABELLED),
+        facts(failures={"start:first#1": FAILURE}, issue=UNLABELLED),
         Stage.TERMINATED,
     ),
     "a label removed comes before an issue completed": (
@@ -118,7 +118,7 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
         Stage.TERMINATED,
     ),
     "a start given up comes before an issue completed": (
-        facts(failures={"start:first:r1": FAILURE}, issue=COMPLETED),
+        facts(failures={"start:first#1": FAILURE}, issue=COMPLETED),
         Stage.ERRORED,
     ),
     "the last restart comes before an issue completed": (
@@ -145,14 +145,14 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
         facts(run=0, slot=False, issue=Issue(number=12, title="x", labelled=False)),
         Stage.TERMINATED,
     ),
-    "a start given up": (facts(failures={"start:first:r1": FAILURE}), Stage.ERRORED),
-    "another action given up": (facts(failures={"comment:x": FAILURE}), Stage.RUNNING),
+    "a start given up": (facts(failures={"start:first#1": FAILURE}), Stage.ERRORED),
+    "another action given up": (facts(failures={"notice:x": FAILURE}), Stage.RUNNING),
     "a start that takes too long": (facts(run=2, start_due=ago(600)), Stage.ERRORED),
     "a start that has time": (facts(run=2, start_due=ago(599)), Stage.SPAWNING),
     "a start that is tried again later": (facts(run=2, start_due=ago(-60)), Stage.SPAWNING),
     "paused": (facts(commands=(command("pause"),)), Stage.PAUSED),
     "a run without a slot whose program was ended": (
-        facts(slot=False, agent=stopped(), done=done("park:rest:r1")),
+        facts(slot=False, agent=stopped(), done=done("park:rest#1")),
         Stage.RUNNING,
     ),
     "two restarts": (crashed(2), Stage.RUNNING),
@@ -161,7 +161,7 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
         facts(
             run=4,
             agent=replace(agent(Activity.ACTIVE, 5), run=4),
-            done=done("start:crash:r2", "start:crash:r3", "start:crash:r4"),
+            done=done("start:crash#2", "start:crash#3", "start:crash#4"),
         ),
         Stage.RUNNING,
     ),
@@ -207,12 +207,12 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
         "the label was taken off the issue",
     ),
     "start": (
-        facts(failures={"start:first:r1": replace(FAILURE, reason=Reason.SPAWN_FAILED)}),
+        facts(failures={"start:first#1": replace(FAILURE, reason=Reason.SPAWN_FAILED)}),
         Reason.SPAWN_FAILED,
         "no room left",
     ),
     "branch gone": (
-        facts(failures={"start:first:r2": replace(FAILURE, reason=Reason.BRANCH_GONE)}),
+        facts(failures={"start:first#2": replace(FAILURE, reason=Reason.BRANCH_GONE)}),
         Reason.BRANCH_GONE,
         "no room left",
     ),
@@ -257,25 +257,25 @@ STOP = (command("stop"),)
 MERGED = (pull(state=PullState.MERGED),)
 HOLDS: dict[str, tuple[Facts, Hold]] = {
     "stopped and running": (facts(commands=STOP), Hold.HELD),
-    "being stopped": (facts(commands=STOP, pending=frozenset({"stop:r1"})), Hold.RELEASING),
-    "stopped": (facts(commands=STOP, done=done("stop:r1")), Hold.RELEASED),
+    "being stopped": (facts(commands=STOP, pending=frozenset({"stop#1"})), Hold.RELEASING),
+    "stopped": (facts(commands=STOP, done=done("stop#1")), Hold.RELEASED),
     "stopped, and given back after a while": (
-        facts(commands=STOP, done=done("stop:r1"), pending=frozenset({"release:r1"})),
+        facts(commands=STOP, done=done("stop#1"), pending=frozenset({"release#1"})),
         Hold.RELEASING,
     ),
-    "a stop given up": (facts(commands=STOP, failures={"stop:r1": FAILURE}), Hold.RELEASED),
+    "a stop given up": (facts(commands=STOP, failures={"stop#1": FAILURE}), Hold.RELEASED),
     "another action given up": (facts(commands=STOP, failures={"push:x": FAILURE}), Hold.HELD),
     "another action under way": (facts(commands=STOP, pending=frozenset({"push:x"})), Hold.HELD),
     "never ran": (facts(commands=STOP, run=0), Hold.RELEASED),
     "merged": (published(pulls=MERGED), Hold.HELD),
     "merged, being released": (
-        published(pulls=MERGED, pending=frozenset({"release:r1"})),
+        published(pulls=MERGED, pending=frozenset({"release#1"})),
         Hold.RELEASING,
     ),
-    "merged and released": (published(pulls=MERGED, done=done("release:r1")), Hold.RELEASED),
-    "merged after a stop": (published(pulls=MERGED, done=done("stop:r1")), Hold.HELD),
+    "merged and released": (published(pulls=MERGED, done=done("release#1")), Hold.RELEASED),
+    "merged after a stop": (published(pulls=MERGED, done=done("stop#1")), Hold.HELD),
     "merged, a release given up": (
-        published(pulls=MERGED, failures={"release:r1": FAILURE}),
+        published(pulls=MERGED, failures={"release#1": FAILURE}),
         Hold.RELEASED,
     ),
 }
@@ -338,12 +338,12 @@ def test_a_message_that_has_just_gone_in_is_being_read(
     rests_since: float | None, told: float, expected: Availability
 ) -> None:
     who = agent(since=ago(rests_since) if rests_since else None)
-    given = published(agent=who, done=done("tell:review:x:r1", seconds_ago=told))
+    given = published(agent=who, done=done("address_review:x#1", seconds_ago=told))
     assert signals(given).availability is expected
 
 
 def test_what_another_run_was_told_is_not_being_read() -> None:
-    given = facts(agent=agent(seconds_ago=20), done=done("tell:review:x:r11", seconds_ago=5))
+    given = facts(agent=agent(seconds_ago=20), done=done("address_review:x#11", seconds_ago=5))
     assert signals(given).availability is Availability.QUIET
 
 
@@ -368,11 +368,11 @@ def test_output(given: Facts, expected: Output) -> None:
 @pytest.mark.parametrize(
     ("key", "question", "expected"),
     [
-        ("park:rest:r1", "", Availability.ENDED),
-        ("park:rest:r1", "May I?", Availability.WAITING),
-        ("park:work:r1", "", Availability.INTERRUPTED),
-        ("park:work:r1", "May I?", Availability.INTERRUPTED),
-        ("stop:r1", "", Availability.ENDED),
+        ("park:rest#1", "", Availability.ENDED),
+        ("park:rest#1", "May I?", Availability.WAITING),
+        ("park:work#1", "", Availability.INTERRUPTED),
+        ("park:work#1", "May I?", Availability.INTERRUPTED),
+        ("stop#1", "", Availability.ENDED),
     ],
 )
 def test_a_program_we_ended_was_at_rest_at_work_or_asking(
@@ -392,5 +392,5 @@ def test_without_a_commit_it_is_done_where_the_team_says_so() -> None:
             Reason.COMPLETED,
             "the agent finished without a commit",
         )
-    for other in (published(agent=ended(0)), facts(agent=stopped(), done=done("park:work:r1"))):
+    for other in (published(agent=ended(0)), facts(agent=stopped(), done=done("park:work#1"))):
         assert signals(other, nothing_to_show=NothingToShow.DONE).stage is Stage.RUNNING

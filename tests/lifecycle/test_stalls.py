@@ -9,7 +9,7 @@ from lifecycle.model.facts import Agent, Doubt, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason
 from lifecycle.read.session_view import View
-from tests.lifecycle.universe import NOW, agent, ago, done, facts, published
+from tests.lifecycle.universe import NOW, agent, ago, done, facts, in_key, published
 
 
 def attention(given: Facts) -> tuple[Attention, Evidence]:
@@ -20,42 +20,42 @@ def attention(given: Facts) -> tuple[Attention, Evidence]:
 STALLS: dict[str, tuple[Agent, str, Reason]] = {
     "blocked for ten minutes": (
         agent(Activity.BLOCKED, 600, error="529"),
-        f"stuck:agent_blocked:{ago(600).isoformat()}:r1",
+        f"stuck:agent_blocked:{in_key(ago(600))}#1",
         Reason.AGENT_BLOCKED,
     ),
     "blocked still, ten minutes after its limit was to end": (
         agent(Activity.BLOCKED, 9000, error="429", limit_until=ago(600)),
-        f"stuck:agent_blocked:{ago(9000).isoformat()}:r1",
+        f"stuck:agent_blocked:{in_key(ago(9000))}#1",
         Reason.AGENT_BLOCKED,
     ),
     "blocked by a key that is not accepted": (
         agent(Activity.BLOCKED, 600, error="401", unauthorised=True),
-        f"stuck:auth_failed:{ago(600).isoformat()}:r1",
+        f"stuck:auth_failed:{in_key(ago(600))}#1",
         Reason.AUTH_FAILED,
     ),
     "blocked, nobody knows since when": (
         agent(Activity.BLOCKED, since=None, seen=ago(600)),
-        "stuck:agent_blocked::r1",
+        "stuck:agent_blocked:#1",
         Reason.AGENT_BLOCKED,
     ),
     "at work, and not seen for ten minutes": (
         agent(Activity.ACTIVE, 900, seen=ago(600)),
-        f"stuck:no_progress:{ago(900).isoformat()}:r1",
+        f"stuck:no_progress:{in_key(ago(900))}#1",
         Reason.NO_PROGRESS,
     ),
     "alive without a sign since its start": (
         agent(Activity.NONE, since=None, seen=None),
-        "stuck:no_progress::r1",
+        "stuck:no_progress:#1",
         Reason.NO_PROGRESS,
     ),
     "not to be seen for five minutes": (
         agent(program=Probe.UNKNOWN, doubt=Doubt(since=ago(300), evidence="?", rounds=3)),
-        f"stuck:probe_failure:{ago(300).isoformat()}",
+        f"stuck:probe_failure:{in_key(ago(300))}",
         Reason.PROBE_FAILURE,
     ),
     "not to be seen, nobody knows since when": (
         agent(Activity.ACTIVE, 300, program=Probe.UNKNOWN),
-        f"stuck:probe_failure:{ago(300).isoformat()}",
+        f"stuck:probe_failure:{in_key(ago(300))}",
         Reason.PROBE_FAILURE,
     ),
 }
@@ -65,7 +65,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
 def test_it_is_stuck(who: Agent, key: str, reason: Reason) -> None:
     found, evidence = attention(facts(agent=who))
     assert found is Attention.STUCK
-    assert (evidence.cause, evidence.reason) == (key, reason)
+    assert (str(evidence.cause), evidence.reason) == (key, reason)
     assert evidence.why
 
 
@@ -78,11 +78,11 @@ FINE: dict[str, Facts] = {
         agent=agent(Activity.ACTIVE, 900, seen=ago(599))
     ),
     "at work, seen long ago, told something since": facts(
-        agent=agent(Activity.ACTIVE, 900), done=done("tell:review:abc:r1", seconds_ago=500)
+        agent=agent(Activity.ACTIVE, 900), done=done("address_review:abc#1", seconds_ago=500)
     ),
     "started, without a sign for a moment": facts(
         agent=agent(Activity.NONE, since=None, seen=None),
-        done=done("start:first:r1", seconds_ago=599),
+        done=done("start:first#1", seconds_ago=599),
     ),
     "not to be seen for a moment after a long rest": published(
         agent=agent(
@@ -101,4 +101,4 @@ FINE: dict[str, Facts] = {
 def test_it_is_not_stuck(given: Facts) -> None:
     word, evidence = attention(given)
     assert word is Attention.NONE
-    assert (evidence.why, evidence.cause) == ("", "")
+    assert (evidence.why, evidence.cause) == ("", None)

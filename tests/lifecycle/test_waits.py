@@ -27,8 +27,8 @@ def test_issues_that_wait_for_each_other_are_told_to_people_once() -> None:
     assert (found.status, found.reason) == (Status.QUEUED, Reason.ISSUES_IN_CIRCLE)
     assert found.because == "waits for #7, which waits for this issue in turn"
     assert not decision(replace(waiting, slot=False)).wants_slot
-    (told,) = [key for key in keys(waiting) if key.startswith("comment:")]
-    assert told.startswith("comment:circle:")
+    (told,) = [key for key in keys(waiting) if key.startswith("notice:")]
+    assert told.startswith("notice:issues_in_circle:")
     assert told not in keys(replace(waiting, done=done(told)))
     alone = replace(waiting, issue=replace(issue, in_circle=False))
-    assert not [key for key in keys(alone) if key.startswith("comment:")]
+    assert not [key for key in keys(alone) if key.startswith("notice:")]

@@ -28,7 +28,7 @@ from tests.lifecycle.universe import (
 _RED = check(CheckState.FAILED)
 _HELD = check(CheckState.CANCELLED, "deploy")
 _LATE = 3600.0
-_REVIEW = "tell:review:abc"
+_REVIEW = "address_review:abc"
 
 
 class Trouble(NamedTuple):
@@ -45,26 +45,26 @@ class Trouble(NamedTuple):
 TROUBLES = (
     Trouble(failed=(f"push:{HEAD}",)),
     Trouble(failed=(f"merge:{HEAD}",)),
-    Trouble(failed=(f"take:{OTHER}",), pull={"head": OTHER}),
-    Trouble(failed=(f"tell:ci:{HEAD}:{fingerprint(['ci/unit'])}:r1",), checks=(_RED,)),
-    Trouble(told=tuple(f"tell:ci:{n:040x}:a:r1" for n in range(3)), checks=(_RED,)),
-    Trouble(told=(f"tell:ci:{HEAD}:{fingerprint(['ci/unit'])}:r1",), checks=(_RED,)),
+    Trouble(failed=(f"merge_remote:{OTHER}",), pull={"head": OTHER}),
+    Trouble(failed=(f"fix_ci:{HEAD}:{fingerprint(['ci/unit'])}#1",), checks=(_RED,)),
+    Trouble(told=tuple(f"fix_ci:{n:040x}:a#1" for n in range(3)), checks=(_RED,)),
+    Trouble(told=(f"fix_ci:{HEAD}:{fingerprint(['ci/unit'])}#1",), checks=(_RED,)),
     Trouble(checks=(check(CheckState.FAILED, "old", red_on_base=True),)),
     Trouble(checks=(_HELD,)),
     Trouble(
-        told=tuple(f"tell:review:{n:08x}:r1" for n in range(10)), pull={"comments": (remark(),)}
+        told=tuple(f"address_review:{n:08x}#1" for n in range(10)), pull={"comments": (remark(),)}
     ),
     Trouble(
-        told=(f"{_REVIEW}:r1", "heard:thread-comment:1:r1"),
+        told=(f"{_REVIEW}#1", "remark:thread-comment-1#1"),
         pull={"threads": (thread(),), "verdicts": (objection(),)},
     ),
-    Trouble(told=(f"tell:conflict:{BASE}:{HEAD}:r1",), pull={"merge": Merge.CONFLICT}),
-    Trouble(told=tuple(f"tell:dirty:{n}:r1" for n in range(4)), dirty=True),
+    Trouble(told=(f"resolve_conflict:{BASE}:{HEAD}#1",), pull={"merge": Merge.CONFLICT}),
+    Trouble(told=tuple(f"commit_work:{n}#1" for n in range(4)), dirty=True),
     Trouble(more={"commands": (command("pause"),)}),
     Trouble(more={"spent": Spending(cost_usd=4.5)}),
     Trouble(more={"spent": Spending(cost_usd=9, tokens=9, active_seconds=9e9)}),
     Trouble(more={"spent_today": Spending(cost_usd=99)}),
-    Trouble(failed=("start:message:r2",)),
+    Trouble(failed=("start:message#2",)),
     Trouble(more={"issue": Issue(number=12, title="x", open=False, state_reason="completed")}),
 )
 _AGENTS = (

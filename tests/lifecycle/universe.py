@@ -23,6 +23,7 @@ from lifecycle.model.facts import (
     Verdict,
     Work,
 )
+from lifecycle.model.key import Key, parse
 from lifecycle.model.status import (
     Activity,
     CheckState,
@@ -44,9 +45,14 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def done(*keys: str, seconds_ago: float = 600) -> dict[str, Done]:
-    """Keys that were carried out then."""
-    return {key: Done(at=ago(seconds_ago)) for key in keys}
+def in_key(at: datetime) -> str:
+    """A time as the text of a key has it."""
+    return at.isoformat().replace(":", "%3A")
+
+
+def done(*keys: str | Key, seconds_ago: float = 600) -> dict[Key, Done]:
+    """Keys, or their texts, of actions that were carried out then."""
+    return {parse(str(key)): Done(at=ago(seconds_ago)) for key in keys}
 
 
 def every_signal() -> Iterator[Signals]:
@@ -73,13 +79,13 @@ def check(state: CheckState = CheckState.PASSED, name: str = "unit", **given: An
     return Check(id=f"ci/{name}", name=name, state=state, **given)
 
 
-def remark(id: str = "comment:1", seconds_ago: float = 300, **given: Any) -> Remark:
+def remark(id: str = "comment-1", seconds_ago: float = 300, **given: Any) -> Remark:
     given = {"author": "rob", "body": "Please add a test.", "allowed": True, **given}
     return Remark(id=id, at=ago(seconds_ago), **given)
 
 
 def thread(*remarks: Remark, **given: Any) -> Thread:
-    return Thread(id="T1", path="a.py", line=3, remarks=remarks or (remark("thread-comment:1"),))
+    return Thread(id="T1", path="a.py", line=3, remarks=remarks or (remark("thread-comment-1"),))
 
 
 def approval(sha: str = HEAD, author: str = "rob", *, allowed: bool = True) -> Verdict:
@@ -127,7 +133,7 @@ def ended(code: int | None = 0, seconds_ago: float = 60, **given: Any) -> Agent:
 
 
 def facts(**given: Any) -> Facts:
-    """A session in its first run, started, with nothing to show yet."""
+    """A session in its first run, started, with nothing to show yet. Keys may be texts."""
     given = {
         "session": "widgets-12",
         "project": "widgets",
@@ -144,7 +150,10 @@ def facts(**given: Any) -> Facts:
         "done": {},
         **given,
     }
-    given["done"] = {**done("start:first:r1", seconds_ago=1800), **given["done"]}
+    given["done"] = {**done("start:first#1", seconds_ago=1800), **given["done"]}
+    for keyed in ("done", "failures"):
+        given[keyed] = {parse(str(key)): value for key, value in given.get(keyed, {}).items()}
+    given["pending"] = frozenset(parse(str(key)) for key in given.get("pending", ()))
     return Facts(**given)
 
 
@@ -155,7 +164,7 @@ def published(**given: Any) -> Facts:
         "pulls": (pull(),),
         **given,
     }
-    pushed = done(f"push:{HEAD}", f"pull:{BRANCH}", seconds_ago=500)
+    pushed = done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=500)
     given["done"] = {**pushed, **given.get("done", {})}
     return facts(**given)
 
@@ -248,7 +257,7 @@ def every_fact() -> Iterator[Facts]:
     """Raw facts in all the combinations of what matters; some tens of thousands."""
     yield facts(run=0, slot=False, agent=Agent(), done={})
     yield facts(run=0, slot=True, agent=Agent(), done={})
-    pushed = done(f"push:{HEAD}", f"pull:{BRANCH}", seconds_ago=500)
+    pushed = done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=500)
     for who, work in itertools.product(_AGENTS, _WORKS):
         yield facts(agent=who, work=work)
         yield facts(agent=who, work=work, done=pushed)
@@ -256,7 +265,7 @@ def every_fact() -> Iterator[Facts]:
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", labelled=False))
         yield facts(agent=who, work=work, commands=(command("stop"),))
     for who, state in itertools.product(_AGENTS, PullState):
-        for pending in ("stop:r1", "release:r1"):
+        for pending in ("stop#1", "release#1"):
             yield published(
                 agent=who,
                 pulls=(pull(state=state),),
@@ -269,11 +278,11 @@ def every_fact() -> Iterator[Facts]:
         yield published(agent=who, pulls=some)
     for work, some in itertools.product(_WORKS, every_few_pulls()):
         yield published(work=work, pulls=some)
-        yield published(work=work, pulls=some, done=done(f"take:{OTHER}", f"rerun:{HEAD}"))
+        yield published(work=work, pulls=some, done=done(f"merge_remote:{OTHER}", f"rerun:{HEAD}"))
     for work, one in itertools.product(_WORKS, every_pull()):
         yield published(agent=agent(), work=work, pulls=(one,))
 
 
 def command(kind: str, **given: Any) -> Command:
     given = {"actor": "alice", "at": ago(20), "comment": 77, **given}
-    return Command(key=f"comment:{kind}", kind=kind, **given)
+    return Command(key=f"comment-{kind}", kind=kind, **given)

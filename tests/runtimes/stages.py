@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from runtimes.base import Handle, Launch, Options, Runtime, Seen
-from tests.world.fake_runtime import FakeRuntime
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
+from tests.world.fake_runtime import FakeRuntime
 
 #: A program that does what is written into its `control` pipe, and keeps what is typed into it.
 PUPPET = """

@@ -29,8 +29,10 @@ from bot.store import (
     Store,
 )
 from lifecycle.judge.capacity import Caps
+from lifecycle.model import keys
 from lifecycle.model.actions import CloseIssue, Prompt, Start
 from lifecycle.model.facts import Agent, Issue, Pull, Usage
+from lifecycle.model.key import StartCause
 from lifecycle.model.status import Activity, Reason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -57,8 +59,8 @@ def steps(store: Store) -> list[Callable[[], object]]:
         branch="mergewright/12",
     )
     actions = (
-        Start(key="start:1", run=1, prompt=Prompt(name="issue")),
-        CloseIssue(key="close", number=12),
+        Start(key=keys.start(StartCause.FIRST, 1), run=1, prompt=Prompt(name="issue")),
+        CloseIssue(key=keys.close_issue(), number=12),
     )
     decision = SessionDecision(status="working", reason="", because="", run=1, actions=actions)
     seen = Observation(

@@ -3,14 +3,16 @@
 from msgspec.structs import replace
 
 from bot.store import AgentRecord, Observation, Store
+from lifecycle.model import keys
 from lifecycle.model.actions import Action, Prompt, Start, Tell
 from lifecycle.model.facts import Agent, Ended, Usage
+from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Room
 
 
 def told(prompt: str, number: int) -> Action:
-    return Tell(key=f"tell:{prompt}:{number}:r1", run=1, prompt=Prompt(name=prompt))
+    return Tell(key=keys.reword(f"{prompt}{number}").of_run(1), run=1, prompt=Prompt(name=prompt))
 
 
 def works(room: Room, number: int, agent: str, *actions: Action) -> str:
@@ -31,7 +33,9 @@ def ends(room: Room, name: str, status: Status, seconds: float) -> None:
 
 
 def test_a_record_counts_sessions_outcomes_repairs_cost_and_time(room: Room, store: Store) -> None:
-    first = works(room, 1, "ada", Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
+    first = works(
+        room, 1, "ada", Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
+    )
     ends(room, first, Status.MERGED, 60)
     second = works(room, 2, "ada", told("fix_ci", 1), told("fix_ci", 2), told("address_review", 1))
     usage = Agent(run=1, usage=Usage(output=5, cost_usd=1.5))
@@ -64,7 +68,7 @@ def test_a_record_counts_sessions_outcomes_repairs_cost_and_time(room: Room, sto
 def test_a_message_that_began_a_run_counts_and_one_not_sent_does_not(
     room: Room, store: Store
 ) -> None:
-    begun = Start(key="start:message:r2", run=2, prompt=Prompt(name="address_review"))
+    begun = Start(key=parse("start:message#2"), run=2, prompt=Prompt(name="address_review"))
     ends(room, works(room, 1, "ada", begun), Status.MERGED, 5)
     room.decides(works(room, 2, "ada"), told("fix_ci", 1))
     (ada,) = store.agents.records()

@@ -7,6 +7,7 @@ import pytest
 
 from bot.store import DecisionRecord, HistoryKind, HistoryRow, Observation, Store
 from lifecycle.decide import decide
+from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Exit, Issue, Pull, Remark, Verdict, Work
 from lifecycle.model.policy import Policy
@@ -14,7 +15,7 @@ from lifecycle.model.status import Activity, Mover, Probe, PullState, Reason
 from tests.store.conftest import Room
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
-HELLO = Comment(key="hello", number=12, topic="hello")
+HELLO = Comment(key=keys.ready_to_merge("x"), number=12, topic="hello")
 
 
 @pytest.fixture
@@ -133,12 +134,12 @@ def test_what_became_of_an_action_is_told(room: Room, store: Store, name: str) -
     room.decides(name, HELLO)
     (due,) = store.outbox.due(room.now)
     store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub said no", room.now)
-    failed = {"action": "hello", "reason": "action_failed", "error": "GitHub said no"}
+    failed = {"action": str(HELLO.key), "reason": "action_failed", "error": "GitHub said no"}
     assert told(store, name) == (HistoryKind.FAILED, "mergewright", failed)
-    assert room.decides(name, HELLO) == ["hello"]
+    assert room.decides(name, HELLO) == [str(HELLO.key)]
     store.outbox.mark_done(due.seq, "comment 5", room.now)
     store.outbox.mark_done(due.seq, "comment 5", room.now)
-    done = {"action": "hello", "result": "comment 5"}
+    done = {"action": str(HELLO.key), "result": "comment 5"}
     assert told(store, name) == (HistoryKind.DONE, "mergewright", done)
     assert len(store.history.of(name)) == 5
 
@@ -147,7 +148,7 @@ def test_an_action_that_was_taken_back_is_told(room: Room, store: Store, name: s
     room.decides(name, HELLO)
     (due,) = store.outbox.due(room.now)
     store.outbox.withdraw(due.seq, room.now)
-    assert told(store, name) == (HistoryKind.WITHDRAWN, "mergewright", {"action": "hello"})
+    assert told(store, name) == (HistoryKind.WITHDRAWN, "mergewright", {"action": str(HELLO.key)})
 
 
 def test_a_freeze_and_its_end_are_told_to_every_session_they_hold(store: Store, name: str) -> None:

@@ -6,13 +6,15 @@ from datetime import timedelta
 import pytest
 
 from bot.store import CorruptRow, Observation, RefreshRequest, Store
+from lifecycle.model import keys
 from lifecycle.model.actions import CloseIssue, Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent
+from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Reason
 from tests.store.conftest import Room
 
-FIRST = Comment(key="first", number=12, topic="hello", values={"who": "ada"})
-SECOND = CloseIssue(key="second", number=12)
+FIRST = Comment(key=keys.ready_to_merge("x"), number=12, topic="hello", values={"who": "ada"})
+SECOND = CloseIssue(key=keys.close_issue(), number=12)
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def name(room: Room) -> str:
 def test_a_key_is_written_once_for_a_session(room: Room, store: Store, name: str) -> None:
     other = room.session(13)
     assert room.decides(name, FIRST) == []
-    assert room.decides(other, FIRST) == ["first"]
+    assert room.decides(other, FIRST) == [str(FIRST.key)]
     store.outbox.mark_done(store.outbox.due(room.now)[0].seq, "", room.now)
     assert room.decides(name, FIRST) == [], "done is done"
 
@@ -61,7 +63,7 @@ def test_what_is_held_is_no_failed_try(room: Room, store: Store, name: str) -> N
 
 def test_a_start_says_since_when_it_is_being_tried(room: Room, store: Store, name: str) -> None:
     assert store.facts.get(name).start_due is None
-    start = Start(key="start:first:r1", run=1, prompt=Prompt(name="start"))
+    start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
     room.decides(name, start)
     assert store.facts.get(name).start_due == room.now
     (seq,) = (one.seq for one in store.outbox.of(name) if one.key == start.key)
@@ -75,7 +77,7 @@ def test_a_start_says_since_when_it_is_being_tried(room: Room, store: Store, nam
 def test_what_was_due_while_no_bot_acted_is_due_from_when_one_takes_it_up(
     room: Room, store: Store, name: str
 ) -> None:
-    room.decides(name, Start(key="start:first:r1", run=1, prompt=Prompt(name="start")))
+    room.decides(name, Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start")))
     (first, *_) = store.outbox.due(room.now)
     later = room.now + timedelta(seconds=60)
     store.outbox.mark_retry(first.seq, "not now", later + timedelta(seconds=60))
@@ -111,7 +113,7 @@ def test_what_was_done_is_a_reason_for_a_visit_with_all_that_was_learned(
     )
     assert statements.count("COMMIT") == 1
     facts = store.facts.get(name)
-    assert (facts.done["first"].result, facts.agent.activity) == ("34", Activity.ACTIVE)
+    assert (facts.done[FIRST.key].result, facts.agent.activity) == ("34", Activity.ACTIVE)
     assert [t.subject for t in store.refreshes.due(room.now, ("pull:",))] == ["pull:34"]
     assert store.sessions.due(room.now) == [name]
 
@@ -129,7 +131,7 @@ def test_marking_twice_repeats_nothing(room: Room, store: Store, name: str) -> N
     )
     store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "no", later)
     store.outbox.mark_retry(first.seq, "no", later)
-    assert store.facts.get(name).done["first"].result == "34"
+    assert store.facts.get(name).done[FIRST.key].result == "34"
     assert store.refreshes.due(later, ("pull:",)) == []
     assert store.sessions.due(later) == []
 
@@ -157,7 +159,7 @@ def test_what_was_given_up_is_tried_again_where_it_is_asked_for_anew(
     (first,) = store.outbox.due(room.now)
     store.outbox.mark_failed(first.seq, Reason.ACTION_FAILED, "403", room.now)
     room.clock.passes(60)
-    assert room.decides(name, FIRST) == ["first"]
+    assert room.decides(name, FIRST) == [str(FIRST.key)]
     assert store.facts.get(name).failures == {}
     (due,) = store.outbox.due(room.now)
     assert (due.seq, due.attempts) == (first.seq, 0)
@@ -167,11 +169,11 @@ def test_an_action_nobody_can_read_stops_its_own_session_alone(
     room: Room, store: Store, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = room.session(13)
-    room.decides(other, Stop(key="stop:1", run=1))
+    room.decides(other, Stop(key=parse("stop:1"), run=1))
     (first, _) = store.outbox.due(room.now)
 
     def spoil(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE outbox SET action = '{\"type\": \"sing\"}' WHERE key = 'first'")
+        connection.execute('UPDATE outbox SET action = \'{"type": "sing"}\' WHERE seq = 1')
 
     store.db.write(spoil)
     assert [due.session for due in store.outbox.due(room.now)] == [other]
@@ -189,23 +191,23 @@ def test_a_reason_nobody_knows_is_named(room: Room, store: Store, name: str) -> 
 def test_an_action_taken_back_may_be_asked_for_again(room: Room, store: Store, name: str) -> None:
     (first,) = store.outbox.due(room.now)
     store.outbox.withdraw(first.seq, room.now)
-    assert store.facts.get(name).pending == {"second"}
+    assert store.facts.get(name).pending == {SECOND.key}
     assert store.sessions.due(room.now) == [name]
-    assert room.decides(name, FIRST) == ["first"]
+    assert room.decides(name, FIRST) == [str(FIRST.key)]
 
 
 def test_what_is_done_is_not_taken_back(room: Room, store: Store, name: str) -> None:
     (first,) = store.outbox.due(room.now)
     store.outbox.mark_done(first.seq, "34", room.now)
     store.outbox.withdraw(first.seq, room.now)
-    assert "first" in store.facts.get(name).done
+    assert FIRST.key in store.facts.get(name).done
 
 
 def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Store) -> None:
     name = room.session(12)
     other = room.session(13)
-    room.decides(name, *(Stop(key=f"stop:{number}", run=1) for number in (1, 2, 3)))
-    room.decides(other, Stop(key="stop:9", run=1))
+    room.decides(name, *(Stop(key=keys.stop(number), run=number) for number in (1, 2, 3)))
+    room.decides(other, Stop(key=keys.stop(9), run=1))
     first, second, third = sorted(row.seq for row in store.outbox.of(name))
     store.outbox.mark_done(first, "stopped", room.now)
     later = room.now + timedelta(seconds=60)
@@ -219,6 +221,6 @@ def test_what_became_of_each_action_is_told_newest_first(room: Room, store: Stor
         "no answer",
         later,
     )
-    assert (dead.key, dead.state, dead.error) == ("stop:3", "failed", "it will not stop")
+    assert (dead.key, dead.state, dead.error) == (keys.stop(3), "failed", "it will not stop")
     assert dead.reason == "action_failed"
-    assert [row.key for row in store.outbox.of(name, limit=1)] == ["stop:3"]
+    assert [row.key for row in store.outbox.of(name, limit=1)] == [keys.stop(3)]

@@ -5,12 +5,14 @@ from datetime import timedelta
 import pytest
 
 from bot.store import AwaitedReceipt, DueAction, Observation, Receipt, Store
+from lifecycle.model import keys
 from lifecycle.model.actions import CloseIssue, Prompt, Tell
 from lifecycle.model.facts import Agent, Sent
 from lifecycle.model.status import Activity
 from tests.store.conftest import Room
 
-MESSAGE = Tell(key="tell:ci:x:r1", run=1, prompt=Prompt(name="fix_ci"), covers=("heard:5:r1",))
+KEY, COVERED = keys.fix_ci("x", []).of_run(1), keys.remark("5").of_run(1)
+MESSAGE = Tell(key=KEY, run=1, prompt=Prompt(name="fix_ci"), covers=(COVERED,))
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_a_message_counts_from_when_it_was_sent_together_with_all_it_covers(
     done = store.facts.get(name).done
     assert {key: one.at for key, one in done.items()} == {
         MESSAGE.key: sent_at,
-        "heard:5:r1": sent_at,
+        COVERED: sent_at,
     }
     assert store.receipts.awaited() == []
     assert name in store.sessions.due(room.now, 9)
@@ -81,7 +83,7 @@ def test_a_message_that_is_ordered_again_knows_how_often_it_was_sent(
 ) -> None:
     (due,) = store.outbox.due(room.now)
     receipt = send(room, due)
-    assert room.decides(name, MESSAGE) == [MESSAGE.key]
+    assert room.decides(name, MESSAGE) == [str(MESSAGE.key)]
     (again,) = store.outbox.due(room.now)
     assert again.receipt == receipt
     observe(room, received=(again.seq,))
@@ -111,7 +113,7 @@ def test_a_message_that_a_crash_left_unrecorded_is_recognised_where_it_arrived(
 def test_only_messages_to_the_current_run_await_a_receipt(
     room: Room, store: Store, name: str
 ) -> None:
-    room.decides(name, CloseIssue(key="close", number=12))
+    room.decides(name, CloseIssue(key=keys.close_issue(), number=12))
     assert len(store.receipts.awaited()) == 1
     (due,) = store.outbox.due(room.now)
     send(room, due)

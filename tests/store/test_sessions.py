@@ -9,6 +9,7 @@ from bot.store import CorruptRow, Observation, Store
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
+from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room
 
@@ -86,7 +87,7 @@ def test_sessions_come_newest_first_and_the_living_apart(room: Room, store: Stor
 
 def test_an_ended_session_lives_on_until_nothing_is_left_to_do(room: Room, store: Store) -> None:
     name = room.session(12)
-    stop = Stop(key="stop:1", run=1)
+    stop = Stop(key=parse("stop:1"), run=1)
     room.decides(name, stop, ended=ended(room), status="killed", recheck_at=None)
     assert [row.id for row in store.sessions.live()] == [name]
     store.outbox.mark_done(store.outbox.due(room.now)[0].seq, "", room.now)

@@ -10,14 +10,17 @@ import pytest
 
 from bot.store import CorruptRow, Fenced, HistoryKind, HistoryRow, Observation, Store, StoreFailure
 from bot.store.incidents import freezes_by_scope
+from lifecycle.model import keys
 from lifecycle.model.actions import Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent, Done, Ended, Failure, Frozen
+from lifecycle.model.key import StartCause, parse
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Room, decision
 
-START = Start(key="start:1", run=1, prompt=Prompt(name="issue"), covers=("tell:a", "tell:b"))
-STOP = Stop(key="stop:1", run=1)
-HELLO = Comment(key="hello", number=12, topic="hello")
+FIRST, TOLD = keys.start(StartCause.FIRST, 1), (keys.remark("a"), keys.remark("b"))
+START = Start(key=FIRST, run=1, prompt=Prompt(name="issue"), covers=TOLD)
+STOP = Stop(key=keys.stop(1), run=1)
+HELLO = Comment(key=keys.ready_to_merge("x"), number=12, topic="hello")
 
 
 @pytest.fixture
@@ -64,20 +67,22 @@ def test_of_two_that_decide_about_the_same_one_counts(
     def decide(store: Store, key: str) -> None:
         (visit,) = store.facts.load([name])
         ready.wait()
-        (written,) = store.decisions.record([(visit, decision(Stop(key=key, run=1)))], room.now)
+        (written,) = store.decisions.record(
+            [(visit, decision(Stop(key=parse(key), run=1)))], room.now
+        )
         if written.exception() is None:
             counted.extend(written.result())
 
     stores = (store, open_store())
     threads = [
-        threading.Thread(target=decide, args=(stores[number % 2], f"stop:{number}"))
+        threading.Thread(target=decide, args=(stores[number % 2], f"stop#{number + 1}"))
         for number in range(8)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [action.action.key for action in store.outbox.due(room.now)] == counted
+    assert [str(one.action.key) for one in store.outbox.due(room.now)] == counted
     assert len(counted) == 1
 
 
@@ -111,7 +116,7 @@ def test_what_cannot_be_written_of_one_harms_no_other(room: Room, store: Store) 
 def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
     ids = [room.session(number) for number in (3, 1, 2)]
     for session in ids:
-        room.decides(session, Stop(key=f"stop:{session}", run=1), HELLO)
+        room.decides(session, Stop(key=parse(f"push:{session}"), run=1), HELLO)
         command = msgspec.structs.replace(room.command(f"comment:{session}"), number=1)
         store.commands.add(command)
         store.commands.grant(command.key, session, room.now)
@@ -119,7 +124,7 @@ def test_many_are_read_as_one_by_one(room: Room, store: Store) -> None:
     assert [visit.session for visit in visits] == ids
     assert [visit.facts for visit in visits] == [store.facts.get(session) for session in ids]
     assert [visit.facts.pending for visit in visits if not isinstance(visit.facts, CorruptRow)] == [
-        {f"stop:{session}", "hello"} for session in ids
+        {parse(f"push:{session}"), HELLO.key} for session in ids
     ]
 
 
@@ -161,7 +166,7 @@ def test_a_decision_is_written_in_one_transaction(
     told = room.records(
         visit, decision(START, STOP, ended=ended, blockers=("draft",), recheck_at=recheck)
     )
-    assert told == ["start:1", "stop:1"]
+    assert told == ["start:first#1", "stop#1"]
     assert statements.count("COMMIT") == 1
     session = store.sessions.get(name)
     assert session is not None
@@ -181,7 +186,7 @@ def test_a_decision_is_written_in_one_transaction(
 
 
 def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store, name: str) -> None:
-    assert room.decides(name, HELLO) == ["hello"]
+    assert room.decides(name, HELLO) == [str(HELLO.key)]
     decided = room.now
     room.clock.passes(60)
     assert room.decides(name) == []
@@ -191,7 +196,7 @@ def test_a_decision_that_says_the_same_adds_no_history(room: Room, store: Store,
         "reason": "agent_at_work",
         "because": "the agent works",
         "blockers": [],
-        "actions": ["hello"],
+        "actions": [str(HELLO.key)],
     }
     session = store.sessions.get(name)
     assert session is not None
@@ -248,17 +253,17 @@ def test_the_longest_overdue_is_visited_first(room: Room, store: Store) -> None:
 def test_actions_are_facts_by_their_state(room: Room, store: Store, name: str) -> None:
     room.decides(name, START, STOP, HELLO)
     facts = store.facts.get(name)
-    assert facts.pending == {"start:1", "tell:a", "tell:b", "stop:1", "hello"}
+    assert facts.pending == {FIRST, *TOLD, STOP.key, HELLO.key}
     (start,) = store.outbox.due(room.now)
     store.outbox.mark_done(start.seq, "started", room.now)
     (stop,) = store.outbox.due(room.now)
     store.outbox.mark_failed(stop.seq, Reason.ACTION_FAILED, "it will not stop", room.now)
     facts = store.facts.get(name)
     done = Done(at=room.now, result="started")
-    assert facts.done == {"start:1": done, "tell:a": done, "tell:b": done}
-    assert facts.pending == {"hello"}
+    assert facts.done == dict.fromkeys((FIRST, *TOLD), done)
+    assert facts.pending == {HELLO.key}
     assert facts.failures == {
-        "stop:1": Failure(at=room.now, reason=Reason.ACTION_FAILED, detail="it will not stop")
+        STOP.key: Failure(at=room.now, reason=Reason.ACTION_FAILED, detail="it will not stop")
     }
 
 

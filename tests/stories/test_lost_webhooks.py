@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from bot.store import OutboxEntry
+from lifecycle.model.key import parse
 from runtimes.tmux import Tmux
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
@@ -86,7 +87,7 @@ def test_downtime_does_not_count_against_the_start_timeout(
 
 def _outbox(issue: IssueStory) -> list[OutboxEntry]:
     starts = issue.world.store.outbox.of(issue.id) if issue.session else []
-    return [one for one in starts if one.key == "start:first:r1"]
+    return [one for one in starts if one.key == parse("start:first#1")]
 
 
 def test_lost_commands_are_redelivered_and_carried_out(

@@ -6,6 +6,7 @@ import subprocess
 from datetime import timedelta
 
 from bot.system.paths import Paths
+from lifecycle.model.key import parse
 from lifecycle.model.status import Activity
 from tests.world.waiting import eventually
 from tests.world.world import World
@@ -21,7 +22,7 @@ def test_an_agent_killed_during_a_tool_call_resumes_in_a_new_run(world: World) -
     assert issue.agent.resumes()["run"] == 2
     issue.agent.commits({"widgets.txt": "whole\n"}).ends_its_turn()
     assert issue.pull
-    assert "start:crash:r2" in world.store.facts.get(issue.id).done
+    assert parse("start:crash#2") in world.store.facts.get(issue.id).done
 
 
 def test_a_usage_limit_pauses_the_session_until_it_resets(world: World) -> None:
@@ -50,7 +51,7 @@ def test_all_twenty_sessions_resume_after_the_tmux_server_dies(world: World) -> 
         assert issue.agent.resumes()["run"] == 2
     for issue in issues:
         facts = world.store.facts.get(issue.id)
-        assert "start:lost:r2" in facts.done
+        assert parse("start:lost#2") in facts.done
         assert issue.becomes("working").run == 2
     assert world.store.incidents.recent() == []
 

@@ -153,7 +153,7 @@ def test_only_another_writers_approval_of_the_head_commit_merges(world: World) -
     issue.agent.receives("a line is too long")
     issue.agent.commits({"widgets.txt": "two\n"}).ends_its_turn()
     second = pull.moves_from(head)
-    key = f"<!-- mergewright:key={issue.id}/comment:ready:{second} -->"
+    key = f"<!-- mergewright:key={issue.id}/ready_to_merge:{second} -->"
     pull.pull.comment(f"It is ready.\n/mergewright merge\n\n{key}", by=MALLORY)
     pull.ci_passes().ci_passes("lint")
     assert pull.pull.review_decision == "APPROVED"

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from lifecycle.model import keys
+from lifecycle.model.key import Key
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
@@ -66,12 +68,12 @@ def test_a_merge_of_remote_commits_is_done_once_across_a_crash(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issue = world.agent_opens_a_pull_request()
-    store, theirs, unmarked = world.store, "", list[str]()
+    store, theirs, unmarked = world.store, "", list[Key]()
     mark = store.outbox.mark_done
 
     def crashes(seq: int, result: str, now: datetime, **learned: Any) -> None:
         (key,) = (one.key for one in store.outbox.of(issue.id) if one.seq == seq)
-        if key == f"take:{theirs}" and not unmarked:
+        if key == keys.merge_remote(theirs) and not unmarked:
             unmarked.append(key)
             raise OSError("as if the bot had died here")
         mark(seq, result, now, **learned)

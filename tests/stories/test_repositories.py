@@ -1,5 +1,6 @@
 """Renamed and archived repositories, suspended Apps, issues that block others."""
 
+from lifecycle.model.key import KeyKind
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, World
 
@@ -40,7 +41,8 @@ def test_a_suspended_app_waits_and_resumes(world: World) -> None:
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
 
     def held() -> bool:
-        pushes = [one for one in world.store.outbox.of(issue.id) if one.key.startswith("push:")]
+        entries = world.store.outbox.of(issue.id)
+        pushes = [one for one in entries if one.key.kind is KeyKind.PUSH]
         return any("suspended" in one.error and one.next_at > world.clock() for one in pushes)
 
     eventually(held, "the push waits")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from lifecycle.model import keys
+from lifecycle.model.key import Key, KeyKind, parse
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
 
@@ -17,7 +19,9 @@ def stopped(world: World) -> IssueStory:
     eventually(lambda: _committed(issue), "its commit is seen")
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
-    eventually(lambda: "stop:r1" in world.store.facts.get(issue.id).done, "its program is ended")
+    eventually(
+        lambda: parse("stop#1") in world.store.facts.get(issue.id).done, "its program is ended"
+    )
     return issue
 
 
@@ -80,12 +84,12 @@ def test_a_push_observed_before_it_was_marked_done_counts_as_the_bots(
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     pull = issue.pull.ci_passes().reviewer_asks_for("a second widget")
     issue.agent.receives("a second widget")
-    store, unmarked = world.store, list[str]()
+    store, unmarked = world.store, list[Key]()
     mark = store.outbox.mark_done
 
     def crashes(seq: int, result: str, now: datetime, **learned: Any) -> None:
         (key,) = (one.key for one in store.outbox.of(issue.id) if one.seq == seq)
-        if key.startswith("push:") and not unmarked:
+        if key.kind is KeyKind.PUSH and not unmarked:
             unmarked.append(key)
             eventually(lambda: _seen(issue) == pull.pull.head, "the pushed head is seen")
             raise OSError("as if the bot had died here")
@@ -94,7 +98,7 @@ def test_a_push_observed_before_it_was_marked_done_counts_as_the_bots(
     monkeypatch.setattr(store.outbox, "mark_done", crashes)
     issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
     pull.has_comment("Done in")
-    assert unmarked == [f"push:{pull.pull.head}"]
+    assert unmarked == [keys.push(pull.pull.head)]
     assert unmarked[0] in store.facts.get(issue.id).done
 
 

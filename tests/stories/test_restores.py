@@ -1,5 +1,6 @@
 """Restores of a killed session whose workspace is gone."""
 
+from lifecycle.model.key import parse
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, IssueStory, World
 
@@ -7,7 +8,9 @@ from tests.world.world import ALICE, IssueStory, World
 def stops(world: World, issue: IssueStory) -> None:
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
-    eventually(lambda: "stop:r1" in world.store.facts.get(issue.id).done, "its program is ended")
+    eventually(
+        lambda: parse("stop#1") in world.store.facts.get(issue.id).done, "its program is ended"
+    )
 
 
 def loses_its_worktree(world: World, issue: IssueStory) -> None:

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from bot.store import OutboxEntry
+from lifecycle.model import keys
+from lifecycle.model.key import parse
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
 
@@ -28,7 +30,7 @@ def test_a_person_pauses_and_resumes_a_working_agent(world: World) -> None:
     issue.issue.comment("/mergewright pause", by=ALICE)
     issue.becomes("paused")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
-    assert "park:work:r1" in world.store.facts.get(issue.id).done
+    assert parse("park:work#1") in world.store.facts.get(issue.id).done
     issue.issue.comment("/mergewright resume", by=ALICE)
     assert issue.agent.resumes()["run"] == 2
     issue.agent.commits({"half.txt": "whole\n"}).ends_its_turn()
@@ -96,7 +98,9 @@ def test_reopening_the_pull_request_restores_the_session(world: World) -> None:
     issue = reviewed(world)
     issue.pull.pull.close(by=ALICE)
     issue.becomes("terminated")
-    eventually(lambda: "stop:r1" in world.store.facts.get(issue.id).done, "its program is ended")
+    eventually(
+        lambda: parse("stop#1") in world.store.facts.get(issue.id).done, "its program is ended"
+    )
     world.waits_for_the_next_second()
     issue.pull.pull.reopen(by=MALLORY)
     issue.pull.pull.close(by=ALICE)
@@ -118,7 +122,7 @@ def test_reopening_the_issue_restores_the_session(world: World) -> None:
 def test_a_review_resumes_a_parked_session_after_a_day(world: World) -> None:
     issue = reviewed(world)
     world.time_passes(days=1)
-    eventually(lambda: "park:rest:r1" in world.store.facts.get(issue.id).done, "it is parked")
+    eventually(lambda: parse("park:rest#1") in world.store.facts.get(issue.id).done, "it is parked")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
     issue.becomes("review_pending")
     first = issue.pull.pull.head
@@ -136,7 +140,7 @@ def test_an_answer_to_yesterdays_question_starts_a_run(world: World) -> None:
     issue.becomes("needs_input")
     eventually(lambda: "mergewright:needs-input" in issue.issue.labels, "people are called")
     world.time_passes(days=1)
-    eventually(lambda: "park:rest:r1" in world.store.facts.get(issue.id).done, "it is parked")
+    eventually(lambda: parse("park:rest#1") in world.store.facts.get(issue.id).done, "it is parked")
     session = issue.becomes("needs_input")
     assert "Which colour?" in session.because
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
@@ -187,7 +191,7 @@ def test_actions_recorded_before_a_freeze_are_done_after_it(world: World) -> Non
     world.github.fail_next("POST", r"/pulls$", status=502, times=4)
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     branch = eventually(lambda: issue.session and issue.session.branch, "its branch")
-    key = f"pull:{branch}"
+    key = keys.open_pull(str(branch))
     eventually(
         lambda: key in world.store.facts.get(issue.id).pending, "the pull request is ordered"
     )

@@ -9,6 +9,7 @@ import httpx
 from msgspec.structs import replace
 
 from bot.app.application import App
+from lifecycle.model.key import KeyKind
 from tests.world.waiting import eventually
 from tests.world.world import SECRET, TOKEN, World
 
@@ -87,7 +88,7 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
         assert len([move for move in world.repo.moves if move.branch == branch]) == 1
         orders = world.store.outbox.of(issue.id)
         assert {order.state for order in orders} == {"done"}
-        kinds = [order.key.partition(":")[0] for order in orders]
-        assert sorted(set(kinds)) == ["pull", "push", "report", "start"]
-        assert len(kinds) - kinds.count("report") == 3, "each once; a report tells news again"
+        kinds = [order.key.kind for order in orders]
+        assert sorted(set(kinds)) == ["open_pull", "push", "report", "start"]
+        assert len(kinds) - kinds.count(KeyKind.REPORT) == 3, "each once; a report tells news again"
     assert len(world.repo.pulls) == 2

@@ -9,6 +9,7 @@ from bot.intake.local_commands import ASKABLE
 from bot.show.transcripts import NoTranscript
 from bot.store import Configuration
 from bot.web.api import ROUTES
+from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Status
@@ -237,14 +238,14 @@ def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> Non
     asked(site, session, kind="pause")
     values = {"text": "Its program is ended."}
     answer = Comment(
-        key="comment:applied:api:widgets-1:k-1", number=1, topic="answer", values=values
+        key=keys.command_applied("api:widgets-1:k-1"), number=1, topic="answer", values=values
     )
     site.decide(session, Status.PAUSED, "paused", actions=(answer,))
     whole = site.seen(f"/api/sessions/{session}").json()
     assert whole["facts"]["session"] == session
     assert whole["history"]
     (letter,) = whole["outbox"]
-    assert (letter["key"], letter["state"], letter["tries"]) == (answer.key, "waiting", 0)
+    assert (letter["key"], letter["state"], letter["tries"]) == (str(answer.key), "waiting", 0)
     (command,) = whole["commands"]
     assert (command["kind"], command["actor"]) == ("pause", "api:client")
     assert command["answer"] == "Its program is ended."

@@ -12,6 +12,7 @@ import pytest
 from bot.store import Observation
 from bot.system.clock import utc_now
 from bot.web.access import COOKIE
+from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Pull, Work
 from lifecycle.model.status import Activity, Reason, Status
@@ -158,7 +159,9 @@ def test_only_what_can_help_is_offered(visitor: Site, status: Status, offered: l
 
 
 def test_what_was_given_up_can_be_tried_again(visitor: Site) -> None:
-    session = visitor.session(1, actions=(Comment(key="comment:x", number=1, topic="ready"),))
+    session = visitor.session(
+        1, actions=(Comment(key=keys.ready_to_merge("x"), number=1, topic="ready"),)
+    )
     now = visitor.store.clock()
     (due,) = visitor.store.outbox.due(now)
     visitor.store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub said no", now)

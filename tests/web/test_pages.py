@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.store import AgentRecord, HistoryKind, Observation, Session
-from bot.web.pages import GROUPS
 from bot.web.health import Health
+from bot.web.pages import GROUPS
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment, React
 from lifecycle.model.facts import Agent, Pull, Usage
+from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shared.messages import MessageKind as Kinds
@@ -78,8 +79,8 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
             "protected: b0a6178 waits for a person",
         ),
         actions=(
-            Comment(key="comment:ready", number=7, topic="ready"),
-            React(key="react:1", comment=1, content="eyes"),
+            Comment(key=parse("ready_to_merge"), number=7, topic="ready"),
+            React(key=parse("reaction:1"), comment=1, content="eyes"),
         ),
     )
     now = datetime.now(UTC)

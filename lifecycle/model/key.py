@@ -1,0 +1,147 @@
+"""The keys of actions: typed values made of a cause, so that each cause earns its action once.
+
+A key is text only where text is stored or shown: `str(key)` writes it and `parse` reads it back
+exactly, whatever characters its cause contains.
+"""
+
+import re
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+
+class KeyKind(StrEnum):
+    """What a key stands for. The parts of its cause are listed beside each kind."""
+
+    # Actions on a run's program; the key carries the run.
+    START = "start"  #: `StartCause`, and the command's key where a person asked for it.
+    PARK = "park"  #: `ParkCause`.
+    STOP = "stop"
+    RELEASE = "release"
+    # Messages to the agent.
+    FIX_CI = "fix_ci"  #: Head, fingerprint of the failed checks.
+    RESOLVE_CONFLICT = "resolve_conflict"  #: Base, head.
+    MERGE_BRANCH = "merge_branch"  #: Head with other people's commits.
+    ADDRESS_REVIEW = "address_review"  #: Fingerprint of the remarks.
+    FORWARD = "forward"  #: The command's key.
+    COMMIT_WORK = "commit_work"  #: How many requests and interrupted runs came before it.
+    REWORD = "reword"  #: Head.
+    SELF_REVIEW = "self_review"  #: Head.
+    REMARK = "remark"  #: The remark's id: it was part of a message that was sent.
+    # Actions on commits and pull requests.
+    PUSH = "push"  #: Head.
+    MERGE_REMOTE = "merge_remote"  #: Head on GitHub.
+    UPDATE_BRANCH = "update_branch"  #: Base, head.
+    UPDATE_ON_COMMAND = "update_on_command"  #: The command's key, head.
+    RERUN = "rerun"  #: Head.
+    OPEN_PULL = "open_pull"  #: Branch.
+    MAKE_READY = "make_ready"  #: Number of the pull request.
+    REQUEST_REVIEW = "request_review"  #: Number of the pull request.
+    MERGE = "merge"  #: Head, and when the merge queue last removed the pull request, if it did.
+    DEQUEUE = "dequeue"  #: As of `MERGE`.
+    DELETE_BRANCH = "delete_branch"  #: Branch.
+    CLOSE_ISSUE = "close_issue"
+    # Reports that are edited in place.
+    REPORT = "report"  #: Number of the issue or pull request, edits before, fingerprint.
+    REPORT_CHECK = "report_check"  #: Head, edits before, fingerprint.
+    REPORT_CONFIGURATION = "report_configuration"  #: Head, blob of the file.
+    SHOW_STATUS = "show_status"  #: Number of the issue, edits before, fingerprint.
+    # Comments, reactions and labels.
+    NOTICE = "notice"  #: Kind and cause of the finding it reports.
+    WARNING = "warning"  #: Kind and cause of what it warns of.
+    COMMAND_APPLIED = "command_applied"  #: The command's key.
+    COMMAND_REFUSED = "command_refused"  #: The command's key.
+    ANSWER_REFUSED = "answer_refused"  #: The command's key.
+    REVIEW_RESULT = "review_result"  #: The command's key.
+    HANDED_TO_HUMAN = "handed_to_human"  #: The person's commit.
+    READY_TO_MERGE = "ready_to_merge"  #: Head.
+    OUTCOME = "outcome"  #: Status, reason.
+    SUMMARY = "summary"  #: When the last session of the project ended.
+    REPLY = "reply"  #: Fingerprint of the last remarks of the threads.
+    REPLY_WITHOUT_SESSION = "reply_without_session"  #: Topic, the command's key.
+    OUTSIDER = "outsider"  #: Id of the issue, login.
+    REACTION = "reaction"  #: The command's key.
+    ATTENTION_LABEL = "attention_label"  #: How often it was added or removed before.
+    # Findings, which people are notified of.
+    ACTION_FAILED = "action_failed"  #: Kind and cause of the action.
+    QUESTION = "question"  #: When it was asked.
+    PROTECTED_PATHS = "protected_paths"  #: Head.
+    PUSHES_USED_UP = "pushes_used_up"  #: When the first push of the hour was made.
+    DEQUEUED = "dequeued"  #: Head, when it was removed from the queue.
+    REPAIRS_EXHAUSTED = "repairs_exhausted"  #: Head.
+    ROUNDS_EXHAUSTED = "rounds_exhausted"  #: How many rounds there were.
+    NO_RESULT = "no_result"  #: Kind and cause of the message without effect.
+    BASE_RED = "base_red"  #: Head, fingerprint of the failed checks.
+    CHECKS_HELD = "checks_held"  #: Head, fingerprint of the checks.
+    NOTHING_TO_SHOW = "nothing_to_show"
+    STUCK = "stuck"  #: Reason, since when.
+    USAGE_LIMIT = "usage_limit"  #: When it resets.
+    BUDGET = "budget"  #: Name, limit, since when.
+    ISSUES_IN_CIRCLE = "issues_in_circle"  #: Fingerprint of the issues.
+
+
+class StartCause(StrEnum):
+    """Why a run is started."""
+
+    FIRST = "first"
+    CRASH = "crash"  #: The run before it failed by itself.
+    LOST = "lost"  #: The run before it was lost with its machine or runtime.
+    RESUME = "resume"
+    MESSAGE = "message"
+    RESTART = "restart"  #: A person's command.
+    AGENT = "agent"  #: A person's command that names another agent.
+
+
+class ParkCause(StrEnum):
+    """What the agent was doing when its program was stopped to be resumed later."""
+
+    AT_REST = "rest"
+    INTERRUPTED = "work"
+
+
+class Key(Struct, frozen=True, cache_hash=True, array_like=True):
+    """The identity of one action or finding."""
+
+    kind: KeyKind
+    cause: tuple[str, ...] = ()
+    run: int = 0  #: 0: it does not concern a run.
+
+    def of_run(self, run: int) -> "Key":
+        """The same cause in this run."""
+        return Key(self.kind, self.cause, run)
+
+    @property
+    def without_run(self) -> "Key":
+        """The cause alone, whatever the run."""
+        return Key(self.kind, self.cause) if self.run else self
+
+    def __str__(self) -> str:
+        """The text that `parse` reads: `kind:part:part#run`."""
+        text = ":".join((self.kind, *map(_escaped, self.cause)))
+        return f"{text}#{self.run}" if self.run else text
+
+
+# These separate the parts of a text, or begin an escape.
+_SPECIAL: Final = re.compile("[%:#]")
+_ESCAPE: Final = re.compile("%(..)")
+
+
+def _escaped(part: str) -> str:
+    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", part)
+
+
+def _unescaped(part: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), part)
+
+
+@lru_cache(maxsize=16_384)
+def parse(text: str) -> Key:
+    """The key that `str` wrote as this text. Raises `ValueError` for any other text."""
+    cause, _, run = text.partition("#")
+    kind, *parts = cause.split(":")
+    key = Key(KeyKind(kind), tuple(map(_unescaped, parts)), int(run or 0))
+    if str(key) != text:
+        raise ValueError(f"{text!r} is not the text of a key")
+    return key
