@@ -7,7 +7,7 @@ from bot.act.publishing import closing_others, of_pull
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
-from bot.github.write_access import WriteAccess, from_here
+from bot.github.write_access import WriteAccess, is_local
 from bot.store import RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Locations
@@ -73,7 +73,7 @@ class Landing:
             for verdict in pull.verdicts
             if verdict.approved and verdict.allowed and pull.head == action.sha
         }
-        if action.by and not from_here(action.by):
+        if action.by and not is_local(action.by):
             logins.add(action.by)
         for login in sorted(logins):
             if not self._people.may_write(session.repository, login, fresh=True):

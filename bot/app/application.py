@@ -207,7 +207,7 @@ class App:
         # the pull request is read again.
         if policies.adopt(observe.configuration.read_pushed()):
             self._on_policy_change()
-        done = observe.access.look_if_asked()
+        done = observe.access.read_requested()
         done += observe.issues.read_requested()
         done += wiring.intake.authorizer.settle()
         done += observe.pulls.read_requested()

@@ -191,7 +191,7 @@ class IntakeWiring:
             store,
             frozenset(project.repository for project in projects),
             on_delivered,
-            policies.lists_bot,
+            policies.is_bot_listed,
             base.settings.github.app_slug,
             github.read.is_me,
         )
@@ -295,7 +295,7 @@ class Wiring:
             stopping,
         )
         self.decide = decide = DecideWiring(base, wakes.decided)
-        people = WriteAccess(base.github, clock, decide.policies.lists)
+        people = WriteAccess(base.github, clock, decide.policies.is_listed)
         self.observe = ObserveWiring(base, decide, people, wakes.turn_ended)
         self.intake = IntakeWiring(base, decide.policies, people, wakes.delivered)
         models = ModelEndpoints(

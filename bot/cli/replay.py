@@ -43,7 +43,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             policies = Policies(store, settings.projects, settings.policy)
             repositories = frozenset(policies.repositories.values())
             slug = settings.github.app_slug
-            found = effects(store, repositories, policies.lists_bot, webhook, slug)
+            found = effects(store, repositories, policies.is_bot_listed, webhook, slug)
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(said, PROBLEM) from None

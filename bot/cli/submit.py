@@ -127,7 +127,7 @@ def _submit(
 ) -> CommandOutcome:
     session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
     try:
-        command = local_commands.command_of(
+        command = local_commands.build_command(
             *(session, kind, text),
             actor=_actor(),
             key=key,
@@ -136,7 +136,7 @@ def _submit(
         )
     except InvalidArgument as problem:
         raise CliError(str(problem)) from None
-    local_commands.ask(store, session, command)
+    local_commands.add_command(store, session, command)
     applied = wait and _bot_runs(store) and _wait_until(lambda: _applied(store, command, id))
     now, frozen = context.session(store, id), frozen_by(store.facts.get(id))
     held = f"Frozen by {frozen.by}. The command waits for `unfreeze`." if frozen else ""
@@ -148,7 +148,7 @@ def _submit(
         applied=applied,
         status=now.status,
         because=now.because,
-        reply=local_commands.answers(store.outbox.of(id)).get(key, "") or held,
+        reply=local_commands.replies_by_command(store.outbox.of(id)).get(key, "") or held,
     )
 
 
@@ -177,7 +177,7 @@ def _start(
             f" {nearest(project, settings.projects)}"
         )
     try:
-        name = local_commands.ASKABLE["start"].parse_argument(agent)
+        name = local_commands.LOCAL_COMMANDS["start"].parse_argument(agent)
     except InvalidArgument as problem:
         raise CliError(f"start {problem}") from None
     if resume:

@@ -41,15 +41,15 @@ class Policies:
         """The same by `owner/name`, in any case."""
         return self._narrowed.get(repository.casefold(), self.server)
 
-    def lists_bot(self, repository: str, login: str) -> bool:
+    def is_bot_listed(self, repository: str, login: str) -> bool:
         """Whether commands of this bot count in a repository."""
         return self.of_repository(repository).lists(login)
 
-    def lists(self, repository: str, login: str) -> bool:
+    def is_listed(self, repository: str, login: str) -> bool:
         """Whether somebody is configured to give commands there, whatever GitHub says of them."""
         if login.casefold() in self._people.get(repository.casefold(), ()):
             return True
-        return login.endswith("[bot]") and self.lists_bot(repository, login)
+        return login.endswith("[bot]") and self.is_bot_listed(repository, login)
 
     def is_silenced(self, repository: str) -> bool:
         """Whether nothing may be written to a repository: it is frozen, or only observed."""

@@ -1,4 +1,8 @@
-"""Who may steer: people GitHub says may write to the repository, and those who are listed."""
+"""Who may give commands: people with write access, and those the configuration lists.
+
+Write access is the permission `write` or higher:
+https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
+"""
 
 import threading
 from collections.abc import Callable
@@ -7,56 +11,53 @@ from datetime import datetime, timedelta
 from bot.github.client import GitHub
 from bot.system.clock import Clock
 
-#: How long an answer is kept for comments. Starts and merges ask anew.
-_KEPT = timedelta(seconds=60)
-_MOST = 10_000
+#: How long a permission is cached. Starts and merges read it again.
+_CACHED = timedelta(seconds=60)
+_CACHE_SIZE = 10_000
 
 
 def _nobody(_repository: str, _login: str) -> bool:
     return False
 
 
-def from_here(actor: str) -> bool:
-    """Whether who asks did it by a door of this machine. No login of GitHub has a colon in it."""
+def is_local(actor: str) -> bool:
+    """Whether a command came from this machine (`cli:ann`): no GitHub login has a colon."""
     return ":" in actor
 
 
 class WriteAccess:
-    """Permissions as GitHub gives them. An answer that cannot be had is an exception, never yes."""
+    """Reads and caches permissions. One that cannot be read is an exception, never a yes."""
 
     def __init__(
-        self, github: GitHub, clock: Clock, lists: Callable[[str, str], bool] = _nobody
+        self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = _nobody
     ) -> None:
-        """`lists`: whether somebody may steer a repository whatever GitHub says of them."""
+        """`is_listed`: whether the configuration lets somebody give commands in a repository."""
         self._github = github
         self._clock = clock
-        self._lists = lists
+        self.is_listed = is_listed
         self._known: dict[tuple[str, str], tuple[bool, datetime]] = {}
         self._lock = threading.Lock()
 
-    def lists(self, repository: str, login: str) -> bool:
-        """Whether somebody is listed there, whatever GitHub says of them."""
-        return self._lists(repository, login)
-
-    def may_steer(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether somebody's word counts: they may write, or are listed. As `may_write`."""
-        if self._lists(repository, login):
-            return True
-        return self.may_write(repository, login, fresh=fresh)
+    def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
+        """Whether somebody may give commands: has write access, or is listed. As `may_write`."""
+        return self.is_listed(repository, login) or self.may_write(repository, login, fresh=fresh)
 
     def may_write(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether this person may write. `fresh`: ask GitHub now. Raises `GitHubFailure`."""
+        """Whether somebody has write access. `fresh`: without the cache.
+
+        Raises `GitHubFailure`.
+        """
         if not login:
             return False
         key = (repository, login.lower())
         now = self._clock()
         with self._lock:
             known = self._known.get(key)
-        if known is not None and not fresh and now - known[1] < _KEPT:
+        if known is not None and not fresh and now - known[1] < _CACHED:
             return known[0]
-        answer = self._github.read.may_write(repository, login)
+        allowed = self._github.read.may_write(repository, login)
         with self._lock:
-            if len(self._known) >= _MOST:
+            if len(self._known) >= _CACHE_SIZE:
                 self._known.clear()
-            self._known[key] = (answer, now)
-        return answer
+            self._known[key] = (allowed, now)
+        return allowed

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from bot.github.backoff import Backoff
 from bot.github.errors import GitHubFailure
-from bot.github.retries import Retries
-from bot.github.write_access import WriteAccess, from_here
-from bot.intake.local_commands import standing_head
+from bot.github.write_access import WriteAccess, is_local
+from bot.intake.local_commands import head_at
 from bot.store import NewCommand, Outsider, Session, Store
 from bot.system.clock import Clock
 from lifecycle.model.actions import Action
@@ -31,7 +31,7 @@ class CommandAuthorizer:
         self._people = people
         self._clock = clock
         self._is_silenced = is_silenced
-        self._retries = Retries(clock)
+        self._backoff = Backoff(clock)
         self._waiting: dict[str, datetime] = {}  # By repository.
 
     def settle(self) -> int:
@@ -50,9 +50,9 @@ class CommandAuthorizer:
             except Exception as failure:
                 unforeseen = not isinstance(failure, GitHubFailure)
                 log.warning("%s: not settled: %s", command.key, failure, exc_info=unforeseen)
-                self._waiting[command.repository] = self._retries.after(name, failure)
+                self._waiting[command.repository] = self._backoff.next_try(name, failure)
             else:
-                self._retries.worked(name)
+                self._backoff.reset(name)
                 settled += 1
         return settled
 
@@ -70,7 +70,7 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, f"@{command.actor} has no write access")
             log.warning("%s: %s by @%s refused", command.key, command.kind, command.actor)
         elif session is not None:
-            head = standing_head(session, command.number, command.at)
+            head = head_at(session, command.number, command.at)
             self._store.commands.grant(command.key, session.id, now, head)
             log.info("%s: %s by @%s", session.id, command.kind, command.actor)
         elif command.kind == "start":
@@ -81,16 +81,16 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, why, self._replies(command, topic))
 
     def _replies(self, command: NewCommand, topic: str) -> tuple[Action, ...]:
-        if from_here(command.actor) or self._is_silenced(command.repository):
+        if is_local(command.actor) or self._is_silenced(command.repository):
             return ()
         values = {"kind": command.kind} if topic == "no_session" else {"text": command.text}
         return replies(command.key, command.comment, command.number, topic, values)
 
     def _may(self, command: NewCommand, *, fresh: bool) -> bool:
-        if from_here(command.actor):
+        if is_local(command.actor):
             return True
         # A merge wants the right to write itself, whoever is listed.
-        ask = self._people.may_write if command.kind == "merge" else self._people.may_steer
+        ask = self._people.may_write if command.kind == "merge" else self._people.may_command
         return ask(command.repository, command.actor, fresh=fresh)
 
     def _session_of(self, command: NewCommand) -> Session | None:

@@ -60,7 +60,7 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 def effects(
     store: Store,
     repositories: frozenset[str],
-    lists_bot: Callable[[str, str], bool],
+    is_bot_listed: Callable[[str, str], bool],
     webhook: WebhookFile,
     app_slug: str = "",
 ) -> list[Effect]:
@@ -68,8 +68,8 @@ def effects(
 
     The arguments are those of `Inbox`. Raises what decoding another event's body raises.
     """
-    inbox = Inbox(store, repositories, lambda: None, lists_bot, app_slug)
-    refreshes, commands = inbox.meaning(webhook.event, webhook.body)
+    inbox = Inbox(store, repositories, lambda: None, is_bot_listed, app_slug)
+    refreshes, commands = inbox.interpret(webhook.event, webhook.body)
     effects = [
         Effect(
             what=f"look again at {refresh.repository} {refresh.subject}",

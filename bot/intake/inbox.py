@@ -1,4 +1,4 @@
-"""What arrives: kept once, then turned into touches and commands. Nothing is done about it here."""
+"""Keeps each webhook delivery once, then turns it into refresh requests and commands."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -9,53 +9,53 @@ from bot.intake.events.payloads import NewText, ParsedEvent
 from bot.store import RIGHTS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.names import NAME
 
-#: What every comment of the bot's own has in it.
-OWN = f"<!-- {NAME}:key="
+#: In every comment the bot writes.
+OWN_MARKER = f"<!-- {NAME}:key="
 
 
 class Inbox:
-    """Takes deliveries in at the web's pace and reads them at the scheduler's."""
+    """Keeps deliveries as fast as they arrive; a worker processes them later."""
 
     def __init__(
         self,
         store: Store,
         repositories: frozenset[str],
         wake: Callable[[], None],
-        lists_bot: Callable[[str, str], bool] = lambda *_: False,
+        is_bot_listed: Callable[[str, str], bool] = lambda *_: False,
         app_slug: str = "",
         is_me: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`kick` says that there is something to process; it runs on the store's writer thread
-        after every commit, so it must only set a flag. `repositories` are `owner/name`; `lists_bot`
-        says of one of them whether a bot may ask for something there, as people do; `app_slug` is
-        what people call the bot besides its own name; `is_me` says whether a login is the bot's.
+        """`repositories` are configured names, `owner/name`. `wake` runs on the store's writer
+        thread after every commit, so it may only set a flag. `is_bot_listed`: whether a bot may
+        give commands in a repository; `app_slug`: the name people mention the bot by, besides its
+        own; `is_me`: whether a login is the bot's.
         """
         self._store = store
-        self._lists_bot = lists_bot
+        self._is_bot_listed = is_bot_listed
         self._app_slug = app_slug
         self._is_me = is_me
-        # GitHub's names are the same in any case; a configured one may be spelled otherwise.
+        # GitHub ignores the case of names, so the configuration may spell them differently.
         self._repositories = {name.casefold(): name for name in repositories}
         self._wake = wake
 
     def accept(self, deliveries: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Keep deliveries; the future is done when all are on disk, or holds the store's error."""
+        """Keep deliveries; the future resolves once all are on disk, or with the store's error."""
         kept = self._store.deliveries.add(deliveries)
         kept.add_done_callback(lambda kept: None if kept.exception() else self._wake())
         return kept
 
     def process(self) -> int:
-        """Read the waiting deliveries, oldest first; returns how many.
+        """Process the waiting deliveries, oldest first; returns how many.
 
-        One that cannot be read is kept as failed with its reason, and stops no other. An event
-        or a repository that concerns nobody here is settled without effect.
+        A delivery that cannot be decoded is marked as failed, with the reason. Unknown events and
+        repositories have no effect.
         """
         waiting = self._store.deliveries.waiting()
         for delivery in waiting:
             self._store.deliveries.redact(delivery)
             try:
-                refreshes, commands = self.meaning(delivery.event, delivery.body)
-            except Exception as problem:  # noqa: BLE001 - one odd payload must not stop the rest
+                refreshes, commands = self.interpret(delivery.event, delivery.body)
+            except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
                 self._store.deliveries.mark_failed(
                     delivery.id, f"{type(problem).__name__}: {problem}"
                 )
@@ -63,17 +63,17 @@ class Inbox:
             self._store.deliveries.mark_done(delivery.id, refreshes, commands)
         return len(waiting)
 
-    def meaning(
+    def interpret(
         self, event: str, body: bytes
     ) -> tuple[tuple[RefreshRequest, ...], tuple[NewCommand, ...]]:
-        """Where a delivery says to look, and what people ask for in it; nothing is written down.
+        """The refresh requests and commands that follow from a delivery; records nothing.
 
-        Raises whatever a body that is no such event raises.
+        Raises what decoding another event's body raises.
         """
         read = EVENTS.get(event)
         parsed = read(body) if read else ParsedEvent()
         if parsed.edited is not None and self._is_ours(parsed.edited):
-            return (), ()  # A report that was brought up to date tells us nothing.
+            return (), ()  # The bot updated a report of its own.
         return self._refreshes(parsed), self._commands(parsed.written)
 
     def _refreshes(self, parsed: ParsedEvent) -> tuple[RefreshRequest, ...]:
@@ -89,7 +89,7 @@ class Inbox:
         if comment is None:
             return ()
         repository = self._known(comment.repository, comment.repository_id)
-        if not repository or not self._may_ask(comment, repository):
+        if not repository or not self._may_command(comment, repository):
             return ()
         return tuple(
             NewCommand(
@@ -105,24 +105,24 @@ class Inbox:
             for line, found in enumerate(parse(comment.body, self._app_slug))
         )
 
-    def _may_ask(self, comment: NewText, repository: str) -> bool:
-        """Whether a person wrote it, or a bot that is listed: two that answer each other never end.
+    def _may_command(self, comment: NewText, repository: str) -> bool:
+        """Whether a person or a listed bot wrote it, so that two bots never answer each other.
 
-        What carries a key of the bot's own is an answer of it, or a copy of one; with a token the
-        bot writes in the name of a person.
+        A comment with the bot's marker is its own or a copy; with a token the bot comments as the
+        person who owns the token.
         """
-        if OWN in comment.body:
+        if OWN_MARKER in comment.body:
             return False
-        return comment.author_type == "User" or self._lists_bot(repository, comment.author)
+        return comment.author_type == "User" or self._is_bot_listed(repository, comment.author)
 
     def _is_ours(self, comment: NewText) -> bool:
-        """Whether the bot wrote it, and no person to whom its account belongs."""
-        return OWN in comment.body and self._is_me(comment.author)
+        """Whether the bot wrote it, rather than the person who owns its account."""
+        return OWN_MARKER in comment.body and self._is_me(comment.author)
 
     def _known(self, repository: str, id: int) -> str:
-        """A repository as it is configured; empty for one that is none of ours.
+        """The configured name of a repository; empty if it is not configured.
 
-        Its number counts, whatever it is called by now, and whoever has taken its name since.
+        Its numeric id decides: a repository may be renamed, and another may take its old name.
         """
         place = self._store.repositories.get(id)
         if place is not None and place.name.casefold() in self._repositories:
@@ -132,7 +132,7 @@ class Inbox:
 
 
 def _command_key(comment: NewText, repository: str, line: int) -> str:
-    # Issues are numbered in each repository, the rest over all of them.
+    # Issue numbers are unique in a repository, ids of comments and reviews over all of them.
     place = f"{repository}#" if comment.kind == "issue" else ""
     cause = f"{comment.kind}:{place}{comment.id}"
     return cause + (f":{line}" if line else "")

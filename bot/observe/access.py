@@ -31,7 +31,7 @@ class AccessObserver:
             place = Place(id=known.id, now=known.current_name, archived=known.archived)
             github.places.learn(known.name, place)
 
-    def look_if_asked(self) -> int:
+    def read_requested(self) -> int:
         """Look at once where GitHub said that something changed. Returns how often it did."""
         due = self._store.refreshes.due(self._clock(), (RIGHTS,))
         asked = {refresh.repository for refresh in due}

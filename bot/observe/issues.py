@@ -6,11 +6,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from bot.github.backoff import Backoff
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.retries import Retries
 from bot.github.snapshots import IssueReading
-from bot.github.write_access import WriteAccess, from_here
+from bot.github.write_access import WriteAccess, is_local
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import RefreshBudget, Thing
 from bot.observe.triggers import (
@@ -66,7 +66,7 @@ class IssueObserver:
         self._on_candidate = on_candidate
         self._clock = clock
         self._crash_point = crash_point
-        self._retries = Retries(clock)
+        self._backoff = Backoff(clock)
 
     def read_requested(self) -> int:
         """Read every issue with a due refresh, or all of a repository; returns how many were due.
@@ -83,13 +83,13 @@ class IssueObserver:
                     with self._github.remembering():
                         self._refresh(refresh)
                 self._store.refreshes.mark_done(refresh)
-                self._retries.worked(name)
+                self._backoff.reset(name)
             except Exception as error:
                 if isinstance(error, GitHubFailure):
                     log.warning("%s: not read: %s", name, error)
                 else:
                     log.exception("%s: not read", name)
-                self._store.refreshes.postpone(refresh, self._retries.after(name, error))
+                self._store.refreshes.postpone(refresh, self._backoff.next_try(name, error))
         return len(due)
 
     def labelled(self) -> list[Thing]:
@@ -229,7 +229,7 @@ class IssueObserver:
             at=command.at,
             agent=command.text,
             resume=command.resume,
-            is_local=from_here(command.actor),
+            is_local=is_local(command.actor),
         )
         if reading is None or not project:
             candidate = Candidate(
@@ -262,7 +262,7 @@ class IssueObserver:
         """A trigger with the permissions behind it. Raises `GitHubFailure`."""
         repository = self._projects[project].repository
         # Who sends a command is authorized before; the actor of a label is looked up here.
-        allowed = isinstance(trigger, Requested) or self._people.may_steer(
+        allowed = isinstance(trigger, Requested) or self._people.may_command(
             repository, trigger.actor, fresh=True
         )
         return Candidate(
@@ -296,7 +296,7 @@ class IssueObserver:
         """Who edited the text since then without write access; empty: unknown, None: nobody."""
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same one may have come after.
-            if edit.at >= since and not self._people.may_steer(repository, edit.actor):
+            if edit.at >= since and not self._people.may_command(repository, edit.actor):
                 return edit.actor
         return None
 

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from bot.github.backoff import Backoff
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
-from bot.github.retries import Retries
 from bot.github.snapshots import PullReading
 from bot.github.write_access import WriteAccess
 from bot.observe.refresh_budget import RefreshBudget
@@ -69,7 +69,7 @@ class PullObserver:
         self._clock = clock
         self._crash_point = crash_point
         self._app_slug = app_slug
-        self._retries = Retries(clock)
+        self._backoff = Backoff(clock)
         self._unknown: dict[str, int] = {}
         self._read_at: dict[tuple[str, int], datetime] = {}
         self._logs_failed: dict[int, int] = {}
@@ -85,14 +85,14 @@ class PullObserver:
             name = f"{refresh.repository} {refresh.subject}"
             try:
                 self._look(refresh, read)
-                self._retries.worked(name)
+                self._backoff.reset(name)
             except GitHubFailure as failure:
                 log.warning("%s: not read: %s", name, failure)
-                self._store.refreshes.postpone(refresh, self._retries.after(name, failure))
+                self._store.refreshes.postpone(refresh, self._backoff.next_try(name, failure))
             except Exception as error:
                 # What cannot be read must not keep what comes after it from being read.
                 log.exception("%s: not read", name)
-                self._store.refreshes.postpone(refresh, self._retries.after(name, error))
+                self._store.refreshes.postpone(refresh, self._backoff.next_try(name, error))
         self._read_at = {key: at for key, at in self._read_at.items() if now - at < _TOGETHER}
         return len(read)
 
@@ -239,7 +239,7 @@ class PullObserver:
             ours = {one.author for one in said if one.bot or one.own} | {self._github.read.me(), ""}
             ours |= {one.author for one in pull.verdicts if one.bot}
             for login in sorted(named - ours):
-                if self._people.may_steer(session.repository, login):
+                if self._people.may_command(session.repository, login):
                     continue  # What was made of their words by another counts for nothing.
                 outsider = Outsider(
                     repository=session.repository,
@@ -355,7 +355,7 @@ class PullObserver:
         """
         editor = reading.edited_by.get(remark.id, remark.author)
         people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
-        return all(self._people.may_steer(repository, login) for login in people)
+        return all(self._people.may_command(repository, login) for login in people)
 
     def _said(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
         if remark.own:
@@ -374,7 +374,7 @@ class PullObserver:
         remark = self._said(repository, reading, verdict.remark) if verdict.remark else None
         author = verdict.author
         # A bot that approves whatever passes its checks has the right to write too.
-        counts = not verdict.bot or self._people.lists(repository, author)
+        counts = not verdict.bot or self._people.is_listed(repository, author)
         allowed = counts and author != self._github.read.me()
         allowed = allowed and self._people.may_write(repository, author)
         return replace(verdict, allowed=allowed, remark=remark)

@@ -32,7 +32,7 @@ class RefreshBudget:
         self._known: dict[Thing, tuple[Fingerprint, datetime]] = {}
         self._found: dict[Thing, Fingerprint] = {}
 
-    def is_news(self, thing: Thing, fingerprint: Fingerprint | None) -> bool:
+    def has_changed(self, thing: Thing, fingerprint: Fingerprint | None) -> bool:
         """Whether it has to be read whole; None: it could not be seen."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
@@ -51,7 +51,7 @@ class RefreshBudget:
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 
-    def forget_all_but(self, things: Iterable[Thing]) -> None:
+    def retain_only(self, things: Iterable[Thing]) -> None:
         """Remember nothing of what is of no interest any more."""
         kept = set(things)
         self._known = {thing: known for thing, known in self._known.items() if thing in kept}

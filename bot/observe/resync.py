@@ -50,7 +50,7 @@ class Resync:
             wanted.setdefault(repository, set()).add(Subject("issue", number))
         for one in live:
             wanted.setdefault(one.repository, set()).update(_subjects(one))
-        self._refresh_budget.forget_all_but(
+        self._refresh_budget.retain_only(
             (repository, each.number) for repository, all_ in wanted.items() for each in all_
         )
         for repository, subjects in wanted.items():
@@ -94,7 +94,7 @@ class Resync:
         return [
             each
             for each in batch
-            if self._refresh_budget.is_news((repository, each.number), seen[each.number])
+            if self._refresh_budget.has_changed((repository, each.number), seen[each.number])
         ]
 
 

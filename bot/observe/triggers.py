@@ -65,5 +65,5 @@ def reopening(session: Session, reading: IssueReading, people: WriteAccess) -> C
         repository=session.repository,
         number=session.issue.number,
         trigger=Reopened(actor=opened.actor, at=opened.at, number=number),
-        allowed=people.may_steer(session.repository, opened.actor, fresh=True),
+        allowed=people.may_command(session.repository, opened.actor, fresh=True),
     )

@@ -12,7 +12,14 @@ from litestar.types import ExceptionHandlersMap
 from msgspec import Meta, Struct
 
 from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import API, METADATA_KEY, AskedOtherwise, ask, ask_anew, command_of
+from bot.intake.local_commands import (
+    API,
+    METADATA_KEY,
+    KeyReused,
+    add_command,
+    add_start,
+    build_command,
+)
 from bot.show.session_summary import SessionSummary
 from bot.store import GROUPS, AgentRecord, Freeze, Incident, NewCommand, QueuedSession, UsageTotal
 from bot.system.clock import utc_now
@@ -187,8 +194,8 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
             at=utc_now(),
         )
         try:
-            new = ask_anew(store, command)
-        except AskedOtherwise as problem:
+            new = add_start(store, command)
+        except KeyReused as problem:
             raise _conflict(problem) from problem
         taken = AcceptedCommand(
             key=command.key, session=session, kind=command.kind, text=command.text, new=new
@@ -204,13 +211,13 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         key = f"api:{id}:{idempotency_key}"
         now = utc_now()
         try:
-            asked = command_of(
+            asked = build_command(
                 session, data.kind, data.text, actor=API, key=key, at=now, head=data.head
             )
-            new = ask(store, session, asked)
+            new = add_command(store, session, asked)
         except InvalidArgument as problem:
             raise ClientException(f"{problem}.") from problem
-        except AskedOtherwise as problem:
+        except KeyReused as problem:
             raise _conflict(problem) from problem
         taken = AcceptedCommand(key=key, session=id, kind=asked.kind, text=asked.text, new=new)
         return Response(taken, status_code=202 if new else 200)
@@ -276,7 +283,7 @@ def _check(idempotency_key: str) -> None:
         )
 
 
-def _conflict(problem: AskedOtherwise) -> ClientException:
+def _conflict(problem: KeyReused) -> ClientException:
     remedy = {"remedy": "Use a new Idempotency-Key."}
     return ClientException(f"{problem}.", status_code=409, extra=remedy)
 

@@ -11,7 +11,7 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import PAGE, AskedOtherwise, ask, command_of
+from bot.intake.local_commands import PAGE, KeyReused, add_command, build_command
 from bot.show.session_summary import SessionSummary, summarize
 from bot.system.clock import utc_now
 from bot.web.access import Access
@@ -105,7 +105,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
                 extra={"remedy": "Go back, reload the page and answer the current question."},
             )
         try:
-            asked = command_of(
+            asked = build_command(
                 session,
                 data.kind,
                 data.text,
@@ -114,8 +114,8 @@ def form_routes(views: Views, access: Access) -> list[Router]:
                 at=utc_now(),
                 head=data.head,
             )
-            ask(store, session, asked)
-        except (InvalidArgument, AskedOtherwise) as problem:
+            add_command(store, session, asked)
+        except (InvalidArgument, KeyReused) as problem:
             raise ClientException(f"{problem}.") from problem
         return Redirect(f"/sessions/{id}", status_code=303)
 

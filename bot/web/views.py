@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
-from bot.intake.local_commands import answers
+from bot.intake.local_commands import replies_by_command
 from bot.show.budget_usage import BudgetUsage, budget_usage
 from bot.show.session_summary import SessionSummary, summarize
 from bot.show.terminal import Terminal
@@ -234,7 +234,7 @@ def detail_of(
         held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
         budgets=budgets,
         used=tuple(used),
-        commands=_asked(session, answers(outbox)),
+        commands=_asked(session, replies_by_command(outbox)),
         history=tuple(_step(row, phrases) for row in sorted(history, key=lambda row: -row.seq)),
         outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
         attach=page_text.line(attach),

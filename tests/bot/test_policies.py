@@ -44,10 +44,10 @@ def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Ben
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
     asked = Effect(what="@ci-bot[bot] asks: pause", session="widgets-12")
     assert asked in _effects(bench, policies)
-    assert policies.lists(REPOSITORY, "ci-bot[bot]")
+    assert policies.is_listed(REPOSITORY, "ci-bot[bot]")
     assert policies.apply(DEAF)
     assert asked not in _effects(bench, policies)
-    assert not policies.lists(REPOSITORY, "ci-bot[bot]")
+    assert not policies.is_listed(REPOSITORY, "ci-bot[bot]")
 
 
 def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -> None:
@@ -85,7 +85,7 @@ def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Benc
 def _effects(bench: Bench, policies: Policies) -> list[Effect]:
     repositories = frozenset(policies.repositories.values())
     webhook = _a_bot_says("/mergewright pause")
-    return effects(bench.store, repositories, policies.lists_bot, webhook)
+    return effects(bench.store, repositories, policies.is_bot_listed, webhook)
 
 
 def _a_bot_says(text: str) -> WebhookFile:

@@ -172,11 +172,11 @@ def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) 
     github: Any = bench.github
     projects = {"widgets": ProjectSettings(repository="Acme/Widgets", people=("Mallory",))}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
-    listed = WriteAccess(github, bench.room.clock, policies.lists)
-    assert listed.may_steer(REPOSITORY, "ci-bot[bot]")
-    assert not listed.may_steer(REPOSITORY, "ci-bot")
-    assert listed.may_steer(REPOSITORY, "mallory")
-    assert not listed.may_steer("acme/gears", "mallory")
+    listed = WriteAccess(github, bench.room.clock, policies.is_listed)
+    assert listed.may_command(REPOSITORY, "ci-bot[bot]")
+    assert not listed.may_command(REPOSITORY, "ci-bot")
+    assert listed.may_command(REPOSITORY, "mallory")
+    assert not listed.may_command("acme/gears", "mallory")
     assert not listed.may_write(REPOSITORY, "mallory")
     bench.commands._people = listed
     bench.room.session()
@@ -208,7 +208,7 @@ def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -
     policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
     webhook = WebhookFile(event="repository", body=json.dumps(body).encode())
     assert effects(
-        bench.store, frozenset(policies.repositories.values()), policies.lists_bot, webhook
+        bench.store, frozenset(policies.repositories.values()), policies.is_bot_listed, webhook
     ) == [
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")
         for subject in ("rights:", "repository:")

@@ -188,7 +188,7 @@ def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
 def test_an_approval_by_a_bot_counts_where_it_is_listed_and_may_write(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, listed: bool
 ) -> None:
-    monkeypatch.setattr(bench.people, "_lists", lambda *_: listed)
+    monkeypatch.setattr(bench.people, "is_listed", lambda *_: listed)
     bench.pushed("a1")
     bench.github.writers.add("ci[bot]")
     bench.pull(

@@ -77,7 +77,7 @@ def test_a_read_that_began_before_a_glance_does_not_stand_for_it(quiet: Bench) -
     quiet.room.clock.passes(60)
 
     def meanwhile(repository: str, number: int) -> Any:
-        assert quiet.refresh_budget.is_news((repository, number), quiet.github.seen[number])
+        assert quiet.refresh_budget.has_changed((repository, number), quiet.github.seen[number])
         return read(repository, number)
 
     quiet.github.pull = meanwhile  # type: ignore[method-assign]

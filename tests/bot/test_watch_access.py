@@ -132,6 +132,6 @@ def test_what_github_says_of_our_rights_is_looked_at_at_once_and_once(house: Hou
         RefreshRequest(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")
     ]
     house.store.refreshes.request(asked, NOW)
-    assert house.watch.look_if_asked() == 2
+    assert house.watch.read_requested() == 2
     assert len(house.store.incidents.current()) == 1
-    assert house.watch.look_if_asked() == 0
+    assert house.watch.read_requested() == 0

@@ -12,7 +12,7 @@ import pytest
 
 from bot.decide.policies import Policies
 from bot.github.comment_markers import mark
-from bot.intake.inbox import OWN, Inbox
+from bot.intake.inbox import OWN_MARKER, Inbox
 from bot.store import (
     RIGHTS,
     Delivery,
@@ -309,7 +309,7 @@ def test_a_change_of_our_rights_is_one_of_every_repository(store: Store, inbox: 
 
 def commanded(inbox: Inbox, body: dict[str, Any]) -> list[str]:
     return [
-        command.kind for command in inbox.meaning("issue_comment", json.dumps(body).encode())[1]
+        command.kind for command in inbox.interpret("issue_comment", json.dumps(body).encode())[1]
     ]
 
 
@@ -318,14 +318,14 @@ def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: I
     robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
     assert commanded(inbox, robot) == []
     policies = Policies(store, {}, Policy(bots=("ci-bot",)))
-    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, policies.lists_bot)
+    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, policies.is_bot_listed)
     assert commanded(listing, robot) == ["pause"]
 
 
 def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
     inbox: Inbox,
 ) -> None:
-    assert OWN in mark("comment:started")
+    assert OWN_MARKER in mark("comment:started")
     copied = f"/mergewright stop\n\n{mark('comment:started')}"
     assert commanded(inbox, comment(copied)) == []
     assert commanded(inbox, comment("/mergewright stop")) == ["stop"]
@@ -342,7 +342,7 @@ def test_the_text_of_a_new_issue_may_call_an_agent_and_an_edit_of_it_may_not(
         "user": {"login": "mara", "type": "User"},
     }
     body = {"action": action, "issue": issue, "repository": REPOSITORY}
-    _, commands = inbox.meaning("issues", json.dumps(body).encode())
+    _, commands = inbox.interpret("issues", json.dumps(body).encode())
     assert [command.kind for command in commands] == kinds
     for command in commands:
         assert (command.key, command.comment, command.actor) == (

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.intake.commands import COMMANDS
-from bot.intake.local_commands import ASKABLE
+from bot.intake.local_commands import LOCAL_COMMANDS
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.model import actions as do
@@ -98,7 +98,7 @@ def answer(found: Decision) -> str:
 
 
 def test_every_command_has_a_row_and_every_row_can_be_asked_for() -> None:
-    assert set(COMMAND_RULES) == set(COMMANDS) | set(ASKABLE)
+    assert set(COMMAND_RULES) == set(COMMANDS) | set(LOCAL_COMMANDS)
 
 
 @pytest.mark.parametrize("status", Status)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.intake.local_commands import ask
+from bot.intake.local_commands import add_command
 from bot.store import Observation, Store
 from bot.system.redaction import Redaction
 from lifecycle.model.facts import Agent, Command
@@ -45,8 +45,8 @@ def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
     command = Command(
         key="api:1", kind="tell", actor="api:client", at=room.now, text=f"use {SECRET}"
     )
-    assert ask(store, found, command)
-    assert not ask(store, found, command)
+    assert add_command(store, found, command)
+    assert not add_command(store, found, command)
 
 
 def test_a_secret_is_taken_out_of_whatever_is_written(room: Room, store: Store, path: Path) -> None:

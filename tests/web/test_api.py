@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.intake.local_commands import ASKABLE
+from bot.intake.local_commands import LOCAL_COMMANDS
 from bot.show.transcripts import NoTranscript
 from bot.store import Configuration
 from bot.web.api import ROUTES
@@ -216,9 +216,9 @@ def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body:
 def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
     texts = {"tell": "x", "answer": "x", "budget": "+1", "agent": "ada", "allow": HEAD}
-    for kind in ASKABLE:
+    for kind in LOCAL_COMMANDS:
         assert asked(site, session, key=kind, kind=kind, text=texts.get(kind, "")).is_success
-    assert {kind for kind, _, _ in commands(site, session)} == set(ASKABLE)
+    assert {kind for kind, _, _ in commands(site, session)} == set(LOCAL_COMMANDS)
 
 
 def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:

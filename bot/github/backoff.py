@@ -1,0 +1,29 @@
+"""Exponential backoff for reads of GitHub that fail."""
+
+from datetime import datetime, timedelta
+
+from bot.github.errors import TryLater
+from bot.system.clock import Clock
+from lifecycle.model.backoff import delay
+
+_FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
+
+
+class Backoff:
+    """Counts consecutive failures by name, in memory: a restart tries everything at once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failed: dict[str, int] = {}
+
+    def next_try(self, name: str, failure: Exception) -> datetime:
+        """Count a failure; when to try again: the time GitHub named, or after a doubled pause."""
+        self._failed[name] = self._failed.get(name, 0) + 1
+        if isinstance(failure, TryLater) and failure.at is not None:
+            return failure.at
+        pause = delay(self._failed[name], _FIRST_SECONDS, _MOST_SECONDS)
+        return self._clock() + timedelta(seconds=pause)
+
+    def reset(self, name: str) -> None:
+        """Forget the failures: it succeeded."""
+        self._failed.pop(name, None)
