@@ -1,4 +1,4 @@
-"""A store in a folder of its own, a clock that stands still, and short ways to fill the store."""
+"""Fixtures: a store in its own folder, a manual clock, and short ways to fill the store."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ REPOSITORY = "acme/widgets"
 
 
 class Clock:
-    """A clock that moves only when told to."""
+    """A clock that moves only in `passes`."""
 
     def __init__(self) -> None:
         self.now = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -28,8 +28,8 @@ class Clock:
         return self.now
 
 
-class Room:
-    """What the tests say about a store."""
+class Scenario:
+    """Fills a store in the terms of a test."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
@@ -71,19 +71,19 @@ class Room:
             comment=7,
         )
 
-    def visit(self, id: str) -> LoadedSession:
-        """A session as a visit finds it now."""
-        (visit,) = self.store.facts.load([id])
-        return visit
+    def loaded(self, id: str) -> LoadedSession:
+        """A session as a decision finds it now."""
+        (loaded,) = self.store.facts.load([id])
+        return loaded
 
-    def records(self, visit: LoadedSession, said: SessionDecision) -> list[str]:
-        """Write a decision about a visit down."""
-        (written,) = self.store.decisions.record([(visit, said)], self.now)
+    def records(self, loaded: LoadedSession, decided: SessionDecision) -> list[str]:
+        """Write a decision. Returns the keys of its new actions."""
+        (written,) = self.store.decisions.record([(loaded, decided)], self.now)
         return written.result()
 
     def decides(self, id: str, *actions: Action, **changes: object) -> list[str]:
-        """Visit a session and record a decision about it."""
-        return self.records(self.visit(id), decision(*actions, **changes))
+        """Load a session and write a decision about it."""
+        return self.records(self.loaded(id), decision(*actions, **changes))
 
 
 def decision(*actions: Action, **changes: object) -> SessionDecision:
@@ -128,8 +128,8 @@ def store(open_store: Callable[[], Store]) -> Store:
 
 
 @pytest.fixture
-def room(store: Store, clock: Clock) -> Room:
-    return Room(store, clock)
+def scenario(store: Store, clock: Clock) -> Scenario:
+    return Scenario(store, clock)
 
 
 @pytest.fixture

@@ -37,14 +37,10 @@ from lifecycle.model.status import Activity, Reason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REPOSITORY = "acme/widgets"
-TABLES = (
-    "deliveries refreshes sessions session_pulls commands outbox history lease write_probe usage"  # noqa: SIM905
-    " freezes metadata incidents".split()
-)
 
 
 def steps(store: Store) -> list[Callable[[], object]]:
-    """What a bot does in its life, each step one call."""
+    """The writes of a bot, each step one call."""
     deliveries = [Delivery(id=name, event="issues", at=NOW, body=b"{}") for name in "abc"]
     refresh = RefreshRequest(repository=REPOSITORY, subject="issue:12")
     command = NewCommand(
@@ -68,9 +64,9 @@ def steps(store: Store) -> list[Callable[[], object]]:
     )
     pulls = Observation(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
 
-    def visit() -> None:
-        visits = store.facts.load(["widgets-12"])
-        store.decisions.record([(visit, decision) for visit in visits], NOW)[0].result()
+    def decide() -> None:
+        sessions = store.facts.load(["widgets-12"])
+        store.decisions.record([(loaded, decision) for loaded in sessions], NOW)[0].result()
 
     return [
         lambda: store.lease.acquire("bot", NOW, 30),
@@ -83,7 +79,7 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.sessions.postpone(["widgets-12"], NOW),
         lambda: store.freezes.add("", "ada"),
         lambda: store.freezes.remove("", "ada"),
-        visit,
+        decide,
         lambda: store.outbox.mark_done(1, "", NOW, observed=seen, refreshes=[refresh]),
         lambda: store.outbox.mark_failed(2, Reason.ACTION_FAILED, "403", NOW),
         lambda: store.observations.record([pulls], NOW),
@@ -96,7 +92,8 @@ def steps(store: Store) -> list[Callable[[], object]]:
 def dump(path: Path) -> list[Any]:
     """Everything in the database."""
     connection = sqlite3.connect(path)
-    tables = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES]
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
+    tables = [connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names]
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     return tables
@@ -114,7 +111,7 @@ def states(path: Path) -> list[Any]:
 
 
 def run(path: Path, kill_at: int, acknowledged: int) -> None:
-    """Do the steps, tell each to a pipe, and die before the statement `kill_at`."""
+    """Do the steps, write a byte to a pipe after each, and die before the statement `kill_at`."""
     store = Store(path, clock=lambda: NOW)
     count = 0
 

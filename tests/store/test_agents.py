@@ -1,4 +1,4 @@
-"""What an agent's record says is read off its sessions."""
+"""The record of an agent, read off its sessions."""
 
 from msgspec.structs import replace
 
@@ -8,42 +8,46 @@ from lifecycle.model.actions import Action, Prompt, Start, Tell
 from lifecycle.model.facts import Agent, Ended, Usage
 from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 
-def told(prompt: str, number: int) -> Action:
+def message(prompt: str, number: int) -> Action:
     return Tell(key=keys.reword(f"{prompt}{number}").of_run(1), run=1, prompt=Prompt(name=prompt))
 
 
-def works(room: Room, number: int, agent: str, *actions: Action) -> str:
+def works(scenario: Scenario, number: int, agent: str, *actions: Action) -> str:
     """A session of an agent in which these things were done."""
-    assert room.store.sessions.create(replace(room.new_session(number), agent_name=agent))
+    assert scenario.store.sessions.create(replace(scenario.new_session(number), agent_name=agent))
     name = f"widgets-{number}"
-    room.decides(name, *actions)
+    scenario.decides(name, *actions)
     for _ in actions:
-        (due,) = [each for each in room.store.outbox.due(room.now) if each.session == name]
-        room.store.outbox.mark_done(due.seq, "", room.now)
+        (due,) = [each for each in scenario.store.outbox.due(scenario.now) if each.session == name]
+        scenario.store.outbox.mark_done(due.seq, "", scenario.now)
     return name
 
 
-def ends(room: Room, name: str, status: Status, seconds: float) -> None:
-    room.clock.passes(seconds)
-    ended = Ended(status=status, reason=Reason.PR_MERGED, because="so it was", at=room.now)
-    room.decides(name, status=status, ended=ended)
+def ends(scenario: Scenario, name: str, status: Status, seconds: float) -> None:
+    scenario.clock.passes(seconds)
+    ended = Ended(status=status, reason=Reason.PR_MERGED, because="so it was", at=scenario.now)
+    scenario.decides(name, status=status, ended=ended)
 
 
-def test_a_record_counts_sessions_outcomes_repairs_cost_and_time(room: Room, store: Store) -> None:
+def test_an_agents_record_counts_sessions_outcomes_repairs_cost_and_time(
+    scenario: Scenario, store: Store
+) -> None:
     first = works(
-        room, 1, "ada", Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
+        scenario, 1, "ada", Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
     )
-    ends(room, first, Status.MERGED, 60)
-    second = works(room, 2, "ada", told("fix_ci", 1), told("fix_ci", 2), told("address_review", 1))
+    ends(scenario, first, Status.MERGED, 60)
+    second = works(
+        scenario, 2, "ada", message("fix_ci", 1), message("fix_ci", 2), message("address_review", 1)
+    )
     usage = Agent(run=1, usage=Usage(output=5, cost_usd=1.5))
-    store.observations.record([Observation(session=second, run=1, agent=usage)], room.now)
-    ends(room, second, Status.MERGED, 120)
-    ends(room, works(room, 3, "ada"), Status.KILLED, 600)
-    works(room, 4, "ada")
-    works(room, 5, "ben")
+    store.observations.record([Observation(session=second, run=1, agent=usage)], scenario.now)
+    ends(scenario, second, Status.MERGED, 120)
+    ends(scenario, works(scenario, 3, "ada"), Status.KILLED, 600)
+    works(scenario, 4, "ada")
+    works(scenario, 5, "ben")
     ada, ben = store.agents.records()
     assert ada == AgentRecord(
         agent="ada",
@@ -65,11 +69,9 @@ def test_a_record_counts_sessions_outcomes_repairs_cost_and_time(room: Room, sto
     )
 
 
-def test_a_message_that_began_a_run_counts_and_one_not_sent_does_not(
-    room: Room, store: Store
-) -> None:
+def test_a_repair_counts_once_its_message_is_delivered(scenario: Scenario, store: Store) -> None:
     begun = Start(key=parse("start:message#2"), run=2, prompt=Prompt(name="address_review"))
-    ends(room, works(room, 1, "ada", begun), Status.MERGED, 5)
-    room.decides(works(room, 2, "ada"), told("fix_ci", 1))
+    ends(scenario, works(scenario, 1, "ada", begun), Status.MERGED, 5)
+    scenario.decides(works(scenario, 2, "ada"), message("fix_ci", 1))
     (ada,) = store.agents.records()
     assert (ada.first_pass, ada.review_rounds, ada.repairs) == (0, 1, 0)

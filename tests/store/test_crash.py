@@ -1,4 +1,4 @@
-"""A kill between any two statements loses nothing acknowledged and leaves nothing half."""
+"""A process that is killed between any two statements."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def test_a_kill_at_any_statement_leaves_whole_steps(tmp_path: Path) -> None:
+def test_a_process_killed_at_any_statement_leaves_only_complete_steps(tmp_path: Path) -> None:
     program = Path(__file__).with_name("crashing.py")
     run = subprocess.run(
         [sys.executable, program, tmp_path], capture_output=True, text=True, timeout=120

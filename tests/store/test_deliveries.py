@@ -1,4 +1,4 @@
-"""A delivery is kept before it is acknowledged, and once."""
+"""Deliveries are on disk before they are acknowledged, once each."""
 
 import sqlite3
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bot.store import DeliveryOutcome, RefreshRequest, Store
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 
 def test_a_delivery_is_acknowledged_only_after_its_commit(
-    room: Room, store: Store, path: Path
+    scenario: Scenario, store: Store, path: Path
 ) -> None:
     future: Future[list[DeliveryOutcome]] = Future()
     before: list[bool] = []
@@ -22,7 +22,7 @@ def test_a_delivery_is_acknowledged_only_after_its_commit(
             before.append(future.done())
 
     store.db.write(lambda connection: connection.set_trace_callback(trace))
-    future = store.deliveries.add([room.delivery("a")])
+    future = store.deliveries.add([scenario.delivery("a")])
     assert future.result() == [DeliveryOutcome.NEW]
     assert before[-1] is False
     with sqlite3.connect(path) as other:
@@ -45,99 +45,110 @@ def test_a_delivery_of_usual_size_fits_one_page(store: Store) -> None:
     assert store.db.write(page_bytes) == 16_384
 
 
-def test_a_batch_is_kept_whole_or_not_at_all(room: Room, store: Store) -> None:
-    broken = room.delivery("c", body="text is no body")  # type: ignore[arg-type]
+def test_a_batch_of_deliveries_is_stored_as_a_whole_or_not_at_all(
+    scenario: Scenario, store: Store
+) -> None:
+    broken = scenario.delivery("c", body="text is no body")  # type: ignore[arg-type]
     with pytest.raises(sqlite3.IntegrityError):
-        store.deliveries.add([room.delivery("a"), room.delivery("b"), broken]).result()
+        store.deliveries.add([scenario.delivery("a"), scenario.delivery("b"), broken]).result()
     assert store.deliveries.waiting() == []
 
 
-def test_many_at_once_are_each_told_whether_they_are_new(room: Room, store: Store) -> None:
-    store.deliveries.add([room.delivery("d70")]).result()
-    accepted = store.deliveries.add([room.delivery(f"d{n}") for n in range(150)]).result()
+def test_each_delivery_of_a_batch_has_its_own_outcome(scenario: Scenario, store: Store) -> None:
+    store.deliveries.add([scenario.delivery("d70")]).result()
+    accepted = store.deliveries.add([scenario.delivery(f"d{n}") for n in range(150)]).result()
     known = [place for place, each in enumerate(accepted) if each is DeliveryOutcome.DUPLICATE]
     assert (len(accepted), known) == (150, [70])
     assert len(store.deliveries.waiting(limit=500)) == 150
 
 
-def test_a_second_delivery_with_the_same_id_is_a_duplicate(room: Room, store: Store) -> None:
-    twice = [room.delivery("a"), room.delivery("a")]
+def test_a_second_delivery_with_the_same_id_is_a_duplicate(
+    scenario: Scenario, store: Store
+) -> None:
+    twice = [scenario.delivery("a"), scenario.delivery("a")]
     assert store.deliveries.add(twice).result() == [DeliveryOutcome.NEW, DeliveryOutcome.DUPLICATE]
     store.deliveries.mark_done("a", [], [])
     assert store.deliveries.add(twice[:1]).result() == [DeliveryOutcome.DUPLICATE]
     assert store.deliveries.waiting() == []
 
 
-def test_a_delivery_that_failed_here_is_taken_again(room: Room, store: Store) -> None:
-    store.deliveries.add([room.delivery("a")]).result()
+def test_a_redelivery_of_a_failed_delivery_is_processed_again(
+    scenario: Scenario, store: Store
+) -> None:
+    store.deliveries.add([scenario.delivery("a")]).result()
     store.deliveries.mark_failed("a", "GitHub did not answer")
     assert store.deliveries.waiting() == []
-    assert store.deliveries.add([room.delivery("a")]).result() == [DeliveryOutcome.RETRIED]
+    assert store.deliveries.add([scenario.delivery("a")]).result() == [DeliveryOutcome.RETRIED]
     assert [row.id for row in store.deliveries.waiting()] == ["a"]
 
 
-def test_waiting_deliveries_come_oldest_first_with_their_bodies(room: Room, store: Store) -> None:
-    late = room.delivery("late", body=b"\x00late")
-    room.clock.passes(-60)
-    early = room.delivery("early", body=b"early")
+def test_waiting_deliveries_are_returned_oldest_first_with_their_bodies(
+    scenario: Scenario, store: Store
+) -> None:
+    late = scenario.delivery("late", body=b"\x00late")
+    scenario.clock.passes(-60)
+    early = scenario.delivery("early", body=b"early")
     store.deliveries.add([late, early]).result()
     assert store.deliveries.waiting() == [early, late]
     assert store.deliveries.waiting(limit=1) == [early]
 
 
-def test_settling_writes_what_follows_in_the_same_transaction(
-    room: Room, store: Store, statements: list[str]
+def test_marking_a_delivery_done_writes_its_refreshes_and_commands_in_one_transaction(
+    scenario: Scenario, store: Store, statements: list[str]
 ) -> None:
-    store.deliveries.add([room.delivery("a")]).result()
+    store.deliveries.add([scenario.delivery("a")]).result()
     statements.clear()
     refresh = RefreshRequest(repository="acme/widgets", subject="issue:12")
-    command = room.command()
+    command = scenario.command()
     store.deliveries.mark_done("a", [refresh], [command])
     assert statements.count("COMMIT") == 1
     assert store.deliveries.waiting() == []
-    assert [t.subject for t in store.refreshes.due(room.now, ("issue:",))] == ["issue:12"]
+    assert [t.subject for t in store.refreshes.due(scenario.now, ("issue:",))] == ["issue:12"]
     assert store.commands.new() == [command]
 
 
-def test_settling_a_settled_delivery_repeats_nothing(room: Room, store: Store) -> None:
-    store.deliveries.add([room.delivery("a")]).result()
+def test_marking_a_delivery_done_twice_writes_nothing(scenario: Scenario, store: Store) -> None:
+    store.deliveries.add([scenario.delivery("a")]).result()
     store.deliveries.mark_done("a", [], [])
     store.deliveries.mark_done(
         "a", [RefreshRequest(repository="acme/widgets", subject="issue:12")], []
     )
-    assert store.refreshes.due(room.now, ("issue:",)) == []
+    assert store.refreshes.due(scenario.now, ("issue:",)) == []
 
 
-def test_settled_deliveries_are_deleted_after_their_retention(
-    room: Room, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_processed_deliveries_are_deleted_after_their_retention(
+    scenario: Scenario, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.store.deliveries.PRUNE_STEP", 2)
-    store.deliveries.add([room.delivery(f"old-{n}") for n in range(5)]).result()
+    store.deliveries.add([scenario.delivery(f"old-{n}") for n in range(5)]).result()
     for n in range(4):
         store.deliveries.mark_done(f"old-{n}", [], [])
     store.deliveries.mark_failed("old-4", "no")
-    store.deliveries.add([room.delivery("waits")]).result()
-    room.clock.passes(3600)
-    store.deliveries.add([room.delivery("new")]).result()
+    store.deliveries.add([scenario.delivery("waits")]).result()
+    scenario.clock.passes(3600)
+    store.deliveries.add([scenario.delivery("new")]).result()
     store.deliveries.mark_done("new", [], [])
-    assert store.deliveries.prune(room.now, keep_seconds=1800) == 5
+    assert store.deliveries.prune(scenario.now, keep_seconds=1800) == 5
     assert [row.id for row in store.deliveries.waiting()] == ["waits"]
-    assert store.deliveries.add([room.delivery("new")]).result() == [DeliveryOutcome.DUPLICATE]
+    assert store.deliveries.add([scenario.delivery("new")]).result() == [DeliveryOutcome.DUPLICATE]
 
 
-def test_times_come_back_as_they_went_in(room: Room, store: Store) -> None:
-    times = [room.now.replace(microsecond=part) for part in (0, 1, 123_457, 999_999)]
+def test_times_are_stored_exactly(scenario: Scenario, store: Store) -> None:
+    times = [scenario.now.replace(microsecond=part) for part in (0, 1, 123_457, 999_999)]
     for at in times:
-        room.clock.now = at
-        store.deliveries.add([room.delivery(str(at))]).result()
+        scenario.clock.now = at
+        store.deliveries.add([scenario.delivery(str(at))]).result()
     assert [row.at for row in store.deliveries.waiting()] == times
 
 
-def test_two_stores_keep_one_delivery_once(
-    room: Room, store: Store, open_store: Callable[[], Store]
+def test_two_processes_store_one_delivery_once(
+    scenario: Scenario, store: Store, open_store: Callable[[], Store]
 ) -> None:
     other = open_store()
-    both = [store.deliveries.add([room.delivery("a")]), other.deliveries.add([room.delivery("a")])]
+    both = [
+        store.deliveries.add([scenario.delivery("a")]),
+        other.deliveries.add([scenario.delivery("a")]),
+    ]
     assert sorted(future.result()[0] for future in both) == [
         DeliveryOutcome.DUPLICATE,
         DeliveryOutcome.NEW,

@@ -1,4 +1,4 @@
-"""What happened to a session is written down by kind and actor, and with what it was decided by."""
+"""The history of a session, and the records of its decisions."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,39 +12,39 @@ from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Exit, Issue, Pull, Remark, Verdict, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Mover, Probe, PullState, Reason
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 HELLO = Comment(key=keys.ready_to_merge("x"), number=12, topic="hello")
 
 
 @pytest.fixture
-def name(room: Room) -> str:
-    return room.session(12)
+def name(scenario: Scenario) -> str:
+    return scenario.session(12)
 
 
 def last(store: Store, name: str) -> HistoryRow:
     return store.history.of(name)[0]
 
 
-def told(store: Store, name: str) -> tuple[HistoryKind, str, dict[str, object]]:
+def last_event(store: Store, name: str) -> tuple[HistoryKind, str, dict[str, object]]:
     row = last(store, name)
     return row.kind, row.actor, dict(row.data)
 
 
-def test_a_session_begins_with_who_asked_for_it(store: Store, name: str) -> None:
+def test_the_history_begins_with_the_requester(store: Store, name: str) -> None:
     data = {"issue": 12, "title": "It breaks", "agent": "claude"}
-    assert told(store, name) == (HistoryKind.CREATED, "ada", data)
+    assert last_event(store, name) == (HistoryKind.CREATED, "ada", data)
 
 
-def test_a_command_that_was_granted_is_told_once_with_who_commanded(
-    room: Room, store: Store, name: str
+def test_a_granted_command_is_in_the_history_once_with_its_actor(
+    scenario: Scenario, store: Store, name: str
 ) -> None:
-    store.commands.add(room.command())
-    store.commands.grant("comment:7", name, room.now)
-    store.commands.grant("comment:7", name, room.now)
-    said = {"kind": "tell", "text": "mind the gap", "key": "comment:7"}
-    assert told(store, name) == (HistoryKind.COMMAND, "ada", said)
+    store.commands.add(scenario.command())
+    store.commands.grant("comment:7", name, scenario.now)
+    store.commands.grant("comment:7", name, scenario.now)
+    data = {"kind": "tell", "text": "mind the gap", "key": "comment:7"}
+    assert last_event(store, name) == (HistoryKind.COMMAND, "ada", data)
     assert len(store.history.of(name)) == 2
 
 
@@ -107,68 +107,80 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("what", SEEN)
-def test_what_was_observed_is_told_in_lines(room: Room, store: Store, name: str, what: str) -> None:
+def test_an_observation_is_described_line_by_line(
+    scenario: Scenario, store: Store, name: str, what: str
+) -> None:
     seen, lines = SEEN[what]
-    store.observations.record([Observation(session=name, agent=AGENT)], room.now)
-    store.observations.record([Observation(session=name, **seen)], room.now)
+    store.observations.record([Observation(session=name, agent=AGENT)], scenario.now)
+    store.observations.record([Observation(session=name, **seen)], scenario.now)
     actor = "agent" if {"agent", "work"} & seen.keys() else "github"
-    assert told(store, name) == (HistoryKind.OBSERVED, actor, {"changes": lines})
+    assert last_event(store, name) == (HistoryKind.OBSERVED, actor, {"changes": lines})
 
 
-def test_being_seen_once_more_is_no_history(room: Room, store: Store, name: str) -> None:
-    store.observations.record([Observation(session=name, agent=AGENT)], room.now)
+def test_an_unchanged_observation_adds_no_history(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    store.observations.record([Observation(session=name, agent=AGENT)], scenario.now)
     rows = len(store.history.of(name))
     again = Agent(
         run=1,
         activity=Activity.ACTIVE,
         runtime=Probe.ALIVE,
         program=Probe.ALIVE,
-        seen=room.now,
+        seen=scenario.now,
     )
-    store.observations.record([Observation(session=name, agent=again)], room.now)
-    assert store.facts.get(name).agent.seen == room.now
+    store.observations.record([Observation(session=name, agent=again)], scenario.now)
+    assert store.facts.get(name).agent.seen == scenario.now
     assert len(store.history.of(name)) == rows
 
 
-def test_what_became_of_an_action_is_told(room: Room, store: Store, name: str) -> None:
-    room.decides(name, HELLO)
-    (due,) = store.outbox.due(room.now)
-    store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub said no", room.now)
-    failed = {"action": str(HELLO.key), "reason": "action_failed", "error": "GitHub said no"}
-    assert told(store, name) == (HistoryKind.FAILED, "mergewright", failed)
-    assert room.decides(name, HELLO) == [str(HELLO.key)]
-    store.outbox.mark_done(due.seq, "comment 5", room.now)
-    store.outbox.mark_done(due.seq, "comment 5", room.now)
+def test_the_result_of_an_action_is_in_the_history(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    scenario.decides(name, HELLO)
+    (due,) = store.outbox.due(scenario.now)
+    store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "GitHub data no", scenario.now)
+    failed = {"action": str(HELLO.key), "reason": "action_failed", "error": "GitHub data no"}
+    assert last_event(store, name) == (HistoryKind.FAILED, "mergewright", failed)
+    assert scenario.decides(name, HELLO) == [str(HELLO.key)]
+    store.outbox.mark_done(due.seq, "comment 5", scenario.now)
+    store.outbox.mark_done(due.seq, "comment 5", scenario.now)
     done = {"action": str(HELLO.key), "result": "comment 5"}
-    assert told(store, name) == (HistoryKind.DONE, "mergewright", done)
+    assert last_event(store, name) == (HistoryKind.DONE, "mergewright", done)
     assert len(store.history.of(name)) == 5
 
 
-def test_an_action_that_was_taken_back_is_told(room: Room, store: Store, name: str) -> None:
-    room.decides(name, HELLO)
-    (due,) = store.outbox.due(room.now)
-    store.outbox.withdraw(due.seq, room.now)
-    assert told(store, name) == (HistoryKind.WITHDRAWN, "mergewright", {"action": str(HELLO.key)})
+def test_a_withdrawn_action_is_in_the_history(scenario: Scenario, store: Store, name: str) -> None:
+    scenario.decides(name, HELLO)
+    (due,) = store.outbox.due(scenario.now)
+    store.outbox.withdraw(due.seq, scenario.now)
+    assert last_event(store, name) == (
+        HistoryKind.WITHDRAWN,
+        "mergewright",
+        {"action": str(HELLO.key)},
+    )
 
 
-def test_a_freeze_and_its_end_are_told_to_every_session_they_hold(store: Store, name: str) -> None:
+def test_a_freeze_and_its_end_are_in_the_history_of_every_session_in_scope(
+    store: Store, name: str
+) -> None:
     store.freezes.add("project:widgets", "ada")
-    assert told(store, name) == (HistoryKind.FREEZE, "ada", {"scope": "project:widgets"})
+    assert last_event(store, name) == (HistoryKind.FREEZE, "ada", {"scope": "project:widgets"})
     store.freezes.remove("project:widgets", "bob")
-    assert told(store, name) == (HistoryKind.UNFREEZE, "bob", {"scope": "project:widgets"})
+    assert last_event(store, name) == (HistoryKind.UNFREEZE, "bob", {"scope": "project:widgets"})
 
 
-def test_a_decision_is_kept_with_all_that_it_was_made_from(
-    room: Room, store: Store, name: str
+def test_a_decision_is_recorded_with_its_facts_and_policy(
+    scenario: Scenario, store: Store, name: str
 ) -> None:
     policy = Policy(ci_repairs=7)
     facts = store.facts.get(name)
-    made = decide(facts, policy, room.now)
+    made = decide(facts, policy, scenario.now)
     judgement = DecisionRecord(facts=facts, policy=policy, decision=made)
-    room.decides(name, record=judgement)
-    room.decides(name, record=judgement)
-    room.clock.passes(1)
-    room.decides(name, because="else", record=judgement)
+    scenario.decides(name, record=judgement)
+    scenario.decides(name, record=judgement)
+    scenario.clock.passes(1)
+    scenario.decides(name, because="else", record=judgement)
     first, second = store.decisions.replayable(name)
     assert (first.facts, first.policy) == (facts, policy)
     assert decide(first.facts, first.policy, first.row.at) == made
@@ -177,11 +189,13 @@ def test_a_decision_is_kept_with_all_that_it_was_made_from(
     assert store.decisions.replayable("nobody") == []
 
 
-def test_one_policy_is_kept_once(room: Room, store: Store, name: str) -> None:
+def test_a_policy_is_stored_once(scenario: Scenario, store: Store, name: str) -> None:
     facts = store.facts.get(name)
     for text in ("one", "two"):
         policy = Policy()
-        made = DecisionRecord(facts=facts, policy=policy, decision=decide(facts, policy, room.now))
-        room.decides(name, because=text, record=made)
+        made = DecisionRecord(
+            facts=facts, policy=policy, decision=decide(facts, policy, scenario.now)
+        )
+        scenario.decides(name, because=text, record=made)
 
     assert store.db.write(lambda db: db.execute("SELECT count(*) FROM policies").fetchone()[0]) == 1

@@ -1,4 +1,4 @@
-"""One bot acts on a database; another takes over when it is gone, and no late write counts."""
+"""The lease: one bot acts on a database, and late writes of a replaced one are refused."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.store import Fenced, Store, this_process
-from tests.store.conftest import Room, decision
+from tests.store.conftest import Scenario, decision
 
 LEADER = """
 import sys
@@ -29,10 +29,10 @@ def other(open_store: Callable[[], Store]) -> Store:
 
 
 @pytest.fixture
-def leader_lease(room: Room, path: Path) -> Iterator[subprocess.Popen[str]]:
+def leader_lease(scenario: Scenario, path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that leads for an hour."""
     process = subprocess.Popen(
-        [sys.executable, "-c", LEADER, str(path), room.now.isoformat()],
+        [sys.executable, "-c", LEADER, str(path), scenario.now.isoformat()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -44,54 +44,58 @@ def leader_lease(room: Room, path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_second_bot_stands_by(room: Room, store: Store, other: Store) -> None:
-    assert store.lease.acquire("one", room.now, 30) == 1
-    assert other.lease.acquire("two", room.now, 30) is None
-    assert other.lease.holder() == ("one", room.clock.passes(30))
+def test_a_second_bot_stands_by(scenario: Scenario, store: Store, other: Store) -> None:
+    assert store.lease.acquire("one", scenario.now, 30) == 1
+    assert other.lease.acquire("two", scenario.now, 30) is None
+    assert other.lease.holder() == ("one", scenario.clock.passes(30))
 
 
-def test_a_leader_goes_on_leading_in_its_epoch(room: Room, store: Store, other: Store) -> None:
-    assert store.lease.acquire("one", room.now, 30) == 1
-    room.clock.passes(20)
-    assert store.lease.acquire("one", room.now, 30) == 1
-    room.clock.passes(20)
-    assert other.lease.acquire("two", room.now, 30) is None
-
-
-def test_a_leader_that_went_silent_is_replaced(room: Room, store: Store, other: Store) -> None:
-    store.lease.acquire("one", room.now, 30)
-    assert other.lease.acquire("two", room.clock.passes(30), 30) == 2
-    assert store.lease.acquire("one", room.now, 30) is None
-
-
-def test_a_leader_that_steps_down_is_replaced_at_once(
-    room: Room, store: Store, other: Store
+def test_a_leader_renews_its_lease_in_its_epoch(
+    scenario: Scenario, store: Store, other: Store
 ) -> None:
-    store.lease.acquire("one", room.now, 30)
+    assert store.lease.acquire("one", scenario.now, 30) == 1
+    scenario.clock.passes(20)
+    assert store.lease.acquire("one", scenario.now, 30) == 1
+    scenario.clock.passes(20)
+    assert other.lease.acquire("two", scenario.now, 30) is None
+
+
+def test_a_leader_with_an_expired_lease_is_replaced(
+    scenario: Scenario, store: Store, other: Store
+) -> None:
+    store.lease.acquire("one", scenario.now, 30)
+    assert other.lease.acquire("two", scenario.clock.passes(30), 30) == 2
+    assert store.lease.acquire("one", scenario.now, 30) is None
+
+
+def test_a_leader_that_releases_its_lease_is_replaced_at_once(
+    scenario: Scenario, store: Store, other: Store
+) -> None:
+    store.lease.acquire("one", scenario.now, 30)
     other.lease.release("two")
     assert store.lease.holder() is not None
     store.lease.release("one")
     assert store.lease.holder() is None
-    assert other.lease.acquire("two", room.now, 30) == 2
+    assert other.lease.acquire("two", scenario.now, 30) == 2
 
 
 def test_a_leader_that_was_killed_is_replaced_at_once(
-    room: Room, store: Store, leader_lease: "subprocess.Popen[str]"
+    scenario: Scenario, store: Store, leader_lease: "subprocess.Popen[str]"
 ) -> None:
-    assert store.lease.acquire("two", room.now, 30) is None
+    assert store.lease.acquire("two", scenario.now, 30) is None
     assert store.lease.holder() is not None
     leader_lease.send_signal(signal.SIGKILL)
     leader_lease.wait()
     assert store.lease.holder() is None
-    assert store.lease.acquire("two", room.now, 30) == 2
+    assert store.lease.acquire("two", scenario.now, 30) == 2
 
 
-def test_a_frozen_leader_is_replaced_only_after_its_time(
-    room: Room, store: Store, leader_lease: "subprocess.Popen[str]"
+def test_a_stopped_leader_is_replaced_only_after_its_lease_expires(
+    scenario: Scenario, store: Store, leader_lease: "subprocess.Popen[str]"
 ) -> None:
     leader_lease.send_signal(signal.SIGSTOP)
-    assert store.lease.acquire("two", room.now, 30) is None
-    assert store.lease.acquire("two", room.clock.passes(3600), 30) == 2
+    assert store.lease.acquire("two", scenario.now, 30) is None
+    assert store.lease.acquire("two", scenario.clock.passes(3600), 30) == 2
 
 
 def _changed(place: int, value: str) -> str:
@@ -111,26 +115,28 @@ def _changed(place: int, value: str) -> str:
     ],
     ids=["alive", "rebooted", "number used again", "elsewhere", "unknown"],
 )
-def test_only_proof_counts_as_gone(room: Room, store: Store, owner: str, gone: bool) -> None:
-    assert store.lease.acquire(owner, room.now, 30) == 1
-    assert store.lease.acquire("two", room.now, 30) == (2 if gone else None)
+def test_a_leader_counts_as_gone_only_with_proof(
+    scenario: Scenario, store: Store, owner: str, gone: bool
+) -> None:
+    assert store.lease.acquire(owner, scenario.now, 30) == 1
+    assert store.lease.acquire("two", scenario.now, 30) == (2 if gone else None)
 
 
 def test_a_late_write_of_a_replaced_leader_is_refused(
-    room: Room, store: Store, other: Store
+    scenario: Scenario, store: Store, other: Store
 ) -> None:
-    epoch = store.lease.acquire("one", room.now, 30)
+    epoch = store.lease.acquire("one", scenario.now, 30)
     assert epoch is not None
     store.lease.fence("one", epoch)
-    name = room.session(12)
-    visit = room.visit(name)
-    epoch = other.lease.acquire("two", room.clock.passes(30), 30)
+    name = scenario.session(12)
+    loaded = scenario.loaded(name)
+    epoch = other.lease.acquire("two", scenario.clock.passes(30), 30)
     assert epoch is not None
     other.lease.fence("two", epoch)
     with pytest.raises(Fenced, match="another bot leads"):
-        store.deliveries.add([room.delivery("a")]).result()
+        store.deliveries.add([scenario.delivery("a")]).result()
     with pytest.raises(Fenced):
-        room.records(visit, decision())
+        scenario.records(loaded, decision())
     assert store.writable() is False
     store.lease.release("one")
     assert other.lease.holder() is not None
@@ -139,14 +145,14 @@ def test_a_late_write_of_a_replaced_leader_is_refused(
 
 
 def test_a_replaced_leader_may_lead_again_in_a_new_epoch(
-    room: Room, store: Store, other: Store
+    scenario: Scenario, store: Store, other: Store
 ) -> None:
-    store.lease.fence("one", store.lease.acquire("one", room.now, 30) or 0)
-    other.lease.acquire("two", room.clock.passes(30), 30)
+    store.lease.fence("one", store.lease.acquire("one", scenario.now, 30) or 0)
+    other.lease.acquire("two", scenario.clock.passes(30), 30)
     other.lease.release("two")
-    epoch = store.lease.acquire("one", room.now, 30)
+    epoch = store.lease.acquire("one", scenario.now, 30)
     assert epoch == 3
     with pytest.raises(Fenced):
-        room.session(12)
+        scenario.session(12)
     store.lease.fence("one", epoch)
-    room.session(12)
+    scenario.session(12)

@@ -1,4 +1,4 @@
-"""A file that cannot be used is refused with its name, the reason and the remedy."""
+"""Opening the database file, and refusing unusable ones with a remedy."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ import pytest
 
 from bot.store import Store, StoreClosed, StoreUnusable
 from lifecycle.model.facts import Command
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 NOBODY = 65534
 
@@ -52,21 +52,21 @@ def unknown_migration(path: Path) -> None:
     connection.close()
 
 
-def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
+def test_a_new_file_is_readable_by_its_owner_only(path: Path) -> None:
     with closing(Store(path)):
         for file in path.parent.iterdir():
             assert file.stat().st_mode & 0o777 == 0o600, file
 
 
-def test_what_was_written_is_there_after_reopening(
-    room: Room, store: Store, open_store: Callable[[], Store]
+def test_data_survives_reopening(
+    scenario: Scenario, store: Store, open_store: Callable[[], Store]
 ) -> None:
-    room.session(12)
+    scenario.session(12)
     store.close()
     assert open_store().sessions.get("widgets-12") is not None
 
 
-def test_many_may_open_a_new_file_at_once(path: Path) -> None:
+def test_several_processes_can_create_the_file_at_once(path: Path) -> None:
     ready = threading.Barrier(4)
 
     def open_it() -> None:
@@ -125,11 +125,11 @@ def test_an_old_file_in_a_folder_that_cannot_be_written(closed_folder: Path) -> 
         Store(closed_folder / "there.db")
 
 
-def test_reading_beside_a_running_bot_sees_what_it_commits(
-    room: Room, store: Store, path: Path
+def test_a_reader_sees_the_commits_of_a_running_bot(
+    scenario: Scenario, store: Store, path: Path
 ) -> None:
     reading = Store.reading(path)
-    room.session(12)
+    scenario.session(12)
     assert reading.sessions.get("widgets-12") is not None
     with pytest.raises(StoreClosed, match="for reading only"):
         reading.commands.refuse("comment:1", "no")
@@ -137,19 +137,19 @@ def test_reading_beside_a_running_bot_sees_what_it_commits(
     reading.close()
 
 
-def test_a_person_writes_beside_a_running_bot_that_leads(
-    room: Room, store: Store, path: Path
+def test_a_person_can_write_beside_a_running_leader(
+    scenario: Scenario, store: Store, path: Path
 ) -> None:
-    epoch = store.lease.acquire("the bot", room.now, 60)
+    epoch = store.lease.acquire("the bot", scenario.now, 60)
     assert epoch is not None
     store.lease.fence("the bot", epoch)
-    session = room.session(12)
-    command = Command(key="cli:1", kind="stop", actor="cli:ada", at=room.now)
+    session = scenario.session(12)
+    command = Command(key="cli:1", kind="stop", actor="cli:ada", at=scenario.now)
     with closing(beside(path)) as guest:
         assert guest.commands.add_granted(session, command)
         assert not guest.commands.add_granted(session, command)
     assert store.facts.get(session).commands == (command,)
-    assert store.sessions.due(room.now) == [session]
+    assert store.sessions.due(scenario.now) == [session]
 
 
 def test_reading_without_a_running_bot_works(path: Path) -> None:
@@ -159,10 +159,10 @@ def test_reading_without_a_running_bot_works(path: Path) -> None:
     reading.close()
 
 
-def test_reading_after_a_crash_sees_all_that_was_committed(
-    room: Room, store: Store, path: Path, tmp_path: Path
+def test_a_reader_after_a_crash_sees_everything_committed(
+    scenario: Scenario, store: Store, path: Path, tmp_path: Path
 ) -> None:
-    room.session(12)
+    scenario.session(12)
     left = tmp_path / "left"
     left.mkdir()
     for name in ("mergewright.db", "mergewright.db-wal"):
@@ -178,7 +178,7 @@ def test_reading_an_empty_file_asks_to_start_the_bot(path: Path) -> None:
         Store.reading(path)
 
 
-def test_a_column_takes_only_its_type(store: Store) -> None:
+def test_a_column_rejects_a_value_of_another_type(store: Store) -> None:
     with pytest.raises(sqlite3.IntegrityError, match="cannot store TEXT"):
         store.db.write(
             lambda connection: connection.execute(

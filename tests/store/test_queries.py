@@ -1,4 +1,4 @@
-"""Every query that runs often finds its rows by an index."""
+"""Frequent queries use indexes."""
 
 import importlib
 import pkgutil
@@ -42,13 +42,13 @@ def plan(store: Store, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - MEANT))
-def test_a_query_reads_no_table_from_end_to_end(store: Store, name: str) -> None:
+def test_a_query_scans_no_table(store: Store, name: str) -> None:
     steps = plan(store, name)
     # A partial index holds only the few rows that wait: reading all of it is what we want.
     assert not [step for step in steps if re.fullmatch(rf"SCAN ({TABLES})", step)], steps
 
 
-def test_a_commit_is_looked_up_by_its_sha_not_among_all_of_its_repository(store: Store) -> None:
+def test_a_commit_is_found_by_an_index_on_its_sha(store: Store) -> None:
     steps = plan(store, "sessions.BY_SHA")
     assert len([step for step in steps if "head=?" in step]) == 2, steps
 

@@ -9,40 +9,40 @@ from lifecycle.model import keys
 from lifecycle.model.actions import CloseIssue, Prompt, Tell
 from lifecycle.model.facts import Agent, Sent
 from lifecycle.model.status import Activity
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 KEY, COVERED = keys.fix_ci("x", []).of_run(1), keys.remark("5").of_run(1)
 MESSAGE = Tell(key=KEY, run=1, prompt=Prompt(name="fix_ci"), covers=(COVERED,))
 
 
 @pytest.fixture
-def name(room: Room) -> str:
+def name(scenario: Scenario) -> str:
     """A session with a message to send to its first run."""
-    name = room.session(12)
-    room.decides(name, MESSAGE)
+    name = scenario.session(12)
+    scenario.decides(name, MESSAGE)
     return name
 
 
-def send(room: Room, due: DueAction) -> Receipt:
-    receipt = Receipt(sent=Sent(at=room.now, until=room.now + timedelta(seconds=8)))
-    room.store.receipts.mark_sent(due.seq, receipt)
+def send(scenario: Scenario, due: DueAction) -> Receipt:
+    receipt = Receipt(sent=Sent(at=scenario.now, until=scenario.now + timedelta(seconds=8)))
+    scenario.store.receipts.mark_sent(due.seq, receipt)
     return receipt
 
 
-def observe(room: Room, **seen: tuple[int, ...]) -> None:
-    room.store.observations.record([Observation(session="widgets-12", **seen)], room.now)  # type: ignore[arg-type]
+def observe(scenario: Scenario, **seen: tuple[int, ...]) -> None:
+    scenario.store.observations.record([Observation(session="widgets-12", **seen)], scenario.now)  # type: ignore[arg-type]
 
 
 def test_a_message_that_was_sent_is_neither_due_nor_done_before_it_arrived(
-    room: Room, store: Store, name: str
+    scenario: Scenario, store: Store, name: str
 ) -> None:
-    (due,) = store.outbox.due(room.now)
-    receipt = send(room, due)
+    (due,) = store.outbox.due(scenario.now)
+    receipt = send(scenario, due)
     facts = store.facts.get(name)
     assert facts.sent == {MESSAGE.key: receipt.sent}
     assert not facts.pending
     assert not facts.done
-    assert store.outbox.due(room.now) == []
+    assert store.outbox.due(scenario.now) == []
     assert [entry.state for entry in store.outbox.of(name)] == ["sent"]
     assert store.receipts.awaited() == [
         AwaitedReceipt(seq=due.seq, session=name, key=MESSAGE.key, run=1, receipt=receipt)
@@ -50,72 +50,76 @@ def test_a_message_that_was_sent_is_neither_due_nor_done_before_it_arrived(
 
 
 def test_a_message_counts_from_when_it_was_sent_together_with_all_it_covers(
-    room: Room, store: Store, name: str
+    scenario: Scenario, store: Store, name: str
 ) -> None:
-    (due,) = store.outbox.due(room.now)
-    send(room, due)
-    sent_at = room.now
-    room.clock.passes(3)
-    observe(room, received=(due.seq,))
+    (due,) = store.outbox.due(scenario.now)
+    send(scenario, due)
+    sent_at = scenario.now
+    scenario.clock.passes(3)
+    observe(scenario, received=(due.seq,))
     done = store.facts.get(name).done
     assert {key: one.at for key, one in done.items()} == {
         MESSAGE.key: sent_at,
         COVERED: sent_at,
     }
     assert store.receipts.awaited() == []
-    assert name in store.sessions.due(room.now, 9)
+    assert name in store.sessions.due(scenario.now, 9)
 
 
-def test_a_message_that_is_missing_is_a_fact_once(room: Room, store: Store, name: str) -> None:
-    (due,) = store.outbox.due(room.now)
-    send(room, due)
-    room.decides(name)
-    observe(room, missing=(due.seq,))
+def test_a_message_that_is_missing_is_a_fact_once(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    (due,) = store.outbox.due(scenario.now)
+    send(scenario, due)
+    scenario.decides(name)
+    observe(scenario, missing=(due.seq,))
     assert store.facts.get(name).sent[MESSAGE.key].missing
-    assert name in store.sessions.due(room.now, 9)
-    room.decides(name)
-    observe(room, missing=(due.seq,))
-    assert name not in store.sessions.due(room.now, 9)
+    assert name in store.sessions.due(scenario.now, 9)
+    scenario.decides(name)
+    observe(scenario, missing=(due.seq,))
+    assert name not in store.sessions.due(scenario.now, 9)
 
 
 def test_a_message_that_is_ordered_again_knows_how_often_it_was_sent(
-    room: Room, store: Store, name: str
+    scenario: Scenario, store: Store, name: str
 ) -> None:
-    (due,) = store.outbox.due(room.now)
-    receipt = send(room, due)
-    assert room.decides(name, MESSAGE) == [str(MESSAGE.key)]
-    (again,) = store.outbox.due(room.now)
+    (due,) = store.outbox.due(scenario.now)
+    receipt = send(scenario, due)
+    assert scenario.decides(name, MESSAGE) == [str(MESSAGE.key)]
+    (again,) = store.outbox.due(scenario.now)
     assert again.receipt == receipt
-    observe(room, received=(again.seq,))
-    assert store.outbox.due(room.now) == [], "it arrived late"
+    observe(scenario, received=(again.seq,))
+    assert store.outbox.due(scenario.now) == [], "it arrived late"
 
 
-def test_the_next_step_of_an_answer_is_due_at_once(room: Room, store: Store, name: str) -> None:
-    (due,) = store.outbox.due(room.now)
-    send(room, due)
-    observe(room, advanced=(due.seq,))
-    assert [one.seq for one in store.outbox.due(room.now)] == [due.seq]
+def test_the_next_step_of_an_answer_is_due_at_once(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    (due,) = store.outbox.due(scenario.now)
+    send(scenario, due)
+    observe(scenario, advanced=(due.seq,))
+    assert [one.seq for one in store.outbox.due(scenario.now)] == [due.seq]
 
 
 def test_a_message_that_a_crash_left_unrecorded_is_recognised_where_it_arrived(
-    room: Room, store: Store, name: str
+    scenario: Scenario, store: Store, name: str
 ) -> None:
     (awaited,) = store.receipts.awaited()
     assert awaited.receipt is None
     agent = Agent(run=1, activity=Activity.ACTIVE)
     seen = Observation(session=name, run=1, agent=agent, received=(awaited.seq,))
-    store.observations.record([seen], room.now)
+    store.observations.record([seen], scenario.now)
     facts = store.facts.get(name)
-    assert facts.done[MESSAGE.key].at == room.now
+    assert facts.done[MESSAGE.key].at == scenario.now
     assert facts.agent == agent
 
 
 def test_only_messages_to_the_current_run_await_a_receipt(
-    room: Room, store: Store, name: str
+    scenario: Scenario, store: Store, name: str
 ) -> None:
-    room.decides(name, CloseIssue(key=keys.close_issue(), number=12))
+    scenario.decides(name, CloseIssue(key=keys.close_issue(), number=12))
     assert len(store.receipts.awaited()) == 1
-    (due,) = store.outbox.due(room.now)
-    send(room, due)
-    room.decides(name, run=2)
+    (due,) = store.outbox.due(scenario.now)
+    send(scenario, due)
+    scenario.decides(name, run=2)
     assert store.receipts.awaited() == []

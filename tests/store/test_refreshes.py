@@ -1,74 +1,72 @@
-"""A refresh asks for another look; a refresh during the look asks again."""
+"""Refreshes, and requests that arrive during a read."""
 
 from bot.store import RefreshRequest, Store
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 ISSUE = RefreshRequest(repository="acme/widgets", subject="issue:12")
 PULL = RefreshRequest(repository="acme/widgets", subject="pull:34")
 EVERYTHING = ("issue:", "pull:", "branch:", "sha:")
 
 
-def test_many_refreshes_of_one_thing_are_one_look(room: Room, store: Store) -> None:
+def test_several_requests_for_one_subject_are_one_refresh(scenario: Scenario, store: Store) -> None:
     for _ in range(3):
-        store.refreshes.request([ISSUE, ISSUE], room.now)
-    assert [t.subject for t in store.refreshes.due(room.now, EVERYTHING)] == ["issue:12"]
+        store.refreshes.request([ISSUE, ISSUE], scenario.now)
+    assert [t.subject for t in store.refreshes.due(scenario.now, EVERYTHING)] == ["issue:12"]
 
 
-def test_a_refresh_is_gone_once_it_was_looked_at(room: Room, store: Store) -> None:
-    store.refreshes.request([ISSUE], room.now)
-    store.refreshes.mark_done(store.refreshes.due(room.now, EVERYTHING)[0])
-    assert store.refreshes.due(room.now, EVERYTHING) == []
+def test_a_done_refresh_is_removed(scenario: Scenario, store: Store) -> None:
+    store.refreshes.request([ISSUE], scenario.now)
+    store.refreshes.mark_done(store.refreshes.due(scenario.now, EVERYTHING)[0])
+    assert store.refreshes.due(scenario.now, EVERYTHING) == []
 
 
-def test_a_refresh_during_the_look_is_not_lost_even_in_the_same_instant(
-    room: Room, store: Store
+def test_a_request_during_the_read_is_not_lost_even_in_the_same_instant(
+    scenario: Scenario, store: Store
 ) -> None:
-    store.refreshes.request([ISSUE], room.now)
-    looking = store.refreshes.due(room.now, EVERYTHING)[0]
-    store.refreshes.request([ISSUE], room.now)
-    store.refreshes.mark_done(looking)
-    assert [t.subject for t in store.refreshes.due(room.now, EVERYTHING)] == ["issue:12"]
+    store.refreshes.request([ISSUE], scenario.now)
+    refresh = store.refreshes.due(scenario.now, EVERYTHING)[0]
+    store.refreshes.request([ISSUE], scenario.now)
+    store.refreshes.mark_done(refresh)
+    assert [t.subject for t in store.refreshes.due(scenario.now, EVERYTHING)] == ["issue:12"]
 
 
-def test_another_refresh_keeps_the_earlier_place(room: Room, store: Store) -> None:
-    first = room.now
+def test_a_second_request_keeps_the_earlier_due_time(scenario: Scenario, store: Store) -> None:
+    first = scenario.now
     store.refreshes.request([ISSUE], first)
-    later = room.clock.passes(10)
+    later = scenario.clock.passes(10)
     store.refreshes.request([ISSUE], later)
     (waiting,) = store.refreshes.due(later, EVERYTHING)
     assert (waiting.due, waiting.since) == (first, later)
 
 
-def test_a_postponed_refresh_waits_until_its_time_or_the_next_refresh(
-    room: Room, store: Store
+def test_a_postponed_refresh_waits_until_its_time_or_the_next_request(
+    scenario: Scenario, store: Store
 ) -> None:
-    store.refreshes.request([ISSUE, PULL], room.now)
-    for waiting in store.refreshes.due(room.now, EVERYTHING):
-        store.refreshes.postpone(waiting, room.clock.now.replace(year=2031))
-    assert store.refreshes.due(room.now, EVERYTHING) == []
-    store.refreshes.request([PULL], room.now)
-    assert [t.subject for t in store.refreshes.due(room.now, EVERYTHING)] == ["pull:34"]
+    store.refreshes.request([ISSUE, PULL], scenario.now)
+    for waiting in store.refreshes.due(scenario.now, EVERYTHING):
+        store.refreshes.postpone(waiting, scenario.clock.now.replace(year=2031))
+    assert store.refreshes.due(scenario.now, EVERYTHING) == []
+    store.refreshes.request([PULL], scenario.now)
+    assert [t.subject for t in store.refreshes.due(scenario.now, EVERYTHING)] == ["pull:34"]
 
 
-def test_a_refresh_that_came_during_a_failed_look_is_not_postponed(
-    room: Room, store: Store
+def test_a_request_during_a_failed_read_is_not_postponed(scenario: Scenario, store: Store) -> None:
+    store.refreshes.request([ISSUE], scenario.now)
+    refresh = store.refreshes.due(scenario.now, EVERYTHING)[0]
+    store.refreshes.request([ISSUE], scenario.now)
+    store.refreshes.postpone(refresh, scenario.clock.now.replace(year=2031))
+    assert len(store.refreshes.due(scenario.now, EVERYTHING)) == 1
+
+
+def test_due_refreshes_are_selected_by_subject_prefix_oldest_first(
+    scenario: Scenario, store: Store
 ) -> None:
-    store.refreshes.request([ISSUE], room.now)
-    looking = store.refreshes.due(room.now, EVERYTHING)[0]
-    store.refreshes.request([ISSUE], room.now)
-    store.refreshes.postpone(looking, room.clock.now.replace(year=2031))
-    assert len(store.refreshes.due(room.now, EVERYTHING)) == 1
-
-
-def test_refreshes_are_found_by_the_kind_of_their_subject_oldest_first(
-    room: Room, store: Store
-) -> None:
-    store.refreshes.request([PULL], room.now)
-    room.clock.passes(1)
+    store.refreshes.request([PULL], scenario.now)
+    scenario.clock.passes(1)
     store.refreshes.request(
-        [ISSUE, RefreshRequest(repository="acme/widgets", subject="pull:3")], room.now
+        [ISSUE, RefreshRequest(repository="acme/widgets", subject="pull:3")], scenario.now
     )
-    found = store.refreshes.due(room.now, ("pull:", "sha:"))
+    found = store.refreshes.due(scenario.now, ("pull:", "sha:"))
     assert [t.subject for t in found] == ["pull:34", "pull:3"]
-    assert store.refreshes.due(room.now, ()) == []
-    assert len(store.refreshes.due(room.now, EVERYTHING, limit=2)) == 2
+    assert store.refreshes.due(scenario.now, ()) == []
+    assert len(store.refreshes.due(scenario.now, EVERYTHING, limit=2)) == 2

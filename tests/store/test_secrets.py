@@ -1,4 +1,4 @@
-"""No secret is written into the database, and what had one is no news the second time."""
+"""No secret is written into the database, and a redacted value is no change."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from bot.store import Observation, Store
 from bot.system.redaction import Redaction
 from lifecycle.model.facts import Agent, Command
 from lifecycle.model.status import Activity
-from tests.store.conftest import Clock, Room
+from tests.store.conftest import Clock, Scenario
 
 SECRET = "hunter2-of-the-agent"
 
@@ -26,32 +26,36 @@ def files(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 
-def test_a_secret_is_taken_out_of_what_was_seen(room: Room, store: Store, path: Path) -> None:
-    name = room.session(12)
-    room.decides(name, run=1, recheck_at=None)
+def test_a_secret_is_taken_out_of_what_was_seen(
+    scenario: Scenario, store: Store, path: Path
+) -> None:
+    name = scenario.session(12)
+    scenario.decides(name, run=1, recheck_at=None)
     agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=f"Is {SECRET} right?")
     seen = Observation(session=name, run=1, agent=agent)
-    assert store.observations.record([seen], room.now) == [name]
-    assert store.observations.record([seen], room.now) == []
+    assert store.observations.record([seen], scenario.now) == [name]
+    assert store.observations.record([seen], scenario.now) == []
     assert store.facts.get(name).agent.question == "Is [secret] right?"
     assert SECRET.encode() not in files(path)
 
 
 def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
-    room: Room, store: Store
+    scenario: Scenario, store: Store
 ) -> None:
-    found = store.sessions.get(room.session(12))
+    found = store.sessions.get(scenario.session(12))
     assert found is not None
     command = Command(
-        key="api:1", kind="tell", actor="api:client", at=room.now, text=f"use {SECRET}"
+        key="api:1", kind="tell", actor="api:client", at=scenario.now, text=f"use {SECRET}"
     )
     assert add_command(store, found, command)
     assert not add_command(store, found, command)
 
 
-def test_a_secret_is_taken_out_of_whatever_is_written(room: Room, store: Store, path: Path) -> None:
-    name = room.session(12)
-    room.decides(name, run=1, because=f"it said {SECRET}")
+def test_a_secret_is_taken_out_of_whatever_is_written(
+    scenario: Scenario, store: Store, path: Path
+) -> None:
+    name = scenario.session(12)
+    scenario.decides(name, run=1, because=f"it said {SECRET}")
     store.freezes.add("", SECRET)
     assert SECRET.encode() not in files(path)
     assert "it said [secret]" in str(store.history.of(name))

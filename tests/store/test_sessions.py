@@ -11,49 +11,51 @@ from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Reason, Status
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 REPOSITORY = "acme/widgets"
 
 
-def ended(room: Room) -> Ended:
+def ended(scenario: Scenario) -> Ended:
     return Ended(
-        status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="ada said so", at=room.now
+        status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="ada said so", at=scenario.now
     )
 
 
-def test_a_new_session_is_queued_and_due_at_once(room: Room, store: Store) -> None:
-    name = room.session(12)
+def test_a_new_session_is_queued_and_due_at_once(scenario: Scenario, store: Store) -> None:
+    name = scenario.session(12)
     session = store.sessions.get(name)
     assert session is not None
     assert (session.status, session.due, session.slot, session.run) == (
         "queued",
-        room.now,
+        scenario.now,
         False,
         0,
     )
     assert session.issue == Issue(number=12, title="It breaks")
     assert session.activity is Activity.NONE
-    assert store.sessions.due(room.now) == [name]
+    assert store.sessions.due(scenario.now) == [name]
 
 
 @pytest.mark.parametrize("same", ["id", "issue", "branch"])
-def test_one_session_for_an_id_an_issue_and_a_branch(room: Room, store: Store, same: str) -> None:
-    room.session(12)
-    first, other = room.new_session(12), room.new_session(13)
+def test_an_id_an_issue_and_a_branch_have_one_session_each(
+    scenario: Scenario, store: Store, same: str
+) -> None:
+    scenario.session(12)
+    first, other = scenario.new_session(12), scenario.new_session(13)
     second = msgspec.structs.replace(other, **{same: getattr(first, same)})
     assert store.sessions.create(second) is False
     assert len(store.sessions.all()) == 1
 
 
 def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
-    room: Room, store: Store
+    scenario: Scenario, store: Store
 ) -> None:
-    name = room.session(12)
-    room.session(13)
+    name = scenario.session(12)
+    scenario.session(13)
     pulls = (Pull(number=34, head="feed"),)
     store.observations.record(
-        [Observation(session=name, pulls=pulls, work=Work(head="cafe"))], room.now
+        [Observation(session=name, pulls=pulls, work=Work(head="cafe"))], scenario.now
     )
     assert store.sessions.of_issue(REPOSITORY, 12) == name
     assert store.sessions.of_branch(REPOSITORY, "mergewright/12-it-breaks") == name
@@ -64,70 +66,76 @@ def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
     assert store.sessions.of_pull("acme/gadgets", 34) is None
 
 
-def test_a_pull_request_that_is_no_longer_the_sessions_is_no_longer_found(
-    room: Room, store: Store
+def test_a_pull_request_that_left_its_session_is_not_found(
+    scenario: Scenario, store: Store
 ) -> None:
-    name = room.session(12)
+    name = scenario.session(12)
     for number in (34, 35):
         pulls = (Pull(number=number, head="feed"),)
-        store.observations.record([Observation(session=name, pulls=pulls)], room.now)
+        store.observations.record([Observation(session=name, pulls=pulls)], scenario.now)
     assert store.sessions.of_pull(REPOSITORY, 34) is None
     assert store.sessions.of_pull(REPOSITORY, 35) == name
 
 
-def test_sessions_come_newest_first_and_the_living_apart(room: Room, store: Store) -> None:
+def test_sessions_are_listed_newest_first_and_live_ones_separately(
+    scenario: Scenario, store: Store
+) -> None:
     for number in (1, 2, 3):
-        room.session(number)
-        room.clock.passes(1)
-    room.decides("widgets-2", ended=ended(room), status="killed")
+        scenario.session(number)
+        scenario.clock.passes(1)
+    scenario.decides("widgets-2", ended=ended(scenario), status="killed")
     assert [s.id for s in store.sessions.all()] == ["widgets-3", "widgets-2", "widgets-1"]
     assert [s.id for s in store.sessions.all(live=True)] == ["widgets-3", "widgets-1"]
     assert [s.id for s in store.sessions.all(live=False)] == ["widgets-2"]
 
 
-def test_an_ended_session_lives_on_until_nothing_is_left_to_do(room: Room, store: Store) -> None:
-    name = room.session(12)
+def test_an_ended_session_is_live_until_its_actions_are_done(
+    scenario: Scenario, store: Store
+) -> None:
+    name = scenario.session(12)
     stop = Stop(key=parse("stop:1"), run=1)
-    room.decides(name, stop, ended=ended(room), status="killed", recheck_at=None)
+    scenario.decides(name, stop, ended=ended(scenario), status="killed", recheck_at=None)
     assert [row.id for row in store.sessions.live()] == [name]
-    store.outbox.mark_done(store.outbox.due(room.now)[0].seq, "", room.now)
+    store.outbox.mark_done(store.outbox.due(scenario.now)[0].seq, "", scenario.now)
     assert store.sessions.live() == [], (
         "also where a visit is due: its workspace is released in some days"
     )
 
 
-def test_an_ended_session_lives_on_while_it_holds_a_slot(room: Room, store: Store) -> None:
-    name = room.session(12)
+def test_an_ended_session_is_live_while_it_holds_a_slot(scenario: Scenario, store: Store) -> None:
+    name = scenario.session(12)
     store.slots.assign(Caps())
-    room.decides(name, ended=ended(room), status="merged")
+    scenario.decides(name, ended=ended(scenario), status="merged")
     assert [row.id for row in store.sessions.live()] == [name]
-    room.decides(name, ended=ended(room), status="merged", frees_slot=True)
+    scenario.decides(name, ended=ended(scenario), status="merged", frees_slot=True)
     assert store.sessions.live() == []
 
 
-def test_a_sweep_sees_the_agent_and_the_workspace(room: Room, store: Store) -> None:
-    name = room.session(12)
+def test_live_sessions_have_their_agent_and_workspace(scenario: Scenario, store: Store) -> None:
+    name = scenario.session(12)
     agent, work = Agent(run=0, activity=Activity.READY), Work(path="/somewhere", head="cafe")
-    store.observations.record([Observation(session=name, agent=agent, work=work)], room.now)
+    store.observations.record([Observation(session=name, agent=agent, work=work)], scenario.now)
     (row,) = store.sessions.live()
     assert (row.agent, row.work, row.number, row.agent_type) == (agent, work, 12, "claude")
 
 
-def test_a_granted_command_is_a_fact_and_a_reason_for_a_visit(room: Room, store: Store) -> None:
-    name = room.session(12)
-    room.decides(name, recheck_at=None)
-    store.deliveries.add([room.delivery("a")]).result()
-    store.deliveries.mark_done("a", [], [room.command(), room.command()])
-    assert store.sessions.due(room.now) == []
-    store.commands.grant("comment:7", name, room.now, head="cafe")
-    assert store.sessions.due(room.now) == [name]
+def test_a_granted_command_is_a_fact_and_wakes_its_session(
+    scenario: Scenario, store: Store
+) -> None:
+    name = scenario.session(12)
+    scenario.decides(name, recheck_at=None)
+    store.deliveries.add([scenario.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [scenario.command(), scenario.command()])
+    assert store.sessions.due(scenario.now) == []
+    store.commands.grant("comment:7", name, scenario.now, head="cafe")
+    assert store.sessions.due(scenario.now) == [name]
     assert store.commands.new() == []
     assert store.facts.get(name).commands == (
         Command(
             key="comment:7",
             kind="tell",
             actor="ada",
-            at=room.now,
+            at=scenario.now,
             text="mind the gap",
             head="cafe",
             comment=7,
@@ -135,32 +143,32 @@ def test_a_granted_command_is_a_fact_and_a_reason_for_a_visit(room: Room, store:
     )
 
 
-def test_a_command_is_granted_once(room: Room, store: Store) -> None:
-    name = room.session(12)
-    store.deliveries.add([room.delivery("a")]).result()
-    store.deliveries.mark_done("a", [], [room.command()])
-    store.commands.grant("comment:7", name, room.now, head="cafe")
-    room.decides(name, recheck_at=None)
-    store.commands.grant("comment:7", name, room.now, head="beef")
+def test_a_command_is_granted_once(scenario: Scenario, store: Store) -> None:
+    name = scenario.session(12)
+    store.deliveries.add([scenario.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [scenario.command()])
+    store.commands.grant("comment:7", name, scenario.now, head="cafe")
+    scenario.decides(name, recheck_at=None)
+    store.commands.grant("comment:7", name, scenario.now, head="beef")
     assert store.facts.get(name).commands[0].head == "cafe"
-    assert store.sessions.due(room.now) == []
+    assert store.sessions.due(scenario.now) == []
 
 
-def test_a_refused_command_is_over(room: Room, store: Store) -> None:
-    name = room.session(12)
-    store.deliveries.add([room.delivery("a")]).result()
-    store.deliveries.mark_done("a", [], [room.command()])
+def test_a_refused_command_is_not_granted_later(scenario: Scenario, store: Store) -> None:
+    name = scenario.session(12)
+    store.deliveries.add([scenario.delivery("a")]).result()
+    store.deliveries.mark_done("a", [], [scenario.command()])
     store.commands.refuse("comment:7", "ada may not write here")
-    store.commands.grant("comment:7", name, room.now)
+    store.commands.grant("comment:7", name, scenario.now)
     assert store.commands.new() == []
     assert store.facts.get(name).commands == ()
 
 
-def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(
-    room: Room, store: Store, caplog: pytest.LogCaptureFixture
+def test_a_corrupt_row_is_named_with_its_table_id_and_column(
+    scenario: Scenario, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in (12, 13):
-        room.session(number)
+        scenario.session(number)
 
     def spoil(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE sessions SET agent = '{\"run\":' WHERE id = 'widgets-12'")
@@ -175,8 +183,8 @@ def test_a_bad_row_is_named_with_its_table_its_id_and_its_column(
     assert "widgets-12" in caplog.text
 
 
-def test_fields_of_a_newer_version_are_skipped(room: Room, store: Store) -> None:
-    name = room.session(12)
+def test_fields_of_a_newer_version_are_skipped(scenario: Scenario, store: Store) -> None:
+    name = scenario.session(12)
 
     def add_field(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE sessions SET agent = json_insert(agent, '$.mood', 'good')")
@@ -185,19 +193,19 @@ def test_fields_of_a_newer_version_are_skipped(room: Room, store: Store) -> None
     assert store.facts.get(name).agent == Agent()
 
 
-def test_of_what_is_live_only_what_changed_is_read_again(room: Room, store: Store) -> None:
-    first, second = room.session(12), room.session(13)
+def test_only_changed_live_sessions_are_read_again(scenario: Scenario, store: Store) -> None:
+    first, second = scenario.session(12), scenario.session(13)
     before = store.sessions.live()
     assert all(after is known for after, known in zip(store.sessions.live(), before, strict=True))
     seen = Agent(activity=Activity.READY)
-    store.observations.record([Observation(session=first, agent=seen)], room.now)
+    store.observations.record([Observation(session=first, agent=seen)], scenario.now)
     changed, same = store.sessions.live()
     assert (changed.agent, same is before[1]) == (seen, True)
     store.observations.record(
-        [Observation(session=second, pulls=(Pull(number=34, head="feed"),))], room.now
+        [Observation(session=second, pulls=(Pull(number=34, head="feed"),))], scenario.now
     )
     assert [live.pulls for live in store.sessions.live()] == [(), (34,)]
-    room.decides(first, status="pr_open", run=7)
+    scenario.decides(first, status="pr_open", run=7)
     assert [(live.status, live.run) for live in store.sessions.live()] == [
         ("pr_open", 7),
         ("queued", 0),

@@ -1,4 +1,4 @@
-"""A new session goes to an agent by name, and stays with it."""
+"""Assignment of sessions to named agents."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from bot.store import Store
 from config.settings import AgentSettings, ProjectSettings
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from tests.store.conftest import Room
+from tests.store.conftest import Scenario
 
 AGENTS = {
     "ada": AgentSettings(types=("claude",)),
@@ -29,57 +29,61 @@ def chosen(store: Store, word: str, requester: str = "alice", **project: str) ->
     return Assignment(store, AGENTS, projects).choose(word, "widgets", requester)
 
 
-def works(room: Room, number: int, agent: str, requester: str = "alice") -> None:
-    new = replace(room.new_session(number), agent_name=agent, requester=requester)
-    assert room.store.sessions.create(new)
+def works(scenario: Scenario, number: int, agent: str, requester: str = "alice") -> None:
+    new = replace(scenario.new_session(number), agent_name=agent, requester=requester)
+    assert scenario.store.sessions.create(new)
 
 
-def test_the_least_busy_of_those_that_run_the_type_gets_it(room: Room, store: Store) -> None:
+def test_a_session_goes_to_the_least_busy_agent_of_its_type(
+    scenario: Scenario, store: Store
+) -> None:
     assert chosen(store, "claude") == AssignedAgent("ada", "claude")
-    works(room, 1, "ada")
+    works(scenario, 1, "ada")
     assert chosen(store, "claude") == AssignedAgent("ben", "claude")
-    works(room, 2, "ben")
+    works(scenario, 2, "ben")
     assert chosen(store, "claude") == AssignedAgent("ada", "claude")
     assert chosen(store, "shell") == AssignedAgent("eve", "shell")
 
 
-def test_a_session_that_is_over_keeps_nobody_busy(room: Room, store: Store) -> None:
-    works(room, 1, "ada")
-    room.decides("widgets-1", ended=OVER, status="killed")
+def test_an_ended_session_does_not_count_as_busy(scenario: Scenario, store: Store) -> None:
+    works(scenario, 1, "ada")
+    scenario.decides("widgets-1", ended=OVER, status="killed")
     assert chosen(store, "claude") == AssignedAgent("ada", "claude")
 
 
-def test_an_agent_asked_for_by_name_gets_it_however_busy(room: Room, store: Store) -> None:
-    works(room, 1, "ben")
+def test_an_agent_requested_by_name_gets_the_session_however_busy(
+    scenario: Scenario, store: Store
+) -> None:
+    works(scenario, 1, "ben")
     assert chosen(store, "ben") == AssignedAgent("ben", "claude")
 
 
-def test_with_affinity_it_goes_back_to_who_had_the_requesters_last(
-    room: Room, store: Store
+def test_with_affinity_a_session_goes_to_the_agent_of_the_requesters_last_one(
+    scenario: Scenario, store: Store
 ) -> None:
-    works(room, 1, "ada")
-    room.clock.passes(1)
-    works(room, 2, "ben")
-    works(room, 3, "ben", "rob")
-    works(room, 4, "ben", "rob")
+    works(scenario, 1, "ada")
+    scenario.clock.passes(1)
+    works(scenario, 2, "ben")
+    works(scenario, 3, "ben", "rob")
+    works(scenario, 4, "ben", "rob")
     assert chosen(store, "claude", affinity="none") == AssignedAgent("ada", "claude")
     assert chosen(store, "claude", affinity="last") == AssignedAgent("ben", "claude")
     assert chosen(store, "claude", "carol", affinity="last") == AssignedAgent("ada", "claude")
 
 
-def test_affinity_does_not_give_it_to_who_cannot_run_it(room: Room, store: Store) -> None:
-    works(room, 1, "ada")
+def test_affinity_ignores_agents_of_another_type(scenario: Scenario, store: Store) -> None:
+    works(scenario, 1, "ada")
     assert chosen(store, "shell", affinity="last") == AssignedAgent("ben", "shell")
 
 
-def test_names_and_types_may_be_asked_for(store: Store) -> None:
+def test_agents_can_be_requested_by_name_or_type(store: Store) -> None:
     assert Assignment(store, AGENTS, {}).names == {"ada", "ben", "eve", "claude", "shell"}
 
 
-def test_a_session_that_is_handed_over_is_the_other_agents_in_every_record(
-    room: Room, store: Store
+def test_a_session_that_is_handed_over_counts_for_the_new_agent(
+    scenario: Scenario, store: Store
 ) -> None:
-    works(room, 1, "ada")
+    works(scenario, 1, "ada")
     identities = Assignment(store, AGENTS, {"widgets": ProjectSettings(repository="acme/widgets")})
     for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
         session = store.sessions.get("widgets-1")
