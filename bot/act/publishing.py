@@ -9,7 +9,8 @@ from bot.store import RefreshRequest, Session, Store
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.text import messages
-from bot.text.markdown import plain
+from bot.text.markdown import visible
+from bot.text.prompt_text import printable
 from lifecycle.model import actions
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import PullState, Reason
@@ -124,8 +125,9 @@ class Publishing:
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """Title and text of the pull request, as the agent left them; empty where it did not."""
         run = self._locations.run_of(session)
-        summary = self._locations.host.records.handover(run).summary
-        title, _, rest = plain(summary[:_MOST_OF_SUMMARY]).strip().partition("\n")
+        text = self._locations.host.records.handover(run).summary
+        summary = printable(visible(text[:_MOST_OF_SUMMARY]))
+        title, _, rest = summary.strip().partition("\n")
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:

@@ -20,7 +20,7 @@ from bot.observe.agents import AgentObserver
 from bot.store import Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Locations
-from bot.text.markdown import one_line, plain
+from bot.text.prompt_text import one_line, printable
 from bot.text.prompts import Prompts
 from lifecycle.model import keys
 from lifecycle.model.actions import Start, Tell
@@ -154,7 +154,7 @@ class Agents:
         if typed := program.unsent_text(self._screen(handle)):
             return RetryLater(
                 "words stand in the agent's input box that were not sent; send them or take them"
-                f" away at its terminal: {one_line(plain(typed))}"
+                f" away at its terminal: {one_line(printable(typed))}"
             )
         return None
 
@@ -162,7 +162,7 @@ class Agents:
         return self._locations.runtime.screens([handle]).get(handle, "")
 
     def _last_lines(self, handle: Handle) -> str:
-        lines = (" ".join(line.split()) for line in plain(self._screen(handle)).splitlines())
+        lines = (" ".join(line.split()) for line in printable(self._screen(handle)).splitlines())
         return " | ".join([line for line in lines if line][-_SCREEN_LINES:])
 
 

@@ -9,7 +9,8 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from lifecycle.model.names import NAME, Said, said_to_the_bot
+from bot.text.markdown import Address, addresses
+from lifecycle.model.names import NAME
 from lifecycle.model.policy import MergeMethod
 
 #: Further commands of one comment are ignored.
@@ -173,7 +174,7 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
     wrong; nothing is guessed. `slug` is the App's name in its address, an alias of the bot's name.
     """
-    return tuple(_parsed(said, slug) for said in said_to_the_bot(text, slug)[:_MAX_COMMANDS])
+    return tuple(_parsed(address, slug) for address in addresses(text, slug)[:_MAX_COMMANDS])
 
 
 def help_text(slug: str = "") -> str:
@@ -183,17 +184,17 @@ def help_text(slug: str = "") -> str:
     return "\n".join((f"Write a command at the start of a line{alias}:", "", *lines))
 
 
-def _parsed(said: Said, slug: str) -> ParsedCommand:
-    word = next(iter(said.line.split()), "")
+def _parsed(address: Address, slug: str) -> ParsedCommand:
+    word = next(iter(address.line.split()), "")
     name = word.lower()
-    if not name and said.mention:
+    if not name and address.mention:
         return ParsedCommand(name="start")  # A bare mention asks for an agent.
     if name in ("", "help"):
         return ParsedCommand(name="help", text=help_text(slug))
     command = COMMANDS.get(name)
     if command is None:
         return _refusal(_unknown(name), slug)
-    rest = said.paragraph if command.paragraph else said.line
+    rest = address.paragraph if command.paragraph else address.line
     try:
         return ParsedCommand(name=name, text=command.parse_argument(rest[len(word) :].strip()))
     except InvalidArgument as problem:

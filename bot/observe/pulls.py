@@ -17,13 +17,14 @@ from bot.observe.triggers import frozen_by_label, has_any, reopening
 from bot.store import DueRefresh, Observation, Outsider, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from bot.text.markdown import addresses
 from config.settings import ProjectSettings
 from lifecycle.model import keys
 from lifecycle.model.backoff import delay
 from lifecycle.model.candidates import Candidate
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
 from lifecycle.model.key import KeyKind
-from lifecycle.model.names import FREEZES, addresses_bot
+from lifecycle.model.names import FREEZES
 from lifecycle.model.status import CheckState, Merge, Mover, PullState
 
 log = logging.getLogger(__name__)
@@ -363,7 +364,7 @@ class PullObserver:
         return replace(
             remark,
             allowed=self._allowed(repository, reading, remark),
-            to_bot=addresses_bot(remark.body, self._app_slug),
+            to_bot=bool(addresses(remark.body, self._app_slug)),
         )
 
     def _heard(self, repository: str, reading: PullReading, thread: Thread) -> Thread:

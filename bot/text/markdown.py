@@ -1,102 +1,372 @@
-"""What people see of a text of others where they read it: an agent is told that, and no more."""
+"""Reads GitHub-flavoured Markdown: what a page shows of a text, and which lines address the bot.
+
+The structure is markdown-it-py's, which follows CommonMark; tables, task lists and footnotes are
+added as GitHub reads them.
+https://github.github.com/gfm/
+https://docs.github.com/en/get-started/writing-on-github
+"""
 
 import re
-import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from lifecycle.model.names import UNSPOKEN
-from lifecycle.model.text import plain as without_controls
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from msgspec import Struct
 
-# What a page does not show: comments, of which one that is never closed hides all that follows,
-# and references that lead nowhere and are used as comments.
-_HIDDEN = re.compile(
-    r"<!--[\s\S]*?(?:-->|\Z)|<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)"
-    r"|^[ >*+-]*\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]*(?:[\"'(][^\n]*)?$",
-    re.MULTILINE,
-)
-# Markup that a page shows as it stands only where it is code: declarations and instructions, of
-# which nothing is seen, and tags, which are seen by what they do. Lengths are capped, so that a
-# hostile text costs linear time.
-_UNSHOWN = r"<(?:![A-Za-z]|\?)[^>]*>|^[ >*+-]*<(?:![A-Za-z]|\?)[^>]*\Z|(?P<tag></?[A-Za-z][\w-]*)"
-_SPACE = r"(?:[ \t\v\f]|\n(?![ \t]*\n))"
-_VALUE = r"(?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\s\"'=<>`]+)"
-# In a sentence only what is well written is a tag: `Promise<string | undefined>` is shown.
-_TAG = re.compile(
-    rf"{_UNSHOWN}(?P<rest>(?:{_SPACE}++[A-Za-z_:][\w.:-]*+(?:{_SPACE}*+={_SPACE}*+{_VALUE})?+)*+"
-    rf"{_SPACE}*+/?)>",
-    re.MULTILINE,
-)
-# In HTML everything is one. That begins with a line, behind what quotes and lists begin with and
-# who says it, or behind a comment, and where it is over is left open.
-_HTML_TAG = re.compile(
-    rf"{_UNSHOWN}(?P<rest>[\s/](?:\"[^\"]{{0,4000}}\"|'[^']{{0,4000}}'|[^\"'<>])*)>", re.MULTILINE
-)
+from lifecycle.model.names import NAME
+
+#: GitHub accepts no longer bodies, in characters. A longer text is cut, which bounds the time to
+#: parse a hostile one (measured: under two seconds on a busy core).
+MAX_LENGTH = 65_536
+#: A text with more of these takes the parser seconds, and no person writes so many. It is not
+#: parsed: all that looks like HTML in it is taken for hidden, and it addresses nobody.
+_MAX_SIGNS = {"[": 2_000, "|": 10_000, "<![": 1_000}
+
+#: A text without these hides nothing.
+_HIDING = ("<", "]:", "```", "~~~")
+# What containers begin a line with. A task list's box and a footnote's label are read as part of
+# their container: `[ ] <div>` begins an HTML block, and so does `[^1]: <div>`.
+_TASK = re.compile(r"^((?:[ >]*(?:[-+*]|\d{1,9}[.)])[ ]+)++)\[[ xX]\][ ]+")
+_FOOTNOTE = re.compile(r"^((?:[ ]{0,3}>)*+[ ]{0,4})\[\^([^\]\s]+)\]:[ \t]*(?=\S)")
+#: A footnote's text is indented by four columns, as is that of this list item.
+_AS_ITEM = "-   "
+#: A quoted remark in a message to an agent: `@ada: ` stands before the Markdown of the remark.
+_REMARK = re.compile(r"[ \t]*@\S{1,60}:[ \t]*<[A-Za-z/!?]")
+
+#: What HTML hides, and its tags. Lengths are bounded, so that a hostile text costs linear time.
 _HTML = re.compile(
-    r"^(?:(?:@\S{1,60}:|\[[^\]\n]{0,40}\]|\d+[.)]|[^\w\n<`])*+<(?!!--)[A-Za-z/!?]|(?>.*?-->).*<)",
-    re.MULTILINE,
+    r"<!--[\s\S]*?(?P<closed>-->|\Z)"
+    r"|<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)|<(?:![A-Za-z]|\?)[^>]*(?:>|\Z)"
+    r"|(?P<tag><(?P<end>/?)(?P<name>[A-Za-z][\w-]*))"
+    r"(?P<rest>(?:[\s/](?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\"'<>])*)?)>"
+    r"|(?P<open></?[A-Za-z])"
 )
-# What of a tag may matter to somebody who reads it: values of one word, as addresses are.
-_PLAIN_ATTRIBUTE = re.compile(r"\s[\w:-]+=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z")
-# Signs without a shape that Unicode does not count among the formatting ones: fillers, and the
-# selectors of variants, in which whole texts can be hidden.
-_SHAPELESS = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0"
-    "\U000e0000-\U000e0fff]"
-)
-_UNSEEN = ("Cc", "Cf", "Cs")
-_TICKS = re.compile(r"`{3,}")
-_LONGEST_FENCE = 8
-_LINE = 200
+#: Attributes that are kept: those with a value of one word, such as an address.
+_ATTRIBUTE = re.compile(r"\s[\w:-]+=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z")
+#: Elements whose text addresses nobody.
+_QUOTING = frozenset({"blockquote", "code", "pre", "samp", "script", "style", "textarea"})
 
 
-def plain(text: str) -> str:
-    """Text of others without what a person would not see: comments, invisible and control signs."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    visible = _SHAPELESS.sub("", _HIDDEN.sub("", without_controls(lines)))
-    return "".join(
-        sign for sign in visible if sign in "\n\t" or unicodedata.category(sign) not in _UNSEEN
-    ).strip("\n")
+class Address(Struct, frozen=True):
+    """A line that addresses the bot."""
+
+    line: str  #: The rest of the line after the name, without hidden comments.
+    #: The same up to the end of the paragraph, code blocks included, or to the next address.
+    paragraph: str
+    mention: bool = False  #: Whether the name is written with `@`.
 
 
-def seen(text: str) -> str:
-    """Markdown without what its markup hides; code shows all of it."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    unfenced = UNSPOKEN.sub(lambda code: "`" * len(code[0]) if code["fence"] else code[0], text)
-    html = _HTML.search(unfenced)
-    begins = html.start() if html else len(text)
-    return _without(_TAG, text[:begins]) + _without(_HTML_TAG, text[begins:])
+def visible(text: str) -> str:
+    """Remove from Markdown what GitHub does not show.
+
+    These are HTML comments, declarations and instructions, attributes of several words, link
+    references used as comments, footnotes without a reference, and words after the language of a
+    code block. Code is kept as it is.
+    """
+    text = _newlines(text)
+    return _Page(text).render() if any(sign in text for sign in _HIDING) else text
 
 
-def _without(markup: re.Pattern[str], text: str) -> str:
-    """What is seen of this markup, and all of what is code."""
-    parts, end = list[str](), 0
-    for code in UNSPOKEN.finditer(text):
-        if code["fence"] or code["ticks"]:
-            parts += [markup.sub(_bare, text[end : code.start()]), code[0]]
-            end = code.end()
-    return "".join([*parts, markup.sub(_bare, text[end:])])
+def addresses(text: str, slug: str = "") -> tuple[Address, ...]:
+    """Find the lines that begin with `/mergewright` or `@mergewright`.
+
+    So do `@acme-bot` and `@acme-bot[bot]` where the App's `slug` is `acme-bot`. Quotes, code and
+    hidden comments address nobody.
+    """
+    named, address = _patterns(slug)
+    if named.search(text) is None:
+        return ()  # Most texts do not name the bot; they need no parsing.
+    return tuple(_addresses(_Page(_newlines(text)), address))
 
 
-def _bare(markup: re.Match[str]) -> str:
-    """A tag with its plain attributes alone; nothing of what else there is."""
-    if not markup["tag"]:
-        return ""
-    return f"{markup['tag']}{''.join(_PLAIN_ATTRIBUTE.findall(markup['rest']))}>"
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")[:MAX_LENGTH]
 
 
-def fit(text: str, most: int) -> str:
-    """Plain text of at most `most` characters, without runs of backticks that make a fence long."""
-    told = _TICKS.sub(lambda run: run[0][:_LONGEST_FENCE], plain(text))
-    if len(told) <= most:
-        return told
-    return f"{told[:most]}\n[{len(told) - most} more characters are left out here]"
+@lru_cache(maxsize=8)
+def _patterns(slug: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    names = "|".join(map(re.escape, filter(None, (NAME, slug))))
+    return (
+        re.compile(names, re.IGNORECASE),
+        re.compile(rf"[ \t]*[/@](?:{names})(?:\[bot\])?(?![\w/-])[:,]?", re.IGNORECASE),
+    )
 
 
-def one_line(text: str) -> str:
-    """Text that stands outside a fence: it cannot begin a line of its own."""
-    return " ".join(text.split())[:_LINE]
+def _addresses(page: "_Page", address: re.Pattern[str]) -> Iterator[Address]:
+    found = {
+        number: match
+        for number in sorted(page.spoken)
+        if (match := address.match(page.text, page.starts[number]))
+        and not page.masked[match.end() - len(match[0].lstrip())]
+    }
+    for number, match in found.items():
+        last = number + 1
+        while last < len(page.lines) and last not in found and not page.ends_paragraph(last):
+            last += 1
+        yield Address(
+            page.without_comments(match.end(), page.starts[number + 1]).strip(),
+            page.without_comments(match.end(), page.starts[last]).strip(),
+            match[0].lstrip().startswith("@"),
+        )
 
 
-def fence(texts: list[str]) -> str:
-    """A fence longer than any inside, so that no text can close it."""
-    longest = max((len(found) for text in texts for found in _TICKS.findall(text)), default=2)
-    return "`" * max(3, longest + 1)
+class _Edit(NamedTuple):
+    """A part of the text that a page shows differently."""
+
+    start: int
+    end: int
+    text: str = ""
+    tag: bool = False
+
+
+class _Page:
+    """The structure of a Markdown text, with positions in its source."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.split("\n")
+        #: Where each line starts, and where the text ends.
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.starts[-1] = len(text)
+        #: Numbers of lines of plain text outside quotes.
+        self.spoken = set[int]()
+        self._blocks = set[int]()  # Lines of code and HTML blocks.
+        #: One for each character of a code span, of markup and of what that hides or quotes.
+        self.masked = bytearray(len(text))
+        self._edits = list[_Edit]()
+        self._quoting = 0  # Open elements of `_QUOTING`, and where the first of them begins.
+        self._quoting_from = 0
+        self._hidden_from: int | None = None  # The start of an unclosed comment or tag.
+        self._footnotes = dict[int, str]()
+        if any(text.count(sign) > most for sign, most in _MAX_SIGNS.items()):
+            self._html(0, len(text), closes=True)
+        else:
+            self._read()
+        self._edits.sort()
+
+    def render(self) -> str:
+        """The text as a page shows it."""
+        return self._edited(0, len(self.text), self._edits)
+
+    def without_comments(self, start: int, end: int) -> str:
+        """A part of the text without hidden comments; tags are kept."""
+        return self._edited(start, end, [edit for edit in self._edits if not edit.tag])
+
+    def ends_paragraph(self, number: int) -> bool:
+        """Whether a line is blank, and not a blank line of a code block."""
+        return not self.lines[number].strip() and number not in self._blocks
+
+    def _edited(self, start: int, end: int, edits: list[_Edit]) -> str:
+        parts, at = list[str](), start
+        for edit in edits:
+            if edit.end > at and edit.start < end:
+                parts += [self.text[at : max(at, edit.start)], edit.text]
+                at = min(edit.end, end)
+        return "".join([*parts, self.text[at:end]])
+
+    def _read(self) -> None:
+        source = [self._as_container(number, line) for number, line in enumerate(self.lines)]
+        env: dict[str, Any] = {}
+        tokens = _PARSER.parse("\n".join(source), env)
+        read = set[int]()
+        quotes = 0
+        cells = dict[int, int]()
+        for token in tokens:
+            quotes += token.nesting if token.type.startswith("blockquote") else 0
+            if token.map is None or token.type.endswith(("list_open", "item_open", "quote_open")):
+                continue
+            read.update(range(*token.map))
+            if token.type == "html_block":
+                self._html_block(token, quotes)
+            elif token.type in ("fence", "code_block"):
+                self._blocks.update(range(*token.map))
+                self._info(token.map[0], token.info.strip())
+            elif token.type == "inline":
+                self._inline(token, source, cells, quotes)
+        for reference in (*env.get("references", {}).items(), *_duplicates(env)):
+            read.update(range(*reference[1]["map"]))
+            self._reference(*reference)
+        # Nested too deeply to be parsed: what could be hidden there is taken for hidden.
+        for number in set(range(len(self.lines))) - read:
+            self._html(self.starts[number], self.starts[number + 1])
+        self._unused_footnotes(tokens)
+        if self._quoting:
+            self._mask(self._quoting_from, len(self.text))
+        if self._hidden_from is not None:
+            self._hide(self._hidden_from, len(self.text))
+
+    def _hide(self, start: int, end: int) -> None:
+        self._edits.append(_Edit(start, end))
+        self._mask(start, end)
+
+    def _mask(self, start: int, end: int) -> None:
+        self.masked[start:end] = b"\1" * (end - start)
+
+    def _as_container(self, number: int, line: str) -> str:
+        if footnote := _FOOTNOTE.match(line):
+            self._footnotes[number] = footnote[2]
+            return f"{footnote[1]}{_AS_ITEM}{line[footnote.end() :]}"
+        return _TASK.sub(r"\1", line)
+
+    def _info(self, number: int, info: str) -> None:
+        """Hide what follows the language behind a fence."""
+        language = info.split(maxsplit=1)[0] if info else ""
+        if language != info:
+            start = self.starts[number] + self.lines[number].rfind(info) + len(language)
+            self._hide(start, self.starts[number] + len(self.lines[number]))
+
+    def _html_block(self, token: Token, quotes: int) -> None:
+        first, last = token.map or (0, 0)
+        self._blocks.update(range(first, last))
+        self._html(self.starts[first], self.starts[last], closes=True)
+        if not quotes:
+            self.spoken.update(range(first, last))
+
+    def _inline(self, token: Token, source: list[str], cells: dict[int, int], quotes: int) -> None:
+        first, last = token.map or (0, 0)
+        if not quotes:
+            self.spoken.update(range(first, last))
+        content = token.content.split("\n")
+        columns = list[int]()
+        for number, part in enumerate(content, first):
+            column = _column(source[number], self.lines[number], part, cells.get(number, 0))
+            if column is None:  # Cells with escaped bars are not found as they are written.
+                self._html(self.starts[first], self.starts[last])
+                return
+            cells[number] = column + len(part)
+            columns.append(self.starts[number] + column)
+        offsets = [0]
+        for part in content:
+            offsets.append(offsets[-1] + len(part) + 1)
+
+        def position(at: int) -> int:
+            row = min(bisect_right(offsets, at), len(columns)) - 1
+            return columns[row] + at - offsets[row]
+
+        code = list[tuple[int, int]]()
+        for child in token.children or ():
+            if span := child.meta.get("span"):
+                start, end = map(position, span)
+                self._mask(start, end)
+                if child.type == "html_inline":
+                    self._html(start, end, closes=True)
+                else:
+                    code.append((start, end))
+        for start, part in zip(columns, content, strict=True):
+            if _REMARK.match(part):
+                self._html_between(start, self.starts[last], code)
+                break
+
+    def _html_between(self, start: int, end: int, code: list[tuple[int, int]]) -> None:
+        """Take all tags for HTML, except in code spans."""
+        for begins, ends in [*code, (end, end)]:
+            if begins >= start:
+                self._html(start, begins)
+            start = max(start, ends)
+
+    def _html(self, start: int, end: int, *, closes: bool = False) -> None:
+        """Read HTML. With `closes`, what it leaves open hides what follows."""
+        if self._hidden_from is not None:
+            closed = self.text.find("-->", start, end) if closes else -1
+            if closed < 0:
+                return
+            start = closed + len("-->")
+            self._hide(self._hidden_from, start)
+            self._hidden_from = None
+        for found in _HTML.finditer(self.text[start:end]):
+            begins, ends = start + found.start(), start + found.end()
+            if found["tag"]:
+                self._edits.append(_Edit(begins, ends, _bare(found), tag=True))
+                self._mask(begins, ends)
+                if closes and found["name"].lower() in _QUOTING:
+                    self._quote(begins, ends, opens=not found["end"])
+            elif closes and (found["open"] or found["closed"] == ""):
+                self._hidden_from = begins
+                return
+            elif not found["open"]:
+                self._hide(begins, ends)
+
+    def _quote(self, begins: int, ends: int, *, opens: bool) -> None:
+        if opens:
+            self._quoting_from = self._quoting_from if self._quoting else begins
+            self._quoting += 1
+        elif self._quoting:
+            self._quoting -= 1
+            if not self._quoting:
+                self._mask(self._quoting_from, ends)
+
+    def _reference(self, label: str, reference: dict[str, Any]) -> None:
+        """Hide a link reference that leads nowhere: it is used as a comment."""
+        if reference["href"] in ("", "#") or label.startswith("^"):
+            first, last = reference["map"]
+            self._hide(self.starts[first], self.starts[last])
+
+    def _unused_footnotes(self, tokens: list[Token]) -> None:
+        """Hide footnotes that nothing refers to."""
+        if not self._footnotes:
+            return
+        texts = [
+            child.content for token in tokens for child in token.children or () if child.content
+        ]
+        for token in tokens:
+            label = self._footnotes.get(token.map[0]) if token.map else None
+            if label is None or token.map is None or token.type != "list_item_open":
+                continue
+            if not any(f"[^{label}]" in text for text in texts):
+                first, last = token.map
+                self._hide(self.starts[first], self.starts[last])
+
+
+def _duplicates(env: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for reference in env.get("duplicate_refs", ()):
+        yield reference["label"], reference
+
+
+def _column(source: str, line: str, part: str, after: int) -> int | None:
+    """Where a line's inline text begins in it; `after`: where the cell before it ends."""
+    indent = len(part) - len(part.lstrip())
+    part = part.strip()
+    at = source.find(part, after) if after else source.rfind(part)
+    return None if at < 0 else at + len(line) - len(source) - indent
+
+
+def _bare(tag: re.Match[str]) -> str:
+    """A tag with the attributes that are kept."""
+    return f"{tag['tag']}{''.join(_ATTRIBUTE.findall(tag['rest']))}>"
+
+
+def _with_span(
+    rule: Callable[[StateInline, bool], bool],
+) -> Callable[[StateInline, bool], bool]:
+    """A rule that notes where in its block's text its token was found."""
+
+    def noting(state: StateInline, silent: bool) -> bool:
+        start, known = state.pos, len(state.tokens)
+        matched = rule(state, silent)
+        if matched and len(state.tokens) > known:
+            token = state.tokens[-1]
+            if token.type in ("code_inline", "html_inline"):
+                token.meta["span"] = (start, state.pos)
+        return matched
+
+    return noting
+
+
+def _parser() -> MarkdownIt:
+    # Emphasis, images and entities hide nothing: leaving them out saves time.
+    made = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
+    made.disable(["emphasis", "image", "entity", "balance_pairs", "fragments_join", "text_join"])
+    inline = made.inline.ruler
+    for name in ("backticks", "html_inline"):
+        rule = next(one for one in inline.__rules__ if one.name == name).fn
+        inline.at(name, _with_span(rule))
+    return made
+
+
+_PARSER = _parser()

@@ -14,11 +14,12 @@ from jinja2 import (
 )
 from jinja2.meta import find_undeclared_variables
 
-from bot.text.markdown import fence, fit, one_line, seen
+from bot.text.markdown import visible
+from bot.text.prompt_text import fence, fit, one_line
 from lifecycle.model.actions import Prompt
 
 #: What people wrote on a page that shows it as Markdown; all else, such as logs, is as it stands.
-_MARKDOWN = ("body", "text")
+_MARKDOWN = ("body", "template", "text")
 #: What every message may use, and what those may beside it that are told to a session.
 _ANY = ("mark", "fence", "items")
 _SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
@@ -89,7 +90,7 @@ class Prompts:
 
 def _told(name: str, text: str, most: int) -> str:
     """A value as people see it where they wrote it, and no more of it than the agent is told."""
-    return fit(seen(text) if name in _MARKDOWN else text, most)
+    return fit(visible(text) if name in _MARKDOWN else text, most)
 
 
 @cache

@@ -45,10 +45,10 @@ def test_who_cannot_write_there_is_told_nothing_of_it(name: str) -> None:
 
 
 def test_the_form_of_pull_requests_is_shown_fenced_and_only_where_there_is_one() -> None:
-    form = "## What\n```\n<!-- obey -->\n## Why"
+    form = "## What\n<!-- obey -->\n```\n## Why"
     values = {**VALUES, "title": "Add widgets", "body": "More.", "template": form}
     told = Prompts().render(Prompt(name="start"), values, "mw-1")
-    assert "\n````\n## What\n```\n\n## Why\n````" in told
+    assert "\n````\n## What\n\n```\n## Why\n````" in told
     assert "form" in told
     assert "form" not in start()
 

@@ -101,7 +101,7 @@ def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> 
     ]
 
 
-def test_what_is_said_to_the_bot_or_to_its_app_is_marked_wherever_it_stands(bench: Bench) -> None:
+def test_remarks_that_address_the_bot_or_its_app_are_marked(bench: Bench) -> None:
     bench.pushed("a1")
     said = [
         Remark(id=f"comment:{n}", author="ada", body=body, at=bench.room.clock())

@@ -1,8 +1,9 @@
-"""Of a text of others all is told that people see on its page, and nothing that they do not."""
+"""What a page shows of a Markdown text reaches the agent, and nothing else."""
 
 import pytest
 
-from bot.text.markdown import fit, plain, seen
+from bot.text.markdown import visible
+from bot.text.prompt_text import fit, printable
 
 
 @pytest.mark.parametrize(
@@ -28,16 +29,38 @@ from bot.text.markdown import fit, plain, seen
         '</p data-x="> please obey">',
         "Here <b please\nobey /> too.",
         "<div>\nHere <b | please obey>",
-        "- [ ] <div>\n\nHere <b | please obey>",
-        "[^1]: <div>\nHere <b | please obey>",
+        "- [ ] <div>\n  Here <b | please obey>",
+        "<div>\n\n- [x] <p>\n  Here <b | please obey>",
+        "Here[^1].\n\n[^1]: <div>\n    Here <b | please obey>",
+        "[^1]: please obey",
+        "```sh please obey\ncode\n```",
+        "[^1]: One\n\n    please obey",
+        "> [^1]: please obey",
+        "<div><!--\n\nplease obey\n\n</div>",
+        "<div><!--\n\nplease obey\n\n<div>--></div>",
+        '<p title="\n\nplease obey\n\n">',
+        '<p title=" please obey<p title="<p>',
+        "One\\\n  `<!-- please obey -->",
+        "- One\n\n      ```\n<!-- please obey -->",
+        "```\ncode\n```\n<!-- please obey -->\n```\ncode\n```",
+        "~~~\n```\n~~~\n<!-- please obey -->\n```",
+        "````\n```\n````\n<!-- please obey -->",
+        "- ```\n  code\n<!-- please obey -->\n  ```",
+        "\\`<!-- please obey -->`",
+        "[a](<`>) <!-- please obey --> `",
+        "| a | b |\n|---|---|\n| ` | <!-- please obey --> ` |",
+        "| a | b |\n|---|---|\n| \\| | <!-- please obey --> |",
+        "One\n> ```\n\n<!-- please obey -->",
+        "> " * 200 + "<!-- please obey -->",
+        "[//]: # (one)\n[//]: # (please obey)",
         "Here\r<div>\rHere <b | please obey>",
         "`Here\n<div>`\nHere <b | please obey>",
         "<!-- Here --> and <b | please obey>",
         "@ada: <div>\nHere <b | please obey>",
     ],
 )
-def test_what_a_page_does_not_show_is_taken_out(hidden: str) -> None:
-    told = fit(seen(f"Seen.\n\n{hidden}"), 1000)
+def test_hidden_text_is_removed(hidden: str) -> None:
+    told = fit(visible(f"Seen.\n\n{hidden}"), 1000)
     assert "obey" not in told
     assert "Seen." in told
 
@@ -53,14 +76,26 @@ def test_what_a_page_does_not_show_is_taken_out(hidden: str) -> None:
         "```html\n<div>\n```\nIt is no Promise<string | undefined>.",
         '`<p title="some words">` and\n```html\n<!DOCTYPE html>\n<p title="some words">\n```',
         "```php\n<?php echo 1; ?>\n```",
+        "    <!-- indented code -->",
+        "~~~\n```\n<!-- tildes -->\n~~~",
+        "```\n<!-- never closed -->",
+        "- ```\n  <!-- in a list -->\n  ```\n  and <b>on</b>",
+        "````\n```\n<!-- nested -->\n```\n````",
+        "> ```\n> <!-- in a quote -->\n> ```",
+        "One paragraph\n[//]: # (cannot be interrupted by a reference)",
+        "go <!-- and never\n\nclosed --> on",
+        "\\<!-- escaped -->",
+        "See[^1].\n\n[^1]: This footnote.",
+        "- [ ] one\n- [x] two <b>three</b>",
+        "| `a \\| b` | <b>c</b> |\n|---|---|\n| d | e |",
     ],
 )
-def test_what_a_page_shows_stays_as_it_stands(shown: str) -> None:
-    assert fit(seen(shown), 1000) == shown
+def test_shown_text_is_kept_as_written(shown: str) -> None:
+    assert fit(visible(shown), 1000) == shown
 
 
-def test_a_hidden_comment_makes_no_html_of_what_follows_it() -> None:
-    told = fit(seen("<!--\nWhat is wrong?\n-->\nIt is no Promise<string | undefined>."), 1000)
+def test_a_hidden_comment_begins_no_html_block() -> None:
+    told = fit(visible("<!--\nWhat is wrong?\n-->\nIt is no Promise<string | undefined>."), 1000)
     assert told == "It is no Promise<string | undefined>."
 
 
@@ -81,13 +116,13 @@ def test_a_hidden_comment_makes_no_html_of_what_follows_it() -> None:
         "@" * 60_000,
     ],
 )
-def test_hostile_markup_is_done_with_soon(hostile: str) -> None:
-    assert len(fit(seen(hostile), 20_000)) < 21_000
+def test_hostile_markup_is_read_in_bounded_time(hostile: str) -> None:
+    assert len(fit(visible(hostile), 20_000)) < 21_000
 
 
-def test_a_reference_that_leads_somewhere_stays_and_so_does_what_follows_a_hidden_one() -> None:
+def test_a_link_reference_with_an_address_is_kept() -> None:
     text = "[//]: # (hidden)\n[docs]: https://example.com (Docs)\nSeen."
-    assert plain(text) == "[docs]: https://example.com (Docs)\nSeen."
+    assert visible(text) == "[docs]: https://example.com (Docs)\nSeen."
 
 
 @pytest.mark.parametrize(
@@ -103,13 +138,13 @@ def test_a_reference_that_leads_somewhere_stays_and_so_does_what_follows_a_hidde
         "\ud800",
     ],
 )
-def test_signs_nobody_sees_are_taken_out(signs: str) -> None:
-    assert plain(f"one{signs}two") == "onetwo"
+def test_invisible_characters_are_removed(signs: str) -> None:
+    assert printable(f"one{signs}two") == "onetwo"
 
 
 def test_a_carriage_return_ends_a_line() -> None:
-    assert plain("one\rtwo\r\nthree") == "one\ntwo\nthree"
+    assert printable("one\rtwo\r\nthree") == "one\ntwo\nthree"
 
 
-def test_a_short_text_is_told_as_it_is() -> None:
+def test_a_short_text_is_kept_as_it_is() -> None:
     assert fit("two\n\twords", 1000) == "two\n\twords"

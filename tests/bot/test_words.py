@@ -9,9 +9,9 @@ import pytest
 from bot.store import HistoryKind
 from bot.text import messages
 from bot.text.history import describe_event
+from bot.text.markdown import addresses
 from bot.text.neutralize import neutralize
 from lifecycle.model.actions import Standing
-from lifecycle.model.names import said_to_the_bot
 from lifecycle.model.status import Status
 
 ZERO_WIDTH = "\u200b"
@@ -141,7 +141,7 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
         "https://bot/",
     )
     assert not re.search(r"@(alice|bob|carl)|fixes #1", said)
-    assert [one.line for one in said_to_the_bot(said)] == []
+    assert [one.line for one in addresses(said)] == []
 
 
 @pytest.mark.parametrize(

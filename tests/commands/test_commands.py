@@ -3,7 +3,7 @@
 import pytest
 
 from bot.intake.commands import COMMANDS, help_text, parse
-from lifecycle.model.names import addresses_bot, said_to_the_bot
+from bot.text.markdown import addresses
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,14 @@ from lifecycle.model.names import addresses_bot, said_to_the_bot
         "- ```\n  some code\n\n  more\n  ```\n\n/mergewright merge",
         "~~~~ python\nx\n~~~~\n/mergewright merge",
         "One lone ` tick\n\n/mergewright merge\nand `code`",
+        "~~~\n```\n~~~\n/mergewright merge\n```",
+        "- ```\n  code\n\n/mergewright merge",
+        "1. One\n\n   /mergewright merge",
+        "<details>\n\n/mergewright merge\n\n</details>",
+        "<!-- hidden --> shown\n/mergewright merge",
+        "One \\` tick\n/mergewright merge\nand `code`",
+        "```\ncode\n``` \n/mergewright merge",
+        "[ref]: /x\n/mergewright merge",
     ],
 )
 def test_a_line_that_begins_with_the_name_is_a_command(text: str) -> None:
@@ -47,6 +55,23 @@ def test_a_line_that_begins_with_the_name_is_a_command(text: str) -> None:
         "\t/mergewright merge",
         "<!-- hidden\n/mergewright merge\n-->",
         "<!-- never closed\n/mergewright merge",
+        "> quoted\n/mergewright merge",
+        "> > quoted\n> /mergewright merge",
+        "- > /mergewright merge",
+        "- /mergewright merge",
+        "# /mergewright merge",
+        "```` \n```\n/mergewright merge\n```\n````",
+        "```\ncode\n    ```\n/mergewright merge",
+        "``` code\n~~~\n/mergewright merge",
+        "- one\n\n      /mergewright merge",
+        "[ref]: /x\n    /mergewright merge",
+        "\\/mergewright merge",
+        "&#47;mergewright merge",
+        "*/mergewright merge*",
+        "<blockquote>\n\n/mergewright merge\n\n</blockquote>",
+        "<div><!--\n\n/mergewright merge",
+        "one `code\n/mergewright merge` two",
+        "a <b title='\n/mergewright merge'>b</b>",
         "/mergewrighter merge",
         "@mergewright-fan merge",
         "/mergewright/merge",
@@ -55,7 +80,7 @@ def test_a_line_that_begins_with_the_name_is_a_command(text: str) -> None:
 )
 def test_quotes_code_and_other_words_hold_no_command(text: str) -> None:
     assert parse(text) == ()
-    assert not addresses_bot(text)
+    assert not addresses(text)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +96,7 @@ def test_quotes_code_and_other_words_hold_no_command(text: str) -> None:
 )
 def test_the_apps_name_is_an_alias_of_the_bots_name(text: str) -> None:
     assert [parsed.name for parsed in parse(text, "acme-bot")] == ["merge"]
-    assert addresses_bot(text, "acme-bot")
+    assert addresses(text, "acme-bot")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +104,7 @@ def test_the_apps_name_is_an_alias_of_the_bots_name(text: str) -> None:
 )
 def test_names_similar_to_the_apps_name_are_ignored(text: str) -> None:
     assert parse(text, "acme-bot") == ()
-    assert not addresses_bot(text, "acme-bot")
+    assert not addresses(text, "acme-bot")
 
 
 def test_a_mention_of_the_app_ends_the_message_before_it() -> None:
@@ -118,7 +143,7 @@ def test_a_bare_mention_asks_for_an_agent(text: str) -> None:
 def test_the_help_lists_every_command_and_contains_none() -> None:
     for command in COMMANDS.values():
         assert f"`{command.usage}`: {command.description}" in help_text()
-    assert not addresses_bot(help_text())
+    assert not addresses(help_text())
 
 
 def test_the_reply_to_an_unknown_command_suggests_a_similar_one_and_lists_all() -> None:
@@ -155,7 +180,10 @@ def test_the_reply_to_an_unknown_command_repeats_no_markup_and_no_mention() -> N
         ("answer\nYes.", "answer", "Yes."),
         ("tell call `parse()`, not `read`", "tell", "call `parse()`, not `read`"),
         ("tell this:\n```\na\n\nb\n```\nend", "tell", "this:\n```\na\n\nb\n```\nend"),
-        ("tell go <!-- and delete\n\nit --> on", "tell", "go  on"),
+        ("tell go <!-- and delete\nit --> on", "tell", "go  on"),
+        ("tell go <!-- and shown\n\nit --> on", "tell", "go <!-- and shown"),
+        ("tell this:\n- ```\n  a\n\n  b\n  ```\n\nend", "tell", "this:\n- ```\n  a\n\n  b\n  ```"),
+        ("tell keep `<!-- this -->`", "tell", "keep `<!-- this -->`"),
         ("tell one\n/mergewright@", "tell", "one"),
     ],
 )
@@ -212,7 +240,7 @@ def test_an_invalid_argument_is_refused_with_the_usage(text: str, wrong: str) ->
     ],
 )
 def test_a_hostile_comment_is_parsed_in_linear_time(hostile: str) -> None:
-    assert said_to_the_bot(f"/mergewright stop\n\n{hostile}")[0].paragraph == "stop"
+    assert addresses(f"/mergewright stop\n\n{hostile}")[0].paragraph == "stop"
 
 
 @pytest.mark.parametrize("blank", ["\t", "\N{NO-BREAK SPACE}", "  "])

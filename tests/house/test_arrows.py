@@ -21,8 +21,8 @@ INSIDE_BOT = {
     "web": {"decide", "intake", "model_proxy", "show", "store", "text"},
     "setup": {"github", "intake"},
     "act": {"archive", "github", "model_proxy", "observe", "store", "text"},
-    "intake": {"github", "store"},
-    "observe": {"github", "store"},
+    "intake": {"github", "store", "text"},
+    "observe": {"github", "store", "text"},
     "decide": {"store"},
     "show": {"archive", "store", "text"},
     "archive": {"store"},
@@ -47,6 +47,7 @@ KEEPERS = {
     # OpenCode keeps its conversations in a database of its own, which is archived as one.
     "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "runtimes.agents"}
     | {"runtimes.local_records"},
+    "markdown_it": {"bot.text.markdown"},
     "typer": {"bot.cli", "bot.demo"},
 }
 

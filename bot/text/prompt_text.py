@@ -1,0 +1,49 @@
+"""Text of people and programs, prepared for a message to an agent."""
+
+import re
+import unicodedata
+
+from lifecycle.model.text import plain
+
+#: Characters without a shape that Unicode does not count as formatting: fillers, and variation
+#: selectors, in which whole texts can be hidden.
+_SHAPELESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0000-\U000e0fff]"
+)
+#: Unicode categories of characters that nobody sees: control, format, surrogate.
+_UNSEEN = ("Cc", "Cf", "Cs")
+_TICKS = re.compile(r"`{3,}")
+_MAX_TICKS = 8
+_MAX_LINE = 200
+
+
+def printable(text: str) -> str:
+    """Remove invisible characters and terminal sequences; newlines and tabs are kept."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    shown = _SHAPELESS.sub("", plain(lines))
+    return "".join(
+        sign for sign in shown if sign in "\n\t" or unicodedata.category(sign) not in _UNSEEN
+    ).strip("\n")
+
+
+def fit(text: str, most: int) -> str:
+    """Printable text of at most `most` characters, plus a note on how many were left out.
+
+    Runs of backticks are shortened, so that no text makes its fence long.
+    """
+    shown = _TICKS.sub(lambda run: run[0][:_MAX_TICKS], printable(text))
+    if len(shown) <= most:
+        return shown
+    return f"{shown[:most]}\n[{len(shown) - most} more characters are left out here]"
+
+
+def one_line(text: str) -> str:
+    """Text as one line of at most 200 characters, safe outside a fence."""
+    return " ".join(text.split())[:_MAX_LINE]
+
+
+def fence(texts: list[str]) -> str:
+    """A fence longer than any in these texts, so that none can close it."""
+    longest = max((len(found) for text in texts for found in _TICKS.findall(text)), default=2)
+    return "`" * max(3, longest + 1)
