@@ -93,7 +93,7 @@ class OpenDialog(Struct, frozen=True, kw_only=True):
     """A dialog that a program shows."""
 
     id: str  #: The same as long as the same question is open; empty: it is not understood.
-    step: str  #: Differs after each step of an answer that takes several.
+    state: str  #: Differs after each step of an answer that takes several.
     accepts: bool = False  #: Whether it takes the answer that was asked about.
 
 

@@ -149,12 +149,12 @@ class LocalRuns:
             return None
         accepts = bool(answer) and found.step(answer) is not None
         name = _digest(found.id) if found.id else ""
-        return OpenDialog(id=name, step=_digest(found.state), accepts=accepts)
+        return OpenDialog(id=name, state=_digest(found.state), accepts=accepts)
 
     def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
         """See `Runs.answer`."""
         found = self._dialog(run)
-        if found is None or (_digest(found.id), _digest(found.state)) != (dialog.id, dialog.step):
+        if found is None or (_digest(found.id), _digest(found.state)) != (dialog.id, dialog.state):
             return False
         step = found.step(answer)
         if step is None:
@@ -162,7 +162,7 @@ class LocalRuns:
         pause = self._adapters[run.agent_type].submit_seconds
         try:
             handle = self._runtime.handle(run.name)
-            take(self._runtime, handle, step, f"{key}:{dialog.step}", pause)
+            take(self._runtime, handle, step, f"{key}:{dialog.state}", pause)
         except OSError as failure:
             raise Unreadable(str(failure)) from failure
         return True

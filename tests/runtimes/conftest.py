@@ -1,11 +1,14 @@
-"""Stages for the tests of the runtimes."""
+"""Stages for the tests of the runtimes, and a GitHub repository on disk with its mirror."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from runtimes.workspaces.mirror import Mirror
+from tests.runtimes.repositories import Git
 from tests.runtimes.stages import FakeStage, Stage, TmuxStage
 
 
@@ -25,3 +28,37 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
         yield FakeStage(tmp_path)
     else:
         yield request.getfixturevalue("tmux")
+
+
+@pytest.fixture(scope="session")
+def git(tmp_path_factory: pytest.TempPathFactory) -> Git:
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text("[user]\nname = Ada\nemail = ada@example.com\n")
+    return Git(home)
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory, git: Git) -> Path:
+    """A repository with one commit on main, made once and copied for each test."""
+    place = tmp_path_factory.mktemp("begun")
+    git(place, "init", "--quiet", "--template=", "--initial-branch=main")
+    (place / ".gitignore").write_text("*.log\n")
+    git(place, "add", ".")
+    git.commit(place, "README", "widgets\n", "Begin")
+    return place / ".git"
+
+
+@pytest.fixture
+def github(tmp_path: Path, begun: Path, git: Git) -> Path:
+    """The repository on GitHub, with one commit on main."""
+    bare = tmp_path / "github" / "widgets.git"
+    shutil.copytree(begun, bare)
+    (bare / "config").write_text("[core]\nrepositoryformatversion = 0\nbare = true\n")
+    return bare
+
+
+@pytest.fixture
+def mirror(github: Path, tmp_path: Path) -> Mirror:
+    mirror = Mirror(tmp_path / "data" / "mirror.git", str(github))
+    mirror.refresh()
+    return mirror

@@ -14,7 +14,7 @@ from runtimes.workspaces.git import git as bot_git
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.workspaces.conftest import Git
+from tests.runtimes.repositories import Git
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.workspaces.conftest import Git
+from tests.runtimes.repositories import Git
 
 BRANCH = "mergewright/12-add-a-test"
 

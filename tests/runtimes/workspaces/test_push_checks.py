@@ -8,7 +8,8 @@ from lifecycle.model.policy import PROTECTED_PATHS
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.workspaces.conftest import BRANCH, Git
+from tests.runtimes.repositories import Git
+from tests.runtimes.workspaces.conftest import BRANCH
 
 
 @pytest.fixture

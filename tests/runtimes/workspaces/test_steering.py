@@ -7,7 +7,7 @@ import pytest
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.workspaces.conftest import Git
+from tests.runtimes.repositories import Git
 
 PATTERNS = ("CLAUDE.md", ".claude/**", ".mcp.json", ".aider*")
 

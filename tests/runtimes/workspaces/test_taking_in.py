@@ -8,7 +8,8 @@ import pytest
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.workspaces.conftest import BRANCH, Git
+from tests.runtimes.repositories import Git
+from tests.runtimes.workspaces.conftest import BRANCH
 
 SESSION = "widgets-12"
 

@@ -1,0 +1,179 @@
+"""Hosts for the contract suite, each with a mirror whose workspaces it keeps."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from lifecycle.model.facts import Agent
+from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
+from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
+from runtimes.agents.shell.launch import Shell
+from runtimes.base import Options, Seen
+from runtimes.host import Host, RunQuery, RunReading, RunRef, StartSpec, Workspace, WorkspaceRef
+from runtimes.local_host import LocalHost
+from runtimes.supervise import MARK
+from runtimes.tmux import Tmux
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
+from tests.runtimes.stages import processes, until
+
+SESSION, BRANCH = "widgets-12", "mergewright/12-x"
+#: Reports that it is ready, has a child, and prints each line that it reads.
+_AGENT = """
+stty -echo
+sleep 600 &
+echo "mergewright: ready waiting for work"
+while read -r line; do echo "read $line"; done
+"""
+
+
+class _Asking(Shell):
+    """A command whose screen may show a dialog, or words that somebody types."""
+
+    def dialog(self, files: RunFiles, screen: str) -> Dialog | None:  # type: ignore[override]
+        if "Continue?" not in screen or "read 1" in screen:
+            return None
+        return numbered_dialog("Continue?", ("yes", "no"))
+
+    def unsent_text(self, screen: str) -> str:
+        return "half a sentence" if "half a sentence" in screen else ""
+
+
+class HostStage(Protocol):
+    """A host, and what an agent or the host's own user does on it."""
+
+    host: Host
+    mirror: Mirror
+
+    def restarts_the_bot(self) -> None:
+        """Forget all that only a process remembers."""
+        ...
+
+    def as_agent(self, script: str) -> str:
+        """Run a shell script as the agent, in the session's workspace; returns what it prints."""
+        ...
+
+    def processes_of(self, run: RunRef) -> list[int]: ...
+
+
+class LocalStage:
+    """This machine as a host, with a tmux server of its own."""
+
+    def __init__(self, folder: Path, mirror: Mirror) -> None:
+        self.mirror = mirror
+        self._folder = folder
+        kind = AgentType(program="shell", command=("sh", "-c", _AGENT))
+        self._adapters: Mapping[str, AgentAdapter] = {"shell": _Asking(kind)}
+        self.restarts_the_bot()
+
+    def restarts_the_bot(self) -> None:
+        self.host: Host = LocalHost(
+            Tmux(Options(data=self._folder / "tmux", path=os.environ["PATH"])),
+            self._adapters,
+            sessions=self._folder / "sessions",
+            workspaces=self._folder / "workspaces",
+        )
+
+    def as_agent(self, script: str) -> str:
+        identity = ("GIT_AUTHOR", "GIT_COMMITTER")
+        names = {f"{who}_NAME": "Ada" for who in identity}
+        mails = {f"{who}_EMAIL": "ada@example.com" for who in identity}
+        done = subprocess.run(
+            ["sh", "-ec", script],
+            cwd=self._folder / "workspaces" / SESSION / "checkout",
+            env={**os.environ, **names, **mails, "HOME": str(self._home())},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def processes_of(self, run: RunRef) -> list[int]:
+        folder = self._folder / "sessions" / run.name
+        return processes("environ", f"{MARK}={folder}\0".encode())
+
+    def close(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        for folder in (self._folder / "sessions").glob("*_r*"):
+            for pid in processes("environ", f"{MARK}={folder}\0".encode()):
+                os.kill(pid, signal.SIGKILL)
+        command = ("tmux", "-S", str(self._folder / "tmux" / "tmux.sock"), "kill-server")
+        subprocess.run(command, capture_output=True, check=False)
+
+    def _home(self) -> Path:
+        home = self._folder / "sessions" / f"{SESSION}_home"
+        home.mkdir(parents=True, exist_ok=True)
+        return home
+
+
+@contextmanager
+def _local(mirror: Mirror) -> Iterator[HostStage]:
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        stage = LocalStage(Path(folder).resolve(), mirror)
+        yield stage
+        stage.close()
+
+
+#: Every implementation of `runtimes.host.Host`.
+HOSTS: Mapping[str, Callable[[Mirror], AbstractContextManager[HostStage]]] = {"local": _local}
+
+
+class OneSession:
+    """One session on a host."""
+
+    def __init__(self, stage: HostStage) -> None:
+        self.stage = stage
+        self.run = self.named(1)
+
+    @property
+    def host(self) -> Host:
+        return self.stage.host
+
+    def named(self, run: int) -> RunRef:
+        return RunRef(session=SESSION, run=run, agent_type="shell", branch=BRANCH)
+
+    @property
+    def workspace(self) -> Workspace:
+        origin = str(self.stage.mirror.path)
+        return self.host.workspace(WorkspaceRef(session=SESSION, branch=BRANCH, origin=origin))
+
+    def prepares(self) -> str:
+        return prepare(self.stage.mirror, self.workspace, "main")
+
+    def starts(self, run: int = 1) -> str:
+        """Start a run and wait until its program reads messages."""
+        conversation = self.host.runs.start(self.named(run), StartSpec(prompt="Do it."))
+        self.shows("ready", run)
+        return conversation
+
+    def shows(self, text: str, run: int = 1) -> None:
+        until(lambda: text in self.host.runs.screen(self.named(run)), text)
+
+    def probe(self, run: int = 1) -> Seen | None:
+        look = self.host.runs.look([RunQuery(run=self.named(run))], datetime.now(UTC))
+        assert look.failure == ""
+        return look.probes.get(self.named(run).name)
+
+    def reading(self, *awaiting: str) -> RunReading:
+        query = RunQuery(run=self.run, awaiting=awaiting)
+        return self.host.runs.look([query], datetime.now(UTC)).readings[self.run.name]
+
+    def agent(self) -> Agent:
+        return self.reading().agent
+
+    def file(self, name: str) -> str:
+        """The name of a file in the session's home, as the archive has it."""
+        return f"{SESSION}_home/{name}"
+
+
+def database(path: Path) -> list[str]:
+    """The rows of a copy of the database that the tests write."""
+    with closing(sqlite3.connect(path)) as copy:
+        return [row[0] for row in copy.execute("SELECT text FROM said")]
