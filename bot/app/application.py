@@ -242,16 +242,16 @@ class App:
 
     def _resync_all(self) -> None:
         observe = self.wiring.observe
-        observe.access.look()
+        observe.access.read_all()
         if self.wiring.decide.policies.adopt(observe.configuration.read()):
             self._on_policy_change()
-        observe.resync.look()
+        observe.resync.run()
         if self._settings.polls:
-            self.wiring.intake.comment_poller.look()
+            self.wiring.intake.comment_poller.poll()
         self._github.wake()
 
     def _redeliver_lost(self) -> None:
-        self.wiring.intake.redelivery.ask()
+        self.wiring.intake.redelivery.request_lost()
 
     def _archive_transcripts(self) -> None:
         self.wiring.archive.keep_all(self.wiring.store.sessions.live())

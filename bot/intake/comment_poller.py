@@ -1,4 +1,4 @@
-"""The observer of what people write, for a bot that GitHub cannot reach with a webhook."""
+"""Polls comments and new issues, for a bot that GitHub's webhooks cannot reach."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -16,42 +16,42 @@ from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
 
-#: How far the first look goes back: what was asked for while the bot was away is heard.
-_AWAY = timedelta(hours=1)
-#: Two looks overlap: GitHub may show a comment some seconds after it was written.
+#: How far back the first poll goes, for commands given while the bot was stopped.
+_FIRST_POLL = timedelta(hours=1)
+#: Polls overlap, because GitHub may list a comment some seconds after it was written.
 _OVERLAP = timedelta(minutes=1)
 
 
 class CommentPoller:
-    """Hands new comments and issues to the inbox, each once, as the webhook would have done."""
+    """Passes new comments and issues to the inbox, each once, like webhooks."""
 
     def __init__(
         self, github: GitHub, inbox: Inbox, projects: Collection[ProjectSettings], clock: Clock
     ) -> None:
         self._github = github
         self._inbox = inbox
-        self._since = {project.repository: clock() - _AWAY for project in projects}
+        self._since = {project.repository: clock() - _FIRST_POLL for project in projects}
         self._clock = clock
 
-    def look(self) -> None:
-        """Take in what was written in every project's repository since the last look."""
+    def poll(self) -> None:
+        """Pass on what was written in every project's repository since the last poll."""
         for repository, since in self._since.items():
             begun = self._clock()
             try:
                 with self._github.remembering():
-                    found = self._merge_remote(repository, since)
+                    found = self._poll(repository, since)
             except GitHubFailure as failure:
-                log.warning("%s: what was written is not listed: %s", repository, failure)
+                log.warning("%s: comments and issues not listed: %s", repository, failure)
                 continue
             if found:
-                # Else the same is asked again, which costs nothing while nothing changes.
+                # Otherwise the same request is repeated, free while nothing changes (ETag).
                 self._since[repository] = begun - _OVERLAP
 
-    def _merge_remote(self, repository: str, since: datetime) -> int:
-        """Keep what was written since then; how much has changed, whatever it was."""
+    def _poll(self, repository: str, since: datetime) -> int:
+        """Pass on what was written since then; the number of changed comments and issues."""
         comments = self._github.read.comments_since(repository, since)
         issues = self._github.read.issues_since(repository, since)
-        # An edit is no command: what was changed since it was written is left out.
+        # Edited comments are skipped, because an edit gives no command.
         written = [one for one in comments if one.updated_at == one.created_at]
         deliveries = [self._comment(repository, one) for one in written]
         opened = [one for one in issues if one.created_at >= since and one.pull_request is None]
@@ -60,7 +60,7 @@ class CommentPoller:
         return len(comments) + len(issues)
 
     def _comment(self, repository: str, comment: NewComment) -> Delivery:
-        """The webhook this comment would have sent; it has the same id each time it is seen."""
+        """The webhook of a comment, with the same id at every poll."""
         body = {
             "action": "created",
             "issue": {"number": comment.number, "pull_request": {} if comment.on_pull else None},
@@ -69,7 +69,7 @@ class CommentPoller:
         return self._delivery(f"poll:{comment.id}", "issue_comment", repository, body)
 
     def _issue(self, repository: str, issue: NewIssue) -> Delivery:
-        """The same of a new issue, whose text may hold commands too."""
+        """The webhook of a new issue, whose text may contain commands."""
         body = {"action": "opened", "issue": issue}
         return self._delivery(f"poll:issue:{issue.id}", "issues", repository, body)
 

@@ -1,4 +1,4 @@
-"""The observer of our own rights: whether GitHub still lets us do what is needed, and where."""
+"""Observes the bot's own access: permissions, installations, renamed and archived repositories."""
 
 import logging
 from collections.abc import Collection, Iterator
@@ -14,10 +14,9 @@ log = logging.getLogger(__name__)
 
 
 class AccessObserver:
-    """Tells people of what is missing while it is: a permission, an installation, a repository.
+    """Reports missing access as an incident for as long as it is missing.
 
-    What GitHub refuses is refused where it is asked for. A repository that is called otherwise is
-    the same one; to one that is archived nothing is written.
+    A renamed repository stays the same one; nothing is written to an archived one.
     """
 
     def __init__(
@@ -32,37 +31,37 @@ class AccessObserver:
             github.places.learn(known.name, place)
 
     def read_requested(self) -> int:
-        """Look at once where GitHub said that something changed. Returns how often it did."""
+        """Read the repositories for which GitHub reported a change; returns how many reports."""
         due = self._store.refreshes.due(self._clock(), (RIGHTS,))
         asked = {refresh.repository for refresh in due}
         for project in self._projects:
             if project.repository in asked:
-                self._look(project.repository)
+                self._read(project.repository)
         for refresh in due:
             self._store.refreshes.mark_done(refresh)
         return len(due)
 
-    def look(self) -> None:
-        """Look at every project's repository."""
+    def read_all(self) -> None:
+        """Read every project's repository."""
         for project in self._projects:
-            self._look(project.repository)
+            self._read(project.repository)
 
-    def _look(self, repository: str) -> None:
-        """Look at one. An outage says nothing about rights."""
+    def _read(self, repository: str) -> None:
+        """Read one repository. An outage says nothing about access."""
         try:
             with self._github.remembering():
                 lacking = tuple(self._lacking(repository))
         except (NotInstalled, Refused) as failure:
             lacking = (str(failure),)
         except GitHubFailure as failure:
-            log.warning("%s: rights not read: %s", repository, failure)
+            log.warning("%s: access not read: %s", repository, failure)
             return
-        self._tell(repository, lacking)
+        self._report(repository, lacking)
 
     def _lacking(self, repository: str) -> Iterator[str]:
         before, place = self._github.places.of(repository), self._github.read.place(repository)
         if before is not None and before != place:
-            log.warning("%s: it was %s and is %s now", repository, before, place)
+            log.warning("%s: was %s and is %s now", repository, before, place)
         self._github.places.learn(repository, place)
         known = RepositoryRecord(
             id=place.id, name=repository, current_name=place.now, archived=place.archived
@@ -72,7 +71,7 @@ class AccessObserver:
         if place.archived:
             yield "it is archived, so that nothing starts there"
 
-    def _tell(self, repository: str, lacking: Collection[str]) -> None:
+    def _report(self, repository: str, lacking: Collection[str]) -> None:
         key, now = f"access:{repository}", self._clock()
         if not lacking:
             self._store.incidents.clear(key, now)

@@ -12,7 +12,7 @@ from bot.github.errors import GitHubFailure
 from bot.github.snapshots import IssueReading
 from bot.github.write_access import WriteAccess, is_local
 from bot.observe.pulls import PullObserver
-from bot.observe.refresh_budget import RefreshBudget, Thing
+from bot.observe.refresh_budget import Numbered, RefreshBudget
 from bot.observe.triggers import (
     frozen_by_label,
     has_any,
@@ -92,11 +92,11 @@ class IssueObserver:
                 self._store.refreshes.postpone(refresh, self._backoff.next_try(name, error))
         return len(due)
 
-    def labelled(self) -> list[Thing]:
+    def labelled(self) -> list[Numbered]:
         """Every open issue that asks for an agent, without those that cannot be listed now."""
-        found: list[Thing] = []
+        found: list[Numbered] = []
         for project in self._projects.values():
-            if not self._refresh_budget.afford(project.repository):
+            if not self._refresh_budget.has_spare(project.repository):
                 continue
             try:
                 numbers = self._labelled_in(project)
@@ -131,7 +131,7 @@ class IssueObserver:
         ]
         self._store.refreshes.request(branches, self._clock())
 
-    def _request(self, issues: Iterable[Thing]) -> None:
+    def _request(self, issues: Iterable[Numbered]) -> None:
         refreshes = {
             RefreshRequest(repository=name, subject=f"issue:{number}") for name, number in issues
         }
@@ -142,7 +142,7 @@ class IssueObserver:
         thing = (refresh.repository, number)
         fingerprint = self._refresh_budget.found(thing)
         self._read(refresh.repository, number)
-        self._refresh_budget.keep(thing, fingerprint)
+        self._refresh_budget.record(thing, fingerprint)
 
     def _read(self, repository: str, number: int) -> None:
         """Read one issue: facts of its session, or a candidate for one."""

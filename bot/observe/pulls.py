@@ -125,7 +125,7 @@ class PullObserver:
     def _refresh_onto(self, repository: str, base: str) -> None:
         """A base that moved may leave what goes onto it behind, or in conflict."""
         branches = self._store.sessions.branches_onto(repository, base)
-        self._refresh_budget.ask(repository, [f"branch:{name}" for name in branches])
+        self._refresh_budget.request(repository, [f"branch:{name}" for name in branches])
 
     def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
         """The session a subject is about, and the numbers of its pull requests to read."""
@@ -221,7 +221,7 @@ class PullObserver:
             [Observation(session=session, pulls=pulls)], self._clock()
         )
         for number, fingerprint in fingerprints.items():
-            self._refresh_budget.keep((repository, number), fingerprint)
+            self._refresh_budget.record((repository, number), fingerprint)
         if changed:
             self._crash_point(CrashPoint.OBSERVED, session)
         if not any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls):

@@ -1,4 +1,4 @@
-"""Looks that nobody waits for: asked for where something seems new, and not too many at once."""
+"""Rate-limits background refreshes: only what changed is read in full, within GitHub's limit."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -8,62 +8,63 @@ from bot.github.snapshots import Fingerprint
 from bot.store import RefreshRequest, Store
 from bot.system.clock import Clock
 
-#: An issue or a pull request, which share their numbers: repository and number.
-Thing = tuple[str, int]
+#: Repository and number of an issue or a pull request, which share their numbers.
+Numbered = tuple[str, int]
 
-#: How many are read at once; the rest is spread over the time until there are more points.
+#: How many are read at once; the others are spread over the time until the limit resets.
 _AT_ONCE = 20
-#: GitHub tells whole seconds: what was changed in this one may be changed again in it.
+#: GitHub's times are whole seconds: a change in this one may be followed by another in it.
 _SECOND = timedelta(seconds=2)
-#: A glance does not show everything: once in so long all is read, whatever it looks like.
-WHOLE = timedelta(hours=4)
+#: A fingerprint does not cover everything: after this time an item is read in full anyway.
+FULL_READ = timedelta(hours=4)
 
 
 class RefreshBudget:
-    """Knows how things at GitHub looked when they were last read whole.
+    """Keeps the fingerprint of each issue and pull request from when it was last read in full.
 
-    What looks the same needs no other read. A restart forgets it, and everything is read once.
+    With the same fingerprint it is not read again. It is in memory: after a restart everything is
+    read once.
     """
 
     def __init__(self, store: Store, github: GitHub, clock: Clock) -> None:
         self._store = store
         self._github = github
         self._clock = clock
-        self._known: dict[Thing, tuple[Fingerprint, datetime]] = {}
-        self._found: dict[Thing, Fingerprint] = {}
+        self._known: dict[Numbered, tuple[Fingerprint, datetime]] = {}
+        self._found: dict[Numbered, Fingerprint] = {}
 
-    def has_changed(self, thing: Thing, fingerprint: Fingerprint | None) -> bool:
-        """Whether it has to be read whole; None: it could not be seen."""
+    def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
+        """Whether it must be read in full; a fingerprint of None could not be read."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
-        if fingerprint is not None and fingerprint == known and now - at < WHOLE:
+        if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
             return False
         if fingerprint is not None and now - fingerprint.updated > _SECOND:
             self._found[thing] = fingerprint
         return True
 
-    def found(self, thing: Thing) -> Fingerprint | None:
-        """The glance that was news; to be asked before it is read whole, and then kept."""
+    def found(self, thing: Numbered) -> Fingerprint | None:
+        """The fingerprint that differed: ask before the full read, then `record` it."""
         return self._found.get(thing)
 
-    def keep(self, thing: Thing, fingerprint: Fingerprint | None) -> None:
-        """It was read whole after this glance, and what was read is written down."""
+    def record(self, thing: Numbered, fingerprint: Fingerprint | None) -> None:
+        """Note that it was read in full after this fingerprint, and stored."""
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 
-    def retain_only(self, things: Iterable[Thing]) -> None:
-        """Remember nothing of what is of no interest any more."""
+    def retain_only(self, things: Iterable[Numbered]) -> None:
+        """Forget all others."""
         kept = set(things)
         self._known = {thing: known for thing, known in self._known.items() if thing in kept}
         self._found = {thing: found for thing, found in self._found.items() if thing in kept}
 
-    def afford(self, repository: str) -> bool:
-        """Whether points are left for what nobody waits for."""
+    def has_spare(self, repository: str) -> bool:
+        """Whether the rate limit has points left for background reads."""
         budget = self._github.read.budget(repository)
         return budget is None or budget.spare > 0
 
-    def ask(self, repository: str, subjects: Sequence[str]) -> None:
-        """Have subjects read whole: some at once, more only as far as points can be spared."""
+    def request(self, repository: str, subjects: Sequence[str]) -> None:
+        """Request refreshes: some at once, the others as far as the rate limit allows."""
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
         self._store.refreshes.request(refreshes[:_AT_ONCE], now)

@@ -1,4 +1,4 @@
-"""What lost webhooks would have said: everything is glanced at, and read where it looks new."""
+"""The periodic resync, which finds the changes that lost webhooks would have reported."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -13,25 +13,25 @@ from bot.store import LiveSession, Store
 
 log = logging.getLogger(__name__)
 
-#: So many failed glances of one repository are not the fault of what is glanced at.
+#: After so many failed requests for one repository, GitHub itself is at fault.
 _MOST_FAILURES = 8
 
 
-class Subject(NamedTuple):
-    """What is glanced at, by the name its touch has."""
+class _Subject(NamedTuple):
+    """An issue or a pull request."""
 
     kind: str  #: `issue` or `pull`.
     number: int
 
     def __str__(self) -> str:
-        """The subject of a touch."""
+        """The subject of its refresh request."""
         return f"{self.kind}:{self.number}"
 
 
 class Resync:
-    """Glances at every labelled issue, and every issue and pull request of a live session.
+    """Compares fingerprints of all labelled issues, and of live sessions' issues and pull requests.
 
-    It reads nothing itself, it only asks for looks: what cannot be had changes nothing.
+    It only requests refreshes, so a failed read changes nothing.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class Resync:
         self._issues = issues
         self._refresh_budget = refresh_budget
 
-    def look(self) -> None:
-        """Look everything over once."""
+    def run(self) -> None:
+        """Check everything once."""
         live = self._store.sessions.live()
-        wanted: dict[str, set[Subject]] = {}
+        wanted: dict[str, set[_Subject]] = {}
         for repository, number in self._issues.labelled():
-            wanted.setdefault(repository, set()).add(Subject("issue", number))
+            wanted.setdefault(repository, set()).add(_Subject("issue", number))
         for one in live:
             wanted.setdefault(one.repository, set()).update(_subjects(one))
         self._refresh_budget.retain_only(
@@ -55,39 +55,39 @@ class Resync:
         )
         for repository, subjects in wanted.items():
             here = [one for one in live if one.repository == repository]
-            self._look(repository, sorted(subjects), _unseen(here))
+            self._check(repository, sorted(subjects), _unseen(here))
 
-    def _look(self, repository: str, subjects: Sequence[Subject], unseen: set[str]) -> None:
-        if not self._refresh_budget.afford(repository):
-            log.warning("%s: not looked over: few points are left this hour", repository)
+    def _check(self, repository: str, subjects: Sequence[_Subject], unseen: set[str]) -> None:
+        if not self._refresh_budget.has_spare(repository):
+            log.warning("%s: no resync: the rate limit is nearly used up", repository)
             return
-        news = [str(each) for each in self._news(repository, subjects)]
-        self._refresh_budget.ask(repository, [*news, *sorted(unseen.difference(news))])
+        changed = [str(each) for each in self._changed(repository, subjects)]
+        self._refresh_budget.request(repository, [*changed, *sorted(unseen.difference(changed))])
 
-    def _news(self, repository: str, subjects: Sequence[Subject]) -> list[Subject]:
-        """What looks new.
+    def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
+        """Those with another fingerprint than when they were last read.
 
-        A batch that fails is halved: it may be one alone that GitHub fails at, which is then read.
+        A batch that fails is halved, because GitHub may fail at a single item, which is then read.
         """
         waiting = [subjects[at : at + GLANCES] for at in range(0, len(subjects), GLANCES)]
-        news: list[Subject] = []
+        changed: list[_Subject] = []
         failures = 0
         while waiting:
             batch = waiting.pop(0)
             try:
-                news += self._new_in(repository, batch)
+                changed += self._changed_in(repository, batch)
             except GitHubFailure as failure:
                 failures += 1
                 limited = isinstance(failure, TryLater) and failure.at is not None
                 if limited or failures == _MOST_FAILURES:
-                    log.warning("%s: not looked over whole: %s", repository, failure)
+                    log.warning("%s: resync incomplete: %s", repository, failure)
                     break
                 half = len(batch) // 2
                 waiting[:0] = [batch[:half], batch[half:]] if half else []
-                news += [] if half else batch
-        return news
+                changed += [] if half else batch
+        return changed
 
-    def _new_in(self, repository: str, batch: Iterable[Subject]) -> list[Subject]:
+    def _changed_in(self, repository: str, batch: Iterable[_Subject]) -> list[_Subject]:
         issues = [each.number for each in batch if each.kind == "issue"]
         pulls = [each.number for each in batch if each.kind == "pull"]
         seen = self._github.read.fingerprints(repository, issues, pulls)
@@ -98,12 +98,12 @@ class Resync:
         ]
 
 
-def _subjects(live: LiveSession) -> list[Subject]:
-    pulls = [Subject("pull", number) for number in live.pulls]
-    return [Subject("issue", live.number), *pulls]
+def _subjects(live: LiveSession) -> list[_Subject]:
+    pulls = [_Subject("pull", number) for number in live.pulls]
+    return [_Subject("issue", live.number), *pulls]
 
 
 def _unseen(live: Iterable[LiveSession]) -> set[str]:
-    """What no glance shows: a pull request that is not known yet, and what an issue waits for."""
+    """_Subjects without a fingerprint: pull requests not known yet, and blocked issues."""
     branches = {f"branch:{one.branch}" for one in live if one.run and not one.pulls}
     return branches | {f"issue:{one.number}" for one in live if one.blocked}

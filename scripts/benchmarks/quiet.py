@@ -13,7 +13,7 @@ from bot.github.client import GitHub
 from bot.github.write_access import WriteAccess
 from bot.observe.issues import IssueObserver
 from bot.observe.pulls import PullObserver
-from bot.observe.refresh_budget import WHOLE, RefreshBudget
+from bot.observe.refresh_budget import FULL_READ, RefreshBudget
 from bot.observe.resync import Resync
 from bot.store import NewSession, Observation, Store
 from bot.system.clock import utc_now
@@ -78,7 +78,7 @@ class Quiet:
         """One resync with all that follows: its points, and what was read in full."""
         self.now += timedelta(seconds=TimingSettings().resync_seconds)
         before = self._used()
-        self.resync.look()
+        self.resync.run()
         read = 0
         while self.store.refreshes.due(self.now + timedelta(hours=2), ("",)):
             self.now += timedelta(seconds=10)
@@ -107,7 +107,7 @@ def run() -> dict[str, Figure]:
         asked = bot.requests_between()
     hour = timedelta(hours=1)
     rounds_an_hour = hour / timedelta(seconds=TimingSettings().resync_seconds)
-    points = max(points for points, _ in rounds) * rounds_an_hour + whole * (hour / WHOLE)
+    points = max(points for points, _ in rounds) * rounds_an_hour + whole * (hour / FULL_READ)
     return {
         "quiet.after_restart": Figure(value=whole, unit="points"),
         "quiet.round": Figure(value=max(points for points, _ in rounds), unit="points"),

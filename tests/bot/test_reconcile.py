@@ -23,7 +23,7 @@ def quiet(bench: Bench) -> Bench:
     bench.reads()
     bench.github.seen = {12: fingerprint(bench), 34: fingerprint(bench)}
     bench.room.clock.passes(60)
-    bench.resync.look()
+    bench.resync.run()
     assert bench.waiting() == ["issue:12", "pull:34"]
     reads_all(bench)
     return bench
@@ -42,14 +42,14 @@ def reads_all(bench: Bench) -> None:
 def test_what_looks_the_same_is_not_read_again(quiet: Bench) -> None:
     for _ in range(3):
         quiet.room.clock.passes(300)
-        quiet.resync.look()
+        quiet.resync.run()
     assert quiet.waiting() == []
     assert quiet.github.glanced == [(12, 34)] * 4
 
 
 def test_only_what_looks_new_is_read(quiet: Bench) -> None:
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == ["pull:34"]
 
 
@@ -60,13 +60,13 @@ def test_what_could_not_be_read_is_news_until_it_is_read(quiet: Bench) -> None:
     quiet.github.pulls[34] = TryLater("down")
     quiet.room.clock.passes(60)
     for _ in range(2):
-        quiet.resync.look()
+        quiet.resync.run()
         quiet.pulls.read_requested()
         assert quiet.waiting() == ["pull:34"]
     quiet.github.pulls[34] = pull
     quiet.room.clock.passes(60)
     reads_all(quiet)
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == []
 
 
@@ -83,33 +83,33 @@ def test_a_read_that_began_before_a_glance_does_not_stand_for_it(quiet: Bench) -
     quiet.github.pull = meanwhile  # type: ignore[method-assign]
     quiet.refreshes("pull:34")
     reads_all(quiet)
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == ["pull:34"]
 
 
 def test_what_changed_in_this_very_second_is_read_once_more(quiet: Bench) -> None:
     quiet.github.seen[34] = fingerprint(quiet, "a comment")
     for _ in range(2):
-        quiet.resync.look()
+        quiet.resync.run()
         assert quiet.waiting() == ["pull:34"]
         quiet.room.clock.passes(2)
         reads_all(quiet)
     quiet.room.clock.passes(60)
-    quiet.resync.look()
+    quiet.resync.run()
     reads_all(quiet)
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == []
 
 
 def test_once_in_a_while_all_is_read_whatever_it_looks_like(quiet: Bench) -> None:
     quiet.room.clock.passes(4 * 3600)
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == ["issue:12", "pull:34"]
 
 
 def test_what_cannot_be_seen_is_read_alone(quiet: Bench) -> None:
     quiet.github.seen[34] = None
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == ["pull:34"]
 
 
@@ -118,7 +118,7 @@ def test_one_thing_that_github_fails_at_costs_itself_alone(bench: Bench) -> None
         bench.labelled(number)
         bench.github.seen[number] = fingerprint(bench)
     bench.github.seen[17] = TryLater("GitHub answered 502.")
-    bench.resync.look()
+    bench.resync.run()
     assert len(bench.waiting()) == 100
     assert (17,) in bench.github.glanced
     assert len(bench.github.glanced) <= 14
@@ -138,7 +138,7 @@ def test_where_github_fails_altogether_little_is_asked_and_nothing_changes(
     for number in range(1, 2 * GLANCES + 1):
         bench.labelled(number)
         bench.github.seen[number] = failure
-    bench.resync.look()
+    bench.resync.run()
     assert len(bench.github.glanced) == asked
     assert len(bench.waiting()) <= 1
 
@@ -148,7 +148,7 @@ def test_a_list_of_issues_that_cannot_be_had_keeps_nothing_else_from_being_looke
 ) -> None:
     quiet.github.refuses = {REPOSITORY}
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == ["pull:34"]
     assert [listed[0] for listed in quiet.github.listed[-2:]] == [REPOSITORY, "acme/gears"]
     (session,) = quiet.store.sessions.all()
@@ -160,7 +160,7 @@ def test_what_was_seen_before_the_limit_was_reached_is_used(bench: Bench) -> Non
         bench.labelled(number)
     limit = TryLater("limited", bench.room.clock() + timedelta(minutes=9))
     bench.github.seen |= dict.fromkeys(range(100, 101), limit)
-    bench.resync.look()
+    bench.resync.run()
     assert 0 < len(bench.waiting()) < 2 * GLANCES
 
 
@@ -169,7 +169,7 @@ def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
     bench.github.left = Budget(cost=1, limit=100, remaining=65, reset_at=now + timedelta(hours=1))
     for number in range(1, 101):
         bench.labelled(number)
-    bench.resync.look()
+    bench.resync.run()
     assert len(bench.waiting()) == 40, "what may be spared"
     assert len(bench.store.refreshes.due(now, ("issue:",))) == 21
     soon = bench.store.refreshes.due(now + timedelta(minutes=15), ("issue:",))
@@ -181,7 +181,7 @@ def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench)
     quiet.github.left = Budget(cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1))
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     before = [*quiet.github.glanced], [*quiet.github.listed]
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == []
     assert (quiet.github.glanced, quiet.github.listed) == before
     quiet.refreshes("pull:34")
@@ -192,7 +192,7 @@ def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench)
 def test_the_branch_of_a_session_without_a_pull_request_is_looked_at(bench: Bench) -> None:
     bench.pushed("a1")
     bench.room.session(13)  # It has not run, so that nobody can have opened one.
-    bench.resync.look()
+    bench.resync.run()
     assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12", "issue:13"]
 
 
@@ -202,7 +202,7 @@ def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None
     quiet.store.observations.record(
         [Observation(session="widgets-12", issue=waiting)], quiet.room.clock()
     )
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.waiting() == ["issue:12"]
 
 
@@ -210,5 +210,5 @@ def test_what_is_over_is_forgotten(quiet: Bench) -> None:
     quiet.github.issues.clear()
     assert quiet.refresh_budget._known.keys() == {(REPOSITORY, 12), (REPOSITORY, 34)}
     quiet.store.sessions.live = list
-    quiet.resync.look()
+    quiet.resync.run()
     assert quiet.refresh_budget._known == {}

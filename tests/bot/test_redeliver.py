@@ -61,7 +61,7 @@ def test_every_lost_delivery_is_asked_for_once_however_many_there_are(house: Hou
     house.github.lose_next(130)
     lost = house.loses(130)
     for _ in range(2):
-        house.redelivery.ask()
+        house.redelivery.request_lost()
         assert house.sent_again() == sorted(lost)
 
 
@@ -69,17 +69,17 @@ def test_what_has_come_is_not_asked_for(house: House) -> None:
     first, second = house.loses(2)
     come = Delivery(id=first, event="issues", at=datetime.now(UTC), body=b"{}")
     house.store.deliveries.add([come]).result(5)
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == [second]
 
 
 def test_what_may_still_be_under_way_is_asked_for_the_next_time(house: House) -> None:
     lost = house.loses()
     house.ahead = timedelta()
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == []
     house.ahead = timedelta(minutes=2)
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == lost
 
 
@@ -88,38 +88,38 @@ def test_what_was_refused_for_what_it_is_is_not_asked_for(house: House) -> None:
     house.loses()
     codes = {one.guid: one.status_code for one in house.github.deliveries}
     assert sorted(code for code in codes.values() if code) == [404, 502]
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == [guid for guid, code in codes.items() if code == 502]
 
 
 def test_an_outage_of_github_leaves_it_to_the_next_time(house: House) -> None:
     lost = house.loses()
     house.github.fail_next("POST", "attempts", status=502)
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == []
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == lost
 
 
 def test_one_that_github_has_no_more_costs_itself_alone(house: House) -> None:
     lost = house.loses(3)
     house.github.fail_next("POST", "attempts", status=422)
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert len(house.sent_again()) == 2
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert set(house.sent_again()) < set(lost), "nor is it asked for without an end"
 
 
 def test_what_is_older_than_github_keeps_it_is_not_asked_for(house: House) -> None:
     house.loses()
     house.ahead = timedelta(days=4)
-    house.redelivery.ask()
+    house.redelivery.request_lost()
     assert house.sent_again() == []
 
 
 def test_with_a_token_nothing_is_asked_for(house: House) -> None:
     house.loses()
     client = GitHub(f"{house.github.url}api/v3", Credentials(token="s3cret"))
-    Redelivery(house.store, client, house.clock).ask()
+    Redelivery(house.store, client, house.clock).request_lost()
     client.close()
     assert house.github.requests == []

@@ -32,7 +32,7 @@ class House:
         return self.github.traffic.spend("wright", "core", 0)["used"]
 
     def refresh_budget(self) -> list[str]:
-        self.watch.look()
+        self.watch.read_all()
         return [one.text for one in self.store.incidents.current()]
 
 

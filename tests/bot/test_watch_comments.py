@@ -42,7 +42,7 @@ class House:
 
     def hears(self) -> int:
         """How many comments are new."""
-        self.watch.look()
+        self.watch.poll()
         return self.inbox.process()
 
     def used(self) -> int:

@@ -80,7 +80,7 @@ def is_obeyed(world: World) -> None:
 
     def asks_nothing() -> bool:
         before = traffic.refused
-        app.wiring.observe.access.look()
+        app.wiring.observe.access.read_all()
         app.wiring.observe.configuration.read()
         return traffic.refused == before
 
