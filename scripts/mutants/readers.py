@@ -103,13 +103,7 @@ SOURCES = (
     _shared(
         "shared.question_forms", "test_question_forms.py", "test_dialogs.py", "test_recordings.py"
     ),
-    _shared(
-        "shared.usage",
-        "test_usage_limits.py",
-        "test_usage_counter.py",
-        "test_recordings.py",
-        "test_claude_usage.py",
-    ),
+    _shared("shared.usage", "test_usage.py", "test_recordings.py", "test_claude_usage.py"),
 )
 
 #: Mistakes that change nothing, by module and beginning of the mistake's text, with the reason.

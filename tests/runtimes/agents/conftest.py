@@ -1,4 +1,4 @@
-"""One run's files, and a program that is seen to live or to have ended."""
+"""The files of one run, and a program that is alive or dead."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

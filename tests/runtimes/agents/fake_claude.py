@@ -1,4 +1,4 @@
-"""A Claude Code that does nothing but write what the real one would."""
+"""Writes the files that Claude Code would write."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A Codex that does nothing but write what the real one would."""
+"""Writes the files that Codex would write."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""An OpenCode that does nothing but write what the real one would."""
+"""Writes the database that OpenCode would write."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""A port on loopback that answers `GET` as it is told, and keeps what is posted to it."""
+"""A port on loopback with given responses to `GET`, which keeps what is posted."""
 
 import json
 import threading

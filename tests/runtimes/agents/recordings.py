@@ -1,11 +1,10 @@
-"""What programs really wrote, in folders named by the answer: `NAME/ACTIVITY/CASE`.
+"""Recordings of real programs, in folders named by the expected activity: `NAME/ACTIVITY/CASE`.
 
-A case holds the files of a run (`run/`) and of its home (`home/`) as they stood at one instant, and
-`moment.json`: when they were written, when they are looked at, and all else the answer holds, where
-it may be silent of the usage alone;
-`screen.txt` is what the terminal showed, where somebody looked, and `port.json` what the program
-answered on its port, @PORT@. A file `NAME.sql` stands for the database NAME.
-`@PID@` and `@START@` in them stand for a process that lives.
+A case has the files of a run (`run/`) and of its home (`home/`) at one instant, and `moment.json`:
+when they were written, when they are read, and the other expected values; an expected usage may be
+omitted. `screen.txt` is the captured terminal and `port.json` has the responses of the program's
+port, @PORT@. A file `NAME.sql` stands for the database NAME, and `@PID@` and `@START@` for a living
+process.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A person's own conversation is given to a session that is to go on with it (issue 5, point 2)."""
+"""Copying a user's own conversation into a session's home."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def person(request: pytest.FixtureRequest, home: Path) -> Person:
     return Person(request.param, home)
 
 
-def test_the_first_run_goes_on_with_it_in_a_copy_of_its_own(
+def test_the_first_run_resumes_a_copy_of_the_adopted_conversation(
     person: Person, files: RunFiles
 ) -> None:
     person.program.adopt(files, person.native)
@@ -56,7 +56,9 @@ def test_the_first_run_goes_on_with_it_in_a_copy_of_its_own(
     assert person.program.records(files) == [copy]
 
 
-def test_the_longest_of_its_transcripts_is_taken(person: Person, files: RunFiles) -> None:
+def test_the_longest_transcript_of_the_conversation_is_copied(
+    person: Person, files: RunFiles
+) -> None:
     chats = person.transcript.parent
     folder = chats.parent if chats.name == "chats" else chats
     longer = folder.with_name("99") / person.transcript.relative_to(folder)
@@ -67,7 +69,7 @@ def test_the_longest_of_its_transcripts_is_taken(person: Person, files: RunFiles
     assert copy.stat().st_size == longer.stat().st_size
 
 
-def test_one_that_is_not_theirs_is_refused(
+def test_a_transcript_of_another_user_is_refused(
     person: Person, files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: person.transcript.stat().st_uid + 1)
@@ -76,14 +78,14 @@ def test_one_that_is_not_theirs_is_refused(
     assert not files.home.exists()
 
 
-def test_one_that_is_no_regular_file_is_refused(person: Person, files: RunFiles) -> None:
+def test_a_transcript_that_is_no_regular_file_is_refused(person: Person, files: RunFiles) -> None:
     elsewhere = person.transcript.rename(files.dir / "elsewhere")
     person.transcript.symlink_to(elsewhere)
     with pytest.raises(NotAdopted, match="no file of yours matches"):
         person.program.adopt(files, person.native)
 
 
-def test_one_that_is_not_there_is_refused_though_its_name_begins_as_another(
+def test_a_missing_conversation_is_refused_although_another_id_begins_alike(
     person: Person, files: RunFiles
 ) -> None:
     with pytest.raises(NotAdopted, match="you have no conversation"):
@@ -91,12 +93,12 @@ def test_one_that_is_not_there_is_refused_though_its_name_begins_as_another(
 
 
 @pytest.mark.parametrize("name", ["", "latest", "../../etc/passwd", "*", "4BB28834"])
-def test_what_is_no_name_is_refused(home: Path, files: RunFiles, name: str) -> None:
+def test_a_malformed_conversation_id_is_refused(home: Path, files: RunFiles, name: str) -> None:
     with pytest.raises(NotAdopted, match="is not a conversation id"):
         Person("claude", home).program.adopt(files, name)
 
 
-def test_the_program_may_keep_it_elsewhere_than_at_home(
+def test_the_users_folder_is_found_by_the_programs_variable(
     home: Path, files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for agent, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
@@ -107,7 +109,9 @@ def test_the_program_may_keep_it_elsewhere_than_at_home(
         assert person.program.records(files) == [files.home / person.place]
 
 
-def test_gemini_takes_the_folder_for_that_of_the_workspace(home: Path, files: RunFiles) -> None:
+def test_gemini_gets_the_copied_folder_registered_for_the_workspace(
+    home: Path, files: RunFiles
+) -> None:
     person = Person("gemini", home)
     person.program.adopt(files, person.native)
     folder = files.home / ".gemini" / "tmp" / "gemini-wt-1"
@@ -116,13 +120,13 @@ def test_gemini_takes_the_folder_for_that_of_the_workspace(home: Path, files: Ru
     assert read_text(files.home / ".gemini" / "projects.json") == known
 
 
-def test_codex_does_not_ask_in_which_folder_it_is_to_go_on(files: RunFiles) -> None:
+def test_codex_is_started_with_its_working_directory(files: RunFiles) -> None:
     argv = AGENTS["codex"](AgentType(program="codex")).prepare(files, "Go on.", "").argv
     assert argv[argv.index("--cd") + 1] == str(files.workspace)
 
 
 @pytest.mark.parametrize("agent", sorted(AGENTS.keys() - set(ABLE)))
-def test_those_that_cannot_say_why(agent: str, files: RunFiles) -> None:
+def test_agents_without_adoption_name_the_reason(agent: str, files: RunFiles) -> None:
     program = AGENTS[agent](AgentType(program=agent, command=("cat",)))
     with pytest.raises(NotAdopted, match="start the session without --resume"):
         program.adopt(files, "4bb28834-d7d9-428f-9c9f-9179ca24a4f5")

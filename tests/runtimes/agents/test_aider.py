@@ -1,4 +1,4 @@
-"""Aider: how it is started, and how what it counts, its words and its screen are read."""
+"""The adapter of Aider: its launch, and reading analytics log, chat history and screen."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def started(files: RunFiles, tmp_path: Path, resume: str = "") -> tuple[int, lis
     return code, [start.splitlines() for start in starts]
 
 
-def test_it_works_at_the_first_message_and_then_is_there_to_be_talked_to(
+def test_aider_is_started_for_the_first_message_and_again_for_the_conversation(
     files: RunFiles, tmp_path: Path
 ) -> None:
     code, (first, second) = started(files, tmp_path)
@@ -90,7 +90,7 @@ def test_it_works_at_the_first_message_and_then_is_there_to_be_talked_to(
     assert (started(files, tmp_path)[0], len(started(files, tmp_path)[1])) == (1, 1)
 
 
-def test_a_conversation_that_is_at_home_is_restored_and_one_that_is_not_is_begun(
+def test_a_known_conversation_is_restored_and_an_unknown_one_begins_a_new_one(
     files: RunFiles, tmp_path: Path
 ) -> None:
     _, (first, _) = started(files, tmp_path, resume="widgets-12_r1")
@@ -109,7 +109,7 @@ def test_a_conversation_that_is_at_home_is_restored_and_one_that_is_not_is_begun
     ("mode", "unasked", "talks"),
     [("auto", True, False), ("confirm", False, False), ("reject", True, True)],
 )
-def test_permission_modes_are_its_own(
+def test_permission_modes_map_to_the_programs_own(
     files: RunFiles, mode: str, unasked: bool, talks: bool
 ) -> None:
     argv = Aider(AgentType(program="aider", permission_mode=mode)).prepare(files, "x", "").argv
@@ -117,9 +117,7 @@ def test_permission_modes_are_its_own(
     assert ("ask" in argv) is talks
 
 
-def test_what_it_writes_of_itself_is_no_part_of_the_work(
-    files: RunFiles, command: LaunchSpec
-) -> None:
+def test_aiders_own_files_do_not_show_in_git_status(files: RunFiles, command: LaunchSpec) -> None:
     for name in ("--chat-history-file", "--input-history-file", "--analytics-log"):
         assert not Path(option(command, name)).is_relative_to(files.workspace)
     cache = files.workspace / ".aider.tags.cache.v4"
@@ -131,14 +129,14 @@ def test_what_it_writes_of_itself_is_no_part_of_the_work(
     assert told.stdout == ""
 
 
-def test_a_link_in_the_place_of_its_cache_is_not_followed(files: RunFiles, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_cache_is_not_followed(files: RunFiles, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (files.workspace / ".aider.tags.cache.v4").symlink_to(tmp_path / "elsewhere")
     Aider(KIND).prepare(files, "x", "")
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_it_counts_here_asks_nothing_by_itself_and_fetches_nothing(
+def test_aider_is_started_without_questions_downloads_or_remote_analytics(
     files: RunFiles, command: LaunchSpec
 ) -> None:
     assert option(command, "--analytics-log") == str(files.spool)
@@ -154,17 +152,17 @@ def test_it_counts_here_asks_nothing_by_itself_and_fetches_nothing(
     assert option(command, "--model") == "openai/gpt"
 
 
-def test_its_commits_are_signed_off_where_they_have_to_be(command: LaunchSpec) -> None:
+def test_commits_run_the_repositorys_hooks(command: LaunchSpec) -> None:
     assert "--git-commit-verify" in command.argv  # Without it, it goes past the hook that does so.
 
 
-def test_what_it_is_told_before_anything_else_is_a_file_it_reads(files: RunFiles) -> None:
+def test_the_system_prompt_is_a_read_only_file(files: RunFiles) -> None:
     told = Aider(KIND).prepare(files, "x", "", RunLimits(system="Be kind."))
     assert Path(option(told, "--read")).read_text() == "Be kind."
     assert "--read" not in Aider(KIND).prepare(files, "x", "").argv
 
 
-def test_a_message_has_arrived_when_it_stands_in_the_conversation(
+def test_a_message_is_received_when_the_chat_history_contains_its_key(
     files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert not reader.received("mw-7")
@@ -176,7 +174,7 @@ def test_a_message_has_arrived_when_it_stands_in_the_conversation(
     }
 
 
-def test_a_call_of_its_model_is_work_whatever_the_screen_shows(
+def test_a_model_request_is_activity_whatever_the_screen_shows(
     files: RunFiles, reader: Reader, alive: Seen
 ) -> None:
     assert reader.read(alive, BOX, NOW).activity is Activity.NONE
@@ -185,7 +183,7 @@ def test_a_call_of_its_model_is_work_whatever_the_screen_shows(
         assert seen_at(screen, reader, alive) == (Activity.ACTIVE, False)
 
 
-def test_words_that_come_are_progress_and_waiting_for_them_is_none(
+def test_streamed_words_are_progress_and_the_spinner_is_not(
     files: RunFiles, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "message_send_starting")
@@ -197,7 +195,7 @@ def test_words_that_come_are_progress_and_waiting_for_them_is_none(
     assert reader.read(prints, "> go\n\nIn the first file", NOW).seen == later
 
 
-def test_what_was_counted_or_said_last_is_progress(
+def test_the_newest_event_or_history_line_is_progress(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     says(command, "> Retrying in 0.2 seconds...")
@@ -208,7 +206,7 @@ def test_what_was_counted_or_said_last_is_progress(
         assert reader.read(alive, None, NOW).seen == NOW + timedelta(seconds=last)
 
 
-def test_after_a_call_the_screen_decides_and_without_one_nothing_is_known(
+def test_after_a_request_the_screen_decides_the_activity(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "message_send")
@@ -223,9 +221,7 @@ def test_after_a_call_the_screen_decides_and_without_one_nothing_is_known(
     assert seen_at("a list of its own >", reader, alive)[0] is Activity.ACTIVE
 
 
-def test_starting_again_is_no_call_that_may_be_silent_for_long(
-    files: RunFiles, reader: Reader, alive: Seen
-) -> None:
+def test_a_start_is_not_a_long_tool_call(files: RunFiles, reader: Reader, alive: Seen) -> None:
     counts(files, "message_send", "asks", "exit")
     assert seen_at("Commit 1234567 Add it", reader, alive) == (Activity.ACTIVE, False)
     counts(files, "launched", "repo", after=9)
@@ -244,7 +240,7 @@ def test_starting_again_is_no_call_that_may_be_silent_for_long(
          "Add file to the chat? a.py (Yes / No / All / Skip all)"),
     ],
 )  # fmt: skip
-def test_a_question_is_shown_with_what_it_is_about_and_its_choices(
+def test_a_question_includes_its_subject_and_choices(
     files: RunFiles, reader: Reader, alive: Seen, shown: str, question: str
 ) -> None:
     counts(files, "message_send", "asks")
@@ -254,7 +250,7 @@ def test_a_question_is_shown_with_what_it_is_about_and_its_choices(
     assert answered.activity is Activity.ACTIVE
 
 
-def test_an_error_blocks_it_until_an_answer_comes_or_it_is_told_something(
+def test_an_error_blocks_until_a_response_or_the_next_prompt(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "asks")
@@ -279,7 +275,7 @@ def test_an_error_blocks_it_until_an_answer_comes_or_it_is_told_something(
     assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.WAITING_INPUT
 
 
-def test_a_call_that_it_broke_off_itself_blocks_it_until_the_next_one(
+def test_an_exception_blocks_until_the_next_request(
     files: RunFiles, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "message_send_starting")
@@ -291,7 +287,7 @@ def test_a_call_that_it_broke_off_itself_blocks_it_until_the_next_one(
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
 
 
-def test_every_call_of_a_run_is_counted_with_its_model_and_its_price_where_it_has_one(
+def test_every_request_is_counted_with_its_model_and_known_price(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     says(command, "> Model: openai/gpt with diff edit format")
@@ -307,7 +303,7 @@ def test_every_call_of_a_run_is_counted_with_its_model_and_its_price_where_it_ha
     assert usage.models["openai/big"].cost_usd == 0.75
 
 
-def test_its_last_words_are_kept_without_the_files_it_wrote(
+def test_the_summary_is_the_last_response_without_edits(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched")
@@ -321,7 +317,7 @@ def test_its_last_words_are_kept_without_the_files_it_wrote(
     assert reader.read(alive, None, NOW).summary == "## Done\nIt is y."
 
 
-def test_words_of_an_earlier_run_are_none_of_this_one(
+def test_the_summary_excludes_responses_of_earlier_runs(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     started = "# aider chat started at 2026-11-21 12:00:00"
@@ -339,7 +335,7 @@ def test_words_of_an_earlier_run_are_none_of_this_one(
     assert reader.read(alive, None, NOW).summary == ""
 
 
-def test_its_end_outweighs_what_its_files_and_its_screen_say(
+def test_an_exit_overrides_files_and_screen(
     files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     counts(files, "message_send_starting")
@@ -348,7 +344,7 @@ def test_its_end_outweighs_what_its_files_and_its_screen_say(
     assert agent.native_id == command.native_id
 
 
-def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
+def test_endpoint_and_key_go_into_the_providers_own_variables(files: RunFiles) -> None:
     kind = AgentType(program="aider", command=("true",), model="anthropic/big")
     gateway = RunLimits(endpoint=Endpoint(url="http://gateway", key="k"))
     command = Aider(kind).prepare(files, "x", "", gateway)
@@ -366,7 +362,7 @@ def test_its_provider_is_looked_for_where_it_is(files: RunFiles) -> None:
     assert "its key belongs to no provider" in problem
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_start_problems_are_reported_with_remedies(tmp_path: Path) -> None:
     absent, model, credentials = Aider(AgentType(program="aider")).check({"PATH": str(tmp_path)})
     assert "uv tool install" in absent
     assert "no model" in model

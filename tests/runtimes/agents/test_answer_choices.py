@@ -1,4 +1,4 @@
-"""What people answer in short is the choice they mean; what is asked is put in words."""
+"""Which choice an answer names, and how requests are described."""
 
 import pytest
 
@@ -32,9 +32,7 @@ from runtimes.agents.shared.dialogs import choice_number, permission_request, wi
         ("well", ("Yes", "No"), None),
     ],
 )
-def test_an_answer_is_the_choice_that_it_names(
-    answer: str, labels: tuple[str, ...], number: int | None
-) -> None:
+def test_an_answer_names_a_choice(answer: str, labels: tuple[str, ...], number: int | None) -> None:
     assert choice_number(answer, dict(enumerate(labels, 1))) == number
 
 
@@ -47,10 +45,10 @@ def test_an_answer_is_the_choice_that_it_names(
         ({}, ""),
     ],
 )
-def test_leave_is_asked_for_what_a_tool_is_given(given: dict[str, object], told: str) -> None:
+def test_a_permission_request_names_the_tools_argument(given: dict[str, object], told: str) -> None:
     assert permission_request("Bash", given) == f"It asks for permission to use Bash{told}"
 
 
-def test_choices_stand_behind_a_question_where_there_are_any() -> None:
+def test_choices_are_appended_to_a_question() -> None:
     assert with_choices("Which?", ["Red", "Blue"]) == "Which? (Red / Blue)"
     assert with_choices("Which?", []) == "Which?"

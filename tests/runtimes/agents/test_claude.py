@@ -1,4 +1,4 @@
-"""Claude Code: how it is started, and how its files are read when they are not as hoped."""
+"""The adapter of Claude Code: its launch, and reading its files."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def option(command: LaunchSpec, name: str) -> str:
     return command.argv[command.argv.index(name) + 1]
 
 
-def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
+def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
     files: RunFiles, command: LaunchSpec
 ) -> None:
     assert command.argv[0] == "claude"
@@ -40,19 +40,17 @@ def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
     assert command.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
 
 
-def test_what_its_agent_is_told_before_anything_else_goes_with_every_run(
-    files: RunFiles, command: LaunchSpec
-) -> None:
+def test_the_system_prompt_is_an_option_of_every_run(files: RunFiles, command: LaunchSpec) -> None:
     told = Claude(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind."))
     assert option(told, "--append-system-prompt") == "Be kind."
     assert "--append-system-prompt" not in command.argv
 
 
-def test_preparing_again_names_the_same_conversation(files: RunFiles, command: LaunchSpec) -> None:
+def test_preparing_again_keeps_the_conversation_id(files: RunFiles, command: LaunchSpec) -> None:
     assert Claude(KIND).prepare(files, "Do it.", "") == command
 
 
-def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = Claude(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
@@ -67,12 +65,12 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
 @pytest.mark.parametrize(
     ("mode", "own"), [("auto", "bypassPermissions"), ("confirm", "default"), ("reject", "dontAsk")]
 )
-def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
+def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, own: str) -> None:
     kind = AgentType(program="claude", permission_mode=mode)
     assert option(Claude(kind).prepare(files, "x", ""), "--permission-mode") == own
 
 
-def test_its_first_questions_are_answered_beforehand_and_its_own_settings_kept(
+def test_startup_dialogs_are_answered_in_advance_and_other_state_is_kept(
     files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789")
@@ -101,14 +99,14 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
     assert not settings["promptSuggestionEnabled"]
 
 
-def test_what_the_pull_request_is_to_say_is_written_without_asking(
+def test_the_pull_requests_text_is_written_without_a_permission(
     files: RunFiles, command: LaunchSpec
 ) -> None:
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     assert f"Edit(/{command.env['MERGEWRIGHT_SUMMARY_FILE']})" in settings["permissions"]["allow"]
 
 
-def test_a_hook_appends_one_line_and_says_nothing(
+def test_a_hook_appends_one_line_and_prints_nothing(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     said = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
@@ -119,13 +117,13 @@ def test_a_hook_appends_one_line_and_says_nothing(
     assert not reader.received("mw-2")
 
 
-def test_a_hook_cannot_fail_the_agent(files: RunFiles, command: LaunchSpec) -> None:
+def test_a_failing_hook_exits_with_zero(files: RunFiles, command: LaunchSpec) -> None:
     files.spool.mkdir()
     said = hook(files, command, "Stop")
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
-def test_a_message_counts_as_received_where_only_the_conversation_has_it(
+def test_a_message_is_received_if_only_the_transcript_contains_it(
     files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     transcript(files, command, {"type": "user", "message": {"content": "do mw-1"}})
@@ -133,7 +131,7 @@ def test_a_message_counts_as_received_where_only_the_conversation_has_it(
     assert not reader.received("mw-2")
 
 
-def test_a_status_file_of_a_process_that_is_gone_says_nothing(
+def test_a_status_file_of_a_dead_process_is_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit")
@@ -143,14 +141,14 @@ def test_a_status_file_of_a_process_that_is_gone_says_nothing(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_status_file_of_another_conversation_says_nothing(
+def test_a_status_file_of_another_conversation_is_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status(files, command, "busy", sessionId="other")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
-def test_its_status_file_may_become_that_of_another_conversation_or_move(
+def test_a_status_file_may_change_its_conversation_or_its_name(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     def refresh_budget(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
@@ -170,7 +168,7 @@ def test_its_status_file_may_become_that_of_another_conversation_or_move(
 @pytest.mark.parametrize(
     "content", ["", "[", "null", '{"more":' + "[" * 5000, '{"pid":"x"}', "\x00"]
 )
-def test_a_broken_status_file_changes_nothing(
+def test_a_malformed_status_file_changes_nothing(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, content: str
 ) -> None:
     path = status(files, command, "busy")
@@ -179,14 +177,14 @@ def test_a_broken_status_file_changes_nothing(
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 
-def test_a_dialog_that_no_hook_told_of_is_named_as_it_names_it(
+def test_a_dialog_without_a_hook_is_described_by_the_status_file(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status(files, command, "waiting", waitingFor="dialog open")
     assert reader.read(alive, None, NOW).question == "It waits: dialog open."
 
 
-def test_progress_is_the_latest_of_what_it_wrote(
+def test_progress_is_the_newest_record_or_status(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     earlier, latest = (NOW + timedelta(seconds=each) for each in (10, 20))
@@ -196,7 +194,7 @@ def test_progress_is_the_latest_of_what_it_wrote(
     assert reader.read(alive, None, NOW).seen == latest
 
 
-def test_a_time_out_of_this_world_changes_nothing(
+def test_an_impossible_time_changes_nothing(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status(files, command, "busy", statusUpdatedAt=1e300)
@@ -205,7 +203,7 @@ def test_a_time_out_of_this_world_changes_nothing(
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
-def test_a_late_hook_of_an_earlier_run_is_dropped(
+def test_a_late_hook_of_an_earlier_run_is_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit", run=1)
@@ -215,7 +213,7 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
-def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
+def test_a_turn_has_ended_once_its_error_would_be_recorded(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit")
@@ -231,7 +229,7 @@ def test_a_turn_that_just_ended_is_believed_once_its_error_could_be_there(
     assert reader.read(alive, None, NOW + timedelta(seconds=1)).error == "It broke."
 
 
-def test_that_it_was_idle_before_its_prompt_does_not_end_its_turn(
+def test_an_idle_status_from_before_the_prompt_does_not_end_the_turn(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     ago = (NOW - datetime.now(UTC)).total_seconds()
@@ -244,7 +242,7 @@ def test_that_it_was_idle_before_its_prompt_does_not_end_its_turn(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_turn_that_took_no_second_has_ended(
+def test_a_turn_of_less_than_a_second_has_ended(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "UserPromptSubmit")
@@ -253,7 +251,7 @@ def test_a_turn_that_took_no_second_has_ended(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_an_error_is_over_with_the_next_prompt_or_a_turn_that_ends_well(
+def test_an_error_lasts_until_the_next_prompt_or_a_successful_turn(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     ago = (NOW - datetime.now(UTC)).total_seconds()
@@ -280,7 +278,7 @@ def test_an_error_is_over_with_the_next_prompt_or_a_turn_that_ends_well(
         ("AskUserQuestion", {"questions": [{"question": "Which?"}]}, "Which?"),
     ],
 )
-def test_what_it_asks_is_told_in_words(
+def test_requests_are_described_in_words(
     files: RunFiles,
     command: LaunchSpec,
     reader: Reader,
@@ -299,7 +297,7 @@ def test_what_it_asks_is_told_in_words(
     assert (agent.question, agent.calling) == (question, False)
 
 
-def test_an_error_is_over_with_the_next_prompt(
+def test_an_error_lasts_until_the_next_prompt(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     text = [{"type": "odd"}, {"type": "text", "text": "You've hit your limit · resets 3pm"}]
@@ -313,7 +311,7 @@ def test_an_error_is_over_with_the_next_prompt(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_an_error_of_an_earlier_run_is_not_this_runs(
+def test_an_error_of_an_earlier_run_is_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     old = {"isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
@@ -323,7 +321,7 @@ def test_an_error_of_an_earlier_run_is_not_this_runs(
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
-def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
+def test_a_long_tool_call_counts_as_calling(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
@@ -347,7 +345,7 @@ def test_a_tool_that_runs_for_twenty_minutes_is_a_call_that_has_not_returned(
     assert reader.read(alive, None, later).calling, "one of them has not returned"
 
 
-def test_a_call_that_was_interrupted_is_none_of_the_next_turn(
+def test_an_interrupted_call_does_not_count_in_the_next_turn(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
@@ -357,7 +355,7 @@ def test_a_call_that_was_interrupted_is_none_of_the_next_turn(
     assert not reader.read(alive, None, NOW + timedelta(hours=1)).calling
 
 
-def test_its_end_outweighs_what_its_files_say(
+def test_an_exit_overrides_the_files(
     files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     status(files, command, "busy")
@@ -368,7 +366,7 @@ def test_its_end_outweighs_what_its_files_say(
     assert agent.native_id == command.native_id
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(
+def test_start_problems_are_reported_with_remedies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -383,7 +381,7 @@ def test_what_stands_in_the_way_is_said_with_its_remedy(
     assert Claude(kind).check(environ) == []
 
 
-def test_its_version_is_what_it_says(tmp_path: Path) -> None:
+def test_the_version_is_the_number_it_prints(tmp_path: Path) -> None:
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What only the screen of Claude Code tells: its first questions, and that it tries again."""
+"""What only the screen of Claude Code shows: startup dialogs and retries."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def reader(files: RunFiles, command: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
-def test_a_dialog_before_there_is_a_status_file_is_its_question(
+def test_a_startup_dialog_is_reported_as_a_question(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     above = f"1. earlier\n\n{'─' * 40}\n Trust\n this?\n\n"
@@ -35,7 +35,7 @@ def test_a_dialog_before_there_is_a_status_file_is_its_question(
     assert reader.read(alive, f"{above} ❯ Yes{foot}", NOW).activity is Activity.NONE
 
 
-def test_that_it_tries_again_after_an_error_is_told_while_it_is_busy(
+def test_a_retry_is_reported_while_the_status_is_busy(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     screen = "● Ran.\n\n✻ 429 Slow down · and · retrying in 8s · attempt 5/10\n\n❯ \n"

@@ -1,4 +1,4 @@
-"""Claude Code: what it used, when its limits reset, and what does not end its waiting."""
+"""Claude Code's usage, the resets of its limits, and what does not end its waiting."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def status_line(files: RunFiles, **said: object) -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
 
-def test_tokens_are_counted_once_an_answer_and_only_those_of_this_run(
+def test_tokens_count_once_for_each_response_of_this_run(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     earlier = {**answer("m0", 500), "timestamp": "2026-01-01T00:00:00Z"}
@@ -51,7 +51,7 @@ def test_tokens_are_counted_once_an_answer_and_only_those_of_this_run(
     assert Claude(KIND).reader(files).read(alive, None, NOW).usage.output == 92
 
 
-def test_what_agents_of_its_own_used_is_counted_and_what_they_say_is_not_its_word(
+def test_subagents_usage_counts_and_their_words_do_not(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     go = {"type": "user", "message": {"content": "go"}}
@@ -74,7 +74,7 @@ def test_what_agents_of_its_own_used_is_counted_and_what_they_say_is_not_its_wor
     assert [each.text for each in Claude(KIND).messages(files).new()] == ["go"]
 
 
-def test_a_run_costs_what_its_conversation_has_cost_since_it_began(
+def test_a_run_costs_what_the_conversation_cost_since_the_run_began(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, dead: Seen
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.0126})  # By the runs before, at its start.
@@ -85,7 +85,7 @@ def test_a_run_costs_what_its_conversation_has_cost_since_it_began(
     assert reader.read(dead, None, NOW).usage.cost_usd == 0.0126
 
 
-def test_a_status_line_that_cannot_be_understood_costs_nothing(
+def test_a_malformed_status_line_has_no_cost(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status_line(files, cost={"total_cost_usd": -1})
@@ -93,7 +93,7 @@ def test_a_status_line_that_cannot_be_understood_costs_nothing(
 
 
 @pytest.mark.parametrize("line", ["first", "last"])
-def test_one_status_line_tells_no_cost(
+def test_a_single_status_line_has_no_cost(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, line: str
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.5})
@@ -101,7 +101,7 @@ def test_one_status_line_tells_no_cost(
     assert reader.read(alive, None, NOW).usage.cost_usd is None
 
 
-def test_what_it_says_of_an_error_was_no_models_answer(
+def test_an_error_message_is_not_counted_as_a_response(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     error = answer("e1", 9)
@@ -111,7 +111,7 @@ def test_what_it_says_of_an_error_was_no_models_answer(
     assert (usage.output, usage.models) == (0, {})
 
 
-def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
+def test_a_usage_limit_has_a_reset_time_if_the_program_knows_it(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     text = [{"type": "text", "text": "You've hit your session limit · resets 3pm"}]
@@ -149,7 +149,7 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_knows(
         (["odd"], False),
     ],
 )
-def test_an_error_of_its_key_or_login_is_told_apart(
+def test_a_rejected_key_or_login_is_unauthorised(
     files: RunFiles,
     command: LaunchSpec,
     reader: Reader,
@@ -171,7 +171,7 @@ def test_an_error_of_its_key_or_login_is_told_apart(
 @pytest.mark.parametrize(
     ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("idle", Activity.BLOCKED)]
 )
-def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
+def test_unrelated_records_do_not_end_waiting_or_blocked(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, word: str, activity: Activity
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}

@@ -1,4 +1,4 @@
-"""Codex: how it is started, and how its rollout and its hooks are read."""
+"""The adapter of Codex: its launch, and reading its rollout and hooks."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -49,7 +49,7 @@ def asking(files: RunFiles, command: LaunchSpec) -> None:
     rollout(files, started(), call("c1"), call("c2"))
 
 
-def test_it_is_started_without_its_daemon_and_with_the_prompt_last(command: LaunchSpec) -> None:
+def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(command: LaunchSpec) -> None:
     assert command.argv[:2] == ("codex", "--no-daemon")
     assert command.argv[-3:] == ("--search", "--", "Do it.")
     assert command.argv[command.argv.index("--model") + 1] == "gpt-5.1-codex"
@@ -59,7 +59,7 @@ def test_it_is_started_without_its_daemon_and_with_the_prompt_last(command: Laun
     assert not told["check_for_update_on_startup"]
 
 
-def test_its_first_questions_are_answered_beforehand(files: RunFiles) -> None:
+def test_startup_dialogs_are_answered_in_advance(files: RunFiles) -> None:
     bare = files.workspace.parent / "repository.git"
     (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
     command = Codex(KIND).prepare(files, "x", "")
@@ -68,9 +68,7 @@ def test_its_first_questions_are_answered_beforehand(files: RunFiles) -> None:
     assert "--dangerously-bypass-hook-trust" in command.argv
 
 
-def test_what_its_agent_is_told_before_anything_else_stands_in_its_settings(
-    files: RunFiles, command: LaunchSpec
-) -> None:
+def test_the_system_prompt_is_a_setting(files: RunFiles, command: LaunchSpec) -> None:
     told = Codex(KIND).prepare(files, "Do it.", "", RunLimits(system='Be "kind",\n\\n ä.'))
     assert settings(told)["developer_instructions"] == 'Be "kind",\n\\n ä.'
     assert "developer_instructions" not in settings(command)
@@ -84,12 +82,12 @@ def test_what_its_agent_is_told_before_anything_else_stands_in_its_settings(
         ("reject", "never"),
     ],
 )
-def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
+def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, own: str) -> None:
     command = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
     assert own in command.argv
 
 
-def test_in_its_sandbox_it_may_commit_and_write_the_pull_requests_text(
+def test_the_sandbox_allows_commits_and_the_pull_requests_text(
     files: RunFiles, command: LaunchSpec
 ) -> None:
     def writable(command: LaunchSpec) -> list[str]:
@@ -105,7 +103,7 @@ def test_in_its_sandbox_it_may_commit_and_write_the_pull_requests_text(
     assert writable(worktrees) == [own, common, str(files.summary.parent)]
 
 
-def test_its_key_lies_in_its_own_folder_alone(files: RunFiles) -> None:
+def test_the_key_is_only_in_the_programs_own_folder(files: RunFiles) -> None:
     kind = AgentType(program="codex", env={"OPENAI_API_KEY": "sk-1"})
     command = Codex(kind).prepare(files, "x", "")
     key = files.home / ".codex" / "auth.json"
@@ -115,7 +113,7 @@ def test_its_key_lies_in_its_own_folder_alone(files: RunFiles) -> None:
     assert "sk-1" not in " ".join(command.argv)
 
 
-def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = Codex(KIND).prepare(files, "Go on.", ID)
@@ -136,7 +134,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
     assert len(command.argv[-1]) < 1000
 
 
-def test_a_hook_appends_one_line_says_nothing_and_cannot_fail(
+def test_a_hook_appends_one_line_prints_nothing_and_cannot_fail(
     files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) %s\nend') == ""
@@ -149,7 +147,7 @@ def test_a_hook_appends_one_line_says_nothing_and_cannot_fail(
     assert hook(files, command, "UserPromptSubmit") == ""
 
 
-def test_a_message_counts_as_received_where_only_the_conversation_has_it(
+def test_a_message_is_received_if_only_the_transcript_contains_it(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     rollout(files, {"type": "user_message", "message": "do mw-1"})
@@ -162,7 +160,7 @@ def test_a_message_counts_as_received_where_only_the_conversation_has_it(
     assert reader.read(alive, None, NOW).native_id == ID
 
 
-def test_a_late_hook_of_an_earlier_run_is_dropped(
+def test_a_late_hook_of_an_earlier_run_is_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "PermissionRequest", run=1, tool_name="Bash")
@@ -171,7 +169,7 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
 
 
 @pytest.mark.usefixtures("asking")
-def test_only_its_own_call_or_the_end_of_the_turn_ends_its_waiting(
+def test_only_the_same_call_or_the_turns_end_ends_waiting(
     files: RunFiles, reader: Reader, alive: Seen
 ) -> None:
     agent = reader.read(alive, None, NOW)
@@ -184,14 +182,14 @@ def test_only_its_own_call_or_the_end_of_the_turn_ends_its_waiting(
 
 
 @pytest.mark.usefixtures("asking")
-def test_a_turn_that_is_over_asks_for_nothing(files: RunFiles, reader: Reader, alive: Seen) -> None:
+def test_a_finished_turn_waits_for_nothing(files: RunFiles, reader: Reader, alive: Seen) -> None:
     rollout(files, {"type": "turn_aborted", "turn_id": "t1"})
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.question) == (Activity.READY, "")
 
 
 @pytest.mark.usefixtures("asking")
-def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
+def test_a_screen_without_the_dialog_ends_waiting_once_it_is_current(
     reader: Reader, alive: Seen
 ) -> None:
     now = datetime.now(UTC)
@@ -204,7 +202,7 @@ def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
 
 
-def test_a_question_is_put_whatever_the_screen_shows(
+def test_questions_wait_whatever_the_screen_shows(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -214,7 +212,7 @@ def test_a_question_is_put_whatever_the_screen_shows(
         assert (agent.activity, agent.question) == (Activity.WAITING_INPUT, "It asks something.")
 
 
-def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, alive: Seen) -> None:
+def test_a_dialog_without_a_hook_keeps_its_start_time(reader: Reader, alive: Seen) -> None:
     screen = "Sign in?\n\n› 1. With 1. and 2.\n  2. Not at all\n\nPress enter to continue"
     agent = reader.read(alive, screen, NOW)
     assert agent.question == "Sign in? (With 1. and 2. / Not at all)"
@@ -224,7 +222,7 @@ def test_a_dialog_that_no_hook_tells_of_keeps_its_beginning(reader: Reader, aliv
     assert reader.read(alive, f"{screen}\n\n› Ask", NOW).activity is Activity.NONE
 
 
-def test_that_it_tries_again_after_an_error_is_told_while_its_turn_goes_on(
+def test_a_retry_is_reported_during_the_turn(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -243,7 +241,7 @@ def test_that_it_tries_again_after_an_error_is_told_while_its_turn_goes_on(
     assert over.evidence == "its rollout says task_complete"
 
 
-def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
+def test_a_turn_begins_and_ends_and_its_calls_end_with_it(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -259,7 +257,7 @@ def test_a_turn_begins_and_ends_and_what_it_called_is_no_call_of_the_next(
     assert (agent.activity, agent.summary) == (Activity.READY, "ok")
 
 
-def test_what_earlier_runs_said_is_not_this_runs(
+def test_records_of_earlier_runs_are_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -278,7 +276,7 @@ def test_what_earlier_runs_said_is_not_this_runs(
     assert Codex(KIND).reader(files).read(alive, None, NOW).usage == usage
 
 
-def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
+def test_a_usage_limit_has_a_reset_time_if_one_was_reported(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -327,7 +325,7 @@ def test_a_usage_limit_says_when_it_resets_where_the_program_was_told(
         (None, False),
     ],
 )
-def test_an_error_of_its_key_or_login_is_told_apart(
+def test_a_rejected_key_or_login_is_unauthorised(
     files: RunFiles,
     command: LaunchSpec,
     reader: Reader,
@@ -341,7 +339,7 @@ def test_an_error_of_its_key_or_login_is_told_apart(
     assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
 
 
-def test_lines_that_are_half_or_broken_change_nothing(
+def test_partial_and_malformed_lines_change_nothing(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -359,7 +357,7 @@ def test_lines_that_are_half_or_broken_change_nothing(
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, False)
 
 
-def test_its_end_outweighs_what_its_files_say(
+def test_an_exit_overrides_the_files(
     files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     hook(files, command, "SessionStart")
@@ -368,7 +366,7 @@ def test_its_end_outweighs_what_its_files_say(
     assert (agent.activity, agent.exit, agent.native_id) == (Activity.EXITED, dead.exit, ID)
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_start_problems_are_reported_with_remedies(tmp_path: Path) -> None:
     absent, credentials = Codex(AgentType(program="codex")).check({"PATH": str(tmp_path)})
     assert "npm install" in absent
     assert "`key` of the agent type" in credentials
@@ -379,7 +377,7 @@ def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
     assert Codex(kind).check({"PATH": str(tmp_path)}) == []
 
 
-def test_its_version_is_what_it_says(tmp_path: Path) -> None:
+def test_the_version_is_the_number_it_prints(tmp_path: Path) -> None:
     program = tmp_path / "codex"
     program.write_text("#!/bin/sh\necho 'codex-cli 0.169.0'\n")
     program.chmod(0o755)

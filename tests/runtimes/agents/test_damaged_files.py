@@ -1,4 +1,4 @@
-"""Whatever happens to its files, an agent is read as the folder of its recording says."""
+"""Recordings with truncated, replaced, huge or foreign files are read like the originals."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ ASKING = [
 
 @over(GROWING)
 @pytest.mark.parametrize("how", ["replaced", "cut"])
-def test_files_that_begin_anew_are_read_on_from_their_beginning(laid: Laid, how: str) -> None:
+def test_truncated_and_replaced_files_are_read_from_their_beginning(laid: Laid, how: str) -> None:
     once, whole = laid.look(), laid.grown()
     reader = laid.program.reader(laid.files)
     middle = {path: content.find(b"\n", len(content) // 3) + 1 for path, content in whole.items()}
@@ -50,7 +50,7 @@ def test_files_that_begin_anew_are_read_on_from_their_beginning(laid: Laid, how:
 
 
 @over(GROWING)
-def test_half_a_line_says_nothing_until_it_is_whole(laid: Laid) -> None:
+def test_a_partial_line_is_ignored_until_it_is_complete(laid: Laid) -> None:
     once, whole = laid.look(), laid.grown()
     last = {path: content.rstrip(b"\n").rpartition(b"\n")[2] for path, content in whole.items()}
     for path, content in whole.items():
@@ -85,7 +85,7 @@ def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, laid: Laid) -> 
 
 
 @over(ASKING)
-def test_two_sessions_side_by_side_do_not_read_each_other(
+def test_concurrent_sessions_do_not_read_each_others_files(
     case: Path, laid: Laid, alive: Seen
 ) -> None:
     alone = laid.look()
@@ -101,7 +101,7 @@ def test_two_sessions_side_by_side_do_not_read_each_other(
 
 
 @over(ASKING)
-def test_a_program_that_is_gone_has_exited_though_its_terminal_lives(laid: Laid) -> None:
+def test_a_dead_program_has_exited_although_its_terminal_lives(laid: Laid) -> None:
     agent = laid.look(seen=GONE)
     assert agent.activity is Activity.EXITED
     assert agent.evidence == "its program is gone"

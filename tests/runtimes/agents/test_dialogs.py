@@ -1,4 +1,4 @@
-"""How answers are given: to what programs really asked, by its number, its words, or in short."""
+"""Answers to recorded dialogs: by number, by label, in short and in other words."""
 
 from pathlib import Path
 from queue import SimpleQueue
@@ -82,7 +82,7 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
         ("gemini", "blocked/usage_limit", "Stop", AnswerStep(keys=("2",))),
     ],
 )
-def test_an_answer_is_given_as_the_dialog_takes_it(
+def test_a_recorded_dialog_takes_its_answers(
     files: RunFiles, agent: str, case: str, answer: str, way: AnswerStep | None
 ) -> None:
     assert dialog(agent, case, files).step(answer) == way
@@ -97,9 +97,7 @@ def test_an_answer_is_given_as_the_dialog_takes_it(
         ("gemini", "waiting_input/key"),
     ],
 )
-def test_where_no_dialog_is_open_that_may_be_answered_none_is_seen(
-    files: RunFiles, agent: str, case: str
-) -> None:
+def test_no_dialog_is_found_where_none_is_open(files: RunFiles, agent: str, case: str) -> None:
     assert dialog(agent, case, files) == Dialog()
 
 
@@ -107,11 +105,11 @@ def test_where_no_dialog_is_open_that_may_be_answered_none_is_seen(
     "choices",
     [("Yes", "No"), ("Trust folder (checkout)", "No, suggest changes (esc)"), ("a", "(b) c", "d")],
 )
-def test_the_choices_of_a_question_are_found_behind_it(choices: tuple[str, ...]) -> None:
+def test_the_choices_of_a_question_are_parsed_from_its_text(choices: tuple[str, ...]) -> None:
     assert tuple(choices_in(with_choices("Shall it (really / truly) be?", choices))) == choices
 
 
-def test_a_choice_that_holds_what_stands_between_them_stays_one_and_is_meant_still() -> None:
+def test_a_choice_containing_the_separator_stays_one_choice() -> None:
     choices = ("Yes / No", "Other")
     found = choices_in(with_choices("Which?", choices))
     assert len(found) == 2
@@ -122,7 +120,7 @@ def test_a_choice_that_holds_what_stands_between_them_stays_one_and_is_meant_sti
     "question",
     ["", "May it run f(a)", "What?", "Which? (a / b)\nSure? (c / d)\nAnswer both.", ") / ("],
 )
-def test_where_a_question_has_none_or_is_several_no_choice_is_found(question: str) -> None:
+def test_text_without_choices_has_none(question: str) -> None:
     assert not choices_in(question)
 
 
@@ -139,7 +137,7 @@ def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
     assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
 
 
-def test_a_dialog_about_something_else_is_another_one(files: RunFiles) -> None:
+def test_dialogs_about_different_subjects_have_different_ids(files: RunFiles) -> None:
     for agent, what in (("claude", "asked.txt"), ("codex", "/home/dev/zz"), ("gemini", "made.txt")):
         case = "permission_seen" if agent == "gemini" else "permission"
         screen = (RECORDINGS / agent / "waiting_input" / case / "screen.txt").read_text()
@@ -168,7 +166,7 @@ def port() -> dict[str, Any]:
         ({"/question": ["Which?", "How many?"]}, "Blue\n\n3", {"answers": [["Blue"], ["3"]]}),
     ],
 )
-def test_opencode_is_answered_at_its_port(
+def test_opencode_takes_answers_at_its_port(
     files: RunFiles, port: dict[str, Any], asked: dict[str, Any], answer: str, said: object
 ) -> None:
     options = [{"label": "Red"}, {"label": "Blue"}]
@@ -192,7 +190,7 @@ def test_opencode_is_answered_at_its_port(
         AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
 
 
-def test_an_answer_that_opencodes_port_refuses_is_none(
+def test_an_answer_refused_by_opencodes_port_raises_an_error(
     files: RunFiles, port: dict[str, Any]
 ) -> None:
     port |= {"/permission": [{"id": "per_1"}]}
@@ -208,7 +206,7 @@ def test_an_answer_that_opencodes_port_refuses_is_none(
             way.request()
 
 
-def test_opencode_takes_no_half_answer_and_none_where_it_asks_nothing(
+def test_opencode_takes_only_complete_answers_to_pending_questions(
     files: RunFiles, port: dict[str, Any]
 ) -> None:
     program = AGENTS["opencode"](AgentType(program="opencode"))
@@ -224,5 +222,5 @@ def test_opencode_takes_no_half_answer_and_none_where_it_asks_nothing(
         assert found.step("Blue") is None
 
 
-def test_a_command_of_ones_own_hears_answers_as_messages(files: RunFiles) -> None:
+def test_a_shell_command_takes_answers_as_messages(files: RunFiles) -> None:
     assert AGENTS["shell"](AgentType(program="shell")).dialog(files, "") is None

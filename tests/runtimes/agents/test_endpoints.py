@@ -1,4 +1,4 @@
-"""Every agent type looks for its model where it is told to, with the key of that place alone."""
+"""Every agent type uses the model endpoint of its run, with that endpoint's key only."""
 
 import json
 import tomllib
@@ -56,37 +56,35 @@ def kind(request: pytest.FixtureRequest) -> AgentType:
     return AgentType(program=request.param, command=("true",), model=model)
 
 
-def test_an_agent_finds_its_model_at_the_endpoint(kind: AgentType, files: RunFiles) -> None:
+def test_a_program_is_pointed_to_the_endpoint(kind: AgentType, files: RunFiles) -> None:
     command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
     assert HERE.key not in " ".join(command.argv)
     assert "" not in command.env  # No program could be started with it.
 
 
-def test_the_endpoints_key_stands_in_for_one_it_was_passed(
-    kind: AgentType, files: RunFiles
-) -> None:
+def test_the_endpoints_key_replaces_a_passed_one(kind: AgentType, files: RunFiles) -> None:
     passed = replace(kind, env=dict.fromkeys(OWN_KEYS, "another"))
     command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
 
 
-def test_without_one_it_is_left_to_itself(kind: AgentType, files: RunFiles) -> None:
+def test_without_an_endpoint_no_variable_is_set(kind: AgentType, files: RunFiles) -> None:
     command = AGENTS[kind.program](kind).prepare(files, "Do it.", "")
     with pytest.raises(KeyError):
         SEEN[kind.program](command)
 
 
-def test_who_has_an_endpoint_lacks_no_credentials(kind: AgentType) -> None:
+def test_a_program_with_an_endpoint_needs_no_credentials(kind: AgentType) -> None:
     sandbox = replace(kind, env={"IS_SANDBOX": "1"})
     assert AGENTS[kind.program](sandbox).check({}, HERE) == []
 
 
-def test_no_endpoint_shows_its_key_where_it_is_printed() -> None:
+def test_the_repr_of_an_endpoint_hides_its_key() -> None:
     assert repr(HERE) == "Endpoint(url='http://127.0.0.1:1234', key=***)"
 
 
-def test_an_endpoint_keeps_what_else_is_said_of_the_provider(files: RunFiles) -> None:
+def test_an_endpoint_keeps_the_providers_other_settings(files: RunFiles) -> None:
     own = {"anthropic": {"options": {"timeout": 1}, "models": {"big": {}}}, "other": {}}
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": own})}
     kind = AgentType(program="opencode", model="anthropic/big", env=env)
@@ -97,7 +95,7 @@ def test_an_endpoint_keeps_what_else_is_said_of_the_provider(files: RunFiles) ->
     assert told == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}
 
 
-def test_nobody_knows_whose_an_endpoint_is_without_a_model() -> None:
+def test_an_endpoint_without_a_model_is_a_start_problem() -> None:
     kind = AgentType(program="opencode", command=("true",))
     (problem,) = OpenCode(kind).check({}, Endpoint(key="x"))
     assert "set `model`" in problem

@@ -1,4 +1,4 @@
-"""Gemini CLI: how it is started, and how its hooks and its transcript are read."""
+"""The adapter of Gemini CLI: its launch, and reading its hooks and transcripts."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def asks(files: RunFiles) -> None:
     hook(files, "Notification", after=2, notification_type="ToolPermission")
 
 
-def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
+def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
     files: RunFiles, command: LaunchSpec
 ) -> None:
     assert command.argv[:3] == ("gemini", "--session-id", command.native_id)
@@ -74,7 +74,7 @@ def test_the_first_run_names_its_conversation_and_gives_the_prompt_last(
     assert Gemini(KIND).prepare(files, "Do it.", "") == command
 
 
-def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = Gemini(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
@@ -89,12 +89,12 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
 @pytest.mark.parametrize(
     ("mode", "own"), [("auto", "yolo"), ("confirm", "default"), ("reject", "plan")]
 )
-def test_permission_modes_are_its_own(files: RunFiles, mode: str, own: str) -> None:
+def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, own: str) -> None:
     argv = Gemini(AgentType(program="gemini", permission_mode=mode)).prepare(files, "x", "").argv
     assert argv[argv.index("--approval-mode") + 1] == own
 
 
-def test_its_settings_sign_it_in_and_let_nothing_change_or_vanish_by_itself(
+def test_the_settings_sign_in_and_disable_updates_and_session_deletion(
     files: RunFiles,
 ) -> None:
     kind = AgentType(program="gemini", env={"GEMINI_API_KEY": "k"})
@@ -110,7 +110,7 @@ def test_its_settings_sign_it_in_and_let_nothing_change_or_vanish_by_itself(
     assert (files.home / ".gemini" / "GEMINI.md").read_text() == ""
 
 
-def test_a_hook_appends_one_line_and_says_nothing(
+def test_a_hook_appends_one_line_and_prints_nothing(
     files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert hook(files, "BeforeAgent", prompt='it\'s "mw-1" $(id) %s\nend') == ""
@@ -120,7 +120,7 @@ def test_a_hook_appends_one_line_and_says_nothing(
     assert reader.received("mw-2")
 
 
-def test_a_late_hook_of_an_earlier_run_is_dropped(
+def test_a_late_hook_of_an_earlier_run_is_ignored(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent", run=1)
@@ -129,7 +129,7 @@ def test_a_late_hook_of_an_earlier_run_is_dropped(
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
-def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
+def test_only_the_same_tool_call_or_the_next_prompt_ends_waiting(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     asks(files)
@@ -159,7 +159,7 @@ def test_only_its_own_use_or_the_next_prompt_ends_its_waiting(
         ("ask_user", {"questions": [{"question": "Which?"}]}, "Which?"),
     ],
 )
-def test_what_it_asks_is_told_in_words(
+def test_requests_are_described_in_words(
     files: RunFiles,
     command: LaunchSpec,
     reader: Reader,
@@ -187,7 +187,7 @@ def test_what_it_asks_is_told_in_words(
         ("[API Error: 4010 tokens]", False),
     ],
 )
-def test_an_error_of_its_key_or_login_is_told_apart(
+def test_a_rejected_key_or_login_is_unauthorised(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, said: str, unauthorised: bool
 ) -> None:
     hook(files, "BeforeAgent")
@@ -197,7 +197,7 @@ def test_an_error_of_its_key_or_login_is_told_apart(
     assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
 
 
-def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
+def test_a_screen_without_the_dialog_ends_waiting_once_it_is_current(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     asks(files)
@@ -210,7 +210,7 @@ def test_a_screen_without_its_dialog_is_believed_once_it_could_be_there(
     assert reader.read(alive, screen, later).question.endswith("make (Yes / No)")
 
 
-def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_are(
+def test_a_dialog_without_a_hook_counts_once_it_is_newer_than_the_hooks(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     screen = " ╭─╮\n │ Loop? │\n │ ● 1. Go on │\n │   2. Stop │\n ╰─╯"
@@ -238,7 +238,7 @@ def test_a_dialog_that_no_hook_tells_of_is_believed_once_it_is_newer_than_they_a
     assert over.limit_until == NOW + timedelta(seconds=10)
 
 
-def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
+def test_a_turn_ends_by_hook_or_cancellation_and_an_error_blocks_only_its_turn(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent")
@@ -265,7 +265,7 @@ def test_a_turn_ends_by_its_hook_or_by_people_and_an_error_only_blocks_its_own(
     assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, False)
 
 
-def test_an_answer_is_counted_once_with_what_was_written_last_and_only_in_its_run(
+def test_a_response_counts_once_with_its_last_record_in_its_run(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     used = {"input": 1200, "output": 42, "cached": 800, "thoughts": 7, "total": 1249}
@@ -281,7 +281,7 @@ def test_an_answer_is_counted_once_with_what_was_written_last_and_only_in_its_ru
     assert usage.cost_usd is None
 
 
-def test_its_end_outweighs_what_its_files_say(
+def test_an_exit_overrides_the_files(
     files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     hook(files, "BeforeAgent")
@@ -290,7 +290,7 @@ def test_its_end_outweighs_what_its_files_say(
     assert agent.native_id == command.native_id
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_start_problems_are_reported_with_remedies(tmp_path: Path) -> None:
     absent, credentials = Gemini(AgentType(program="gemini")).check({"PATH": str(tmp_path)})
     assert "npm install" in absent
     assert "`key` of the agent type" in credentials

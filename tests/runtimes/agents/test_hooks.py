@@ -1,4 +1,4 @@
-"""What a program told last_call in its run is found; hooks of another run do not count."""
+"""Finding the last call of a hook; calls of other runs do not count."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ class Payload(Struct, frozen=True):
     tool: str = ""
 
 
-def test_the_last_word_on_an_event_counts_where_this_run_said_it(files: RunFiles) -> None:
+def test_the_last_call_of_an_event_is_found_for_its_own_run(files: RunFiles) -> None:
     def spooled(*lines: tuple[int, str, str]) -> HookCall[Payload] | None:
         said = '{"run":%d,"at":1,"hook":{"hook_event_name":"%s","tool":"%s"}}\n'
         files.spool.write_text("".join(said % line for line in lines))

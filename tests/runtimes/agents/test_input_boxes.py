@@ -1,4 +1,4 @@
-"""Words in an input box that nobody has sent: no message may be mixed with them."""
+"""Unsent text in an input box, which no message may be mixed with."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ AIDER = "diff> earlier\n\nDone.\n\ndiff>{}\n"
         ("aider", AIDER, ["", " "]),
     ],
 )
-def test_words_in_the_box_are_told_from_an_empty_one(
+def test_text_in_the_input_box_is_distinguished_from_hints(
     agent: str, screen: str, empty: list[str]
 ) -> None:
     program = AGENTS[agent](AgentType(program=agent))
@@ -44,5 +44,5 @@ def test_words_in_the_box_are_told_from_an_empty_one(
 
 
 @pytest.mark.parametrize("agent", ["opencode", "shell"])
-def test_where_nobody_can_tell_nothing_is_typed(agent: str, tmp_path: Path) -> None:
+def test_unsent_text_is_empty_where_the_input_box_is_unreadable(agent: str, tmp_path: Path) -> None:
     assert AGENTS[agent](AgentType(program=agent)).unsent_text("> let me see") == ""

@@ -1,4 +1,4 @@
-"""Files that grow are read once, whatever happens to them."""
+"""Growing files are read once, also after truncation and replacement."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def test_each_line_is_given_once_and_only_when_it_is_whole(log: Path) -> None:
+def test_each_complete_line_is_returned_once(log: Path) -> None:
     lines = LineTail(log)
     assert lines.new() == []
     append(log, "one\ntw")
@@ -29,7 +29,7 @@ def test_each_line_is_given_once_and_only_when_it_is_whole(log: Path) -> None:
     assert lines.new() == ["two", "three"]
 
 
-def test_it_is_known_when_it_was_written_while_it_is_there(log: Path) -> None:
+def test_the_modification_time_is_known_while_the_file_exists(log: Path) -> None:
     lines = LineTail(log)
     append(log, "one\n")
     os.utime(log, (9, 9))
@@ -40,7 +40,7 @@ def test_it_is_known_when_it_was_written_while_it_is_there(log: Path) -> None:
     assert lines.modified is None
 
 
-def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
+def test_a_truncated_file_is_read_from_its_beginning(log: Path) -> None:
     lines = LineTail(log)
     append(log, "one\ntwo\nha")
     lines.new()
@@ -48,7 +48,7 @@ def test_a_file_that_was_cut_is_read_from_its_beginning(log: Path) -> None:
     assert lines.new() == ["new"]
 
 
-def test_a_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(log: Path) -> None:
+def test_a_file_replaced_by_a_longer_one_is_read_from_its_beginning(log: Path) -> None:
     lines = LineTail(log)
     append(log, "one\n")
     lines.new()
@@ -67,7 +67,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
     assert lines.new() + lines.new() == ["short"]
 
 
-def test_it_is_known_how_long_a_line_was_that_is_left_out(log: Path) -> None:
+def test_the_length_of_a_skipped_line_is_known(log: Path) -> None:
     lines = LineTail(log, most=10)
     append(log, "x" * 25 + "\nshort\n" + "y" * 9 + "\n")
     told = [(lines.new(), lines.skipped_bytes) for _ in range(6)]
@@ -78,7 +78,7 @@ def test_it_is_known_how_long_a_line_was_that_is_left_out(log: Path) -> None:
     ]
 
 
-def test_all_that_is_there_is_read_where_somebody_wants_it(log: Path) -> None:
+def test_to_end_reads_the_whole_file(log: Path) -> None:
     lines = LineTail(log, most=10)
     assert list(lines.to_end()) == []
     append(log, "one\n" * 7 + "x" * 25 + "\ntwo\nha")
@@ -87,7 +87,7 @@ def test_all_that_is_there_is_read_where_somebody_wants_it(log: Path) -> None:
     assert list(lines.to_end()) == ["half"]
 
 
-def test_what_is_written_meanwhile_is_for_the_next_look(log: Path) -> None:
+def test_lines_written_during_to_end_are_left_for_the_next_call(log: Path) -> None:
     lines = LineTail(log, most=10)
     append(log, "one\n" * 5)
     for _ in lines.to_end():
@@ -95,12 +95,12 @@ def test_what_is_written_meanwhile_is_for_the_next_look(log: Path) -> None:
     assert lines.offset <= 40
 
 
-def test_bytes_that_are_no_text_do_no_harm(log: Path) -> None:
+def test_invalid_utf8_is_replaced(log: Path) -> None:
     log.write_bytes(b"\xff\xfe\nfine\n")
     assert LineTail(log).new()[1] == "fine"
 
 
-def test_a_pipe_or_a_link_in_its_place_is_not_opened(log: Path, tmp_path: Path) -> None:
+def test_a_pipe_or_a_link_is_not_opened(log: Path, tmp_path: Path) -> None:
     os.mkfifo(log)
     assert LineTail(log).new() == []
     with os.fdopen(os.open(log, os.O_RDWR), "w+b", buffering=0) as pipe:
@@ -124,7 +124,7 @@ def test_a_key_is_found_anywhere_in_a_file(log: Path) -> None:
     assert not contains(log, "mw-2")
 
 
-def test_private_files_are_readable_by_their_owner_alone(log: Path) -> None:
+def test_private_files_are_readable_by_their_owner_only(log: Path) -> None:
     write_private(log, "a")
     write_private(log, "b")
     assert log.read_text() == "b"

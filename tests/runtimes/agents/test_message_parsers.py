@@ -1,4 +1,4 @@
-"""Single lines of conversations, also such as no recording has, are told or left out."""
+"""Messages of single lines, including lines that no recording has."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Tol
         ),
     ],
 )
-def test_claude(record: Mapping[str, object], expected: Told) -> None:
+def test_a_claude_record_yields_its_messages(record: Mapping[str, object], expected: Told) -> None:
     assert told(parse_line, {"timestamp": _AT, **record}) == expected
 
 
@@ -61,13 +61,13 @@ def test_claude(record: Mapping[str, object], expected: Told) -> None:
         ("response_item", {"type": "a_call"}, [(MessageKind.CALL, "{}")]),
     ],
 )
-def test_codex(kind: str, payload: object, expected: Told) -> None:
+def test_a_codex_record_yields_its_messages(kind: str, payload: object, expected: Told) -> None:
     assert (
         told(CodexMessageParser(), {"timestamp": _AT, "type": kind, "payload": payload}) == expected
     )
 
 
-def test_codex_after_lines_that_it_does_not_write() -> None:
+def test_a_codex_message_follows_malformed_lines() -> None:
     said = {"type": "message", "role": "assistant", "content": [{"text": "Fine."}]}
     lines = (
         "no record",
@@ -101,6 +101,6 @@ def _back(response: object) -> Mapping[str, object]:
         ),
     ],
 )
-def test_gemini(record: Mapping[str, object], expected: Told) -> None:
+def test_a_gemini_record_yields_its_messages(record: Mapping[str, object], expected: Told) -> None:
     line = {"id": "m1", "timestamp": _AT, "type": "gemini", **record}
     assert told(GeminiMessageParser(), line) == expected

@@ -1,6 +1,6 @@
-"""What agents and people said to each other is read in one form, from what each program writes.
+"""Messages of recorded conversations, in one form for every agent type.
 
-A recording's `messages.jsonl` has what its files say, a line each.
+A recording's `messages.jsonl` has the expected messages, one a line.
 """
 
 import json
@@ -42,7 +42,7 @@ def of(case: Path, files: RunFiles) -> MessageReader:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: "-".join(path.parts[-4:-1]))
-def test_a_recorded_conversation_is_told_in_the_one_form(path: Path, files: RunFiles) -> None:
+def test_a_recorded_conversation_is_read_as_messages(path: Path, files: RunFiles) -> None:
     messages = of(path.parent, files)
     assert everything(messages) == expected(path)
     assert messages.new() == [], "nothing is told twice"
@@ -57,7 +57,7 @@ def test_every_agent_type_has_a_recorded_conversation() -> None:
     [path for path in RECORDED if path.parts[-4] != "opencode"],
     ids=lambda path: "-".join(path.parts[-4:-1]),
 )
-def test_what_comes_bit_by_bit_is_told_once_and_in_order(path: Path, files: RunFiles) -> None:
+def test_growing_files_yield_each_message_once_in_order(path: Path, files: RunFiles) -> None:
     messages = of(path.parent, files)
     name = path.parts[-4]
     records = AGENTS[name](AgentType(program=name)).records(files)
@@ -74,7 +74,7 @@ def test_what_comes_bit_by_bit_is_told_once_and_in_order(path: Path, files: RunF
 
 
 @pytest.mark.parametrize("name", ["codex", "gemini"])
-def test_parts_that_no_program_writes_are_left_out(name: str, files: RunFiles) -> None:
+def test_unknown_content_parts_are_ignored(name: str, files: RunFiles) -> None:
     path = RECORDINGS / name / "ready" / "turn_over" / "messages.jsonl"
     messages = of(path.parent, files)
     for record in AGENTS[name](AgentType(program=name)).records(files):
@@ -86,7 +86,7 @@ def test_parts_that_no_program_writes_are_left_out(name: str, files: RunFiles) -
     assert everything(messages) == expected(path)
 
 
-def test_of_what_a_tool_gave_back_to_claude_the_texts_are_told() -> None:
+def test_a_claude_tool_result_consists_of_its_text_parts() -> None:
     back = {"type": "tool_result", "tool_use_id": "c1", "content": [5, "text", {"text": "x"}]}
     (told,) = parse_line(json.dumps({"type": "user", "message": {"content": [back]}}))
     assert told.text == "x"
@@ -110,7 +110,7 @@ def of_database(files: RunFiles) -> MessageReader:
     return OpenCode(AgentType(program="opencode")).messages(files)
 
 
-def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(
+def test_a_running_tool_yields_its_call_first_and_later_its_result(
     files: RunFiles, database: sqlite3.Connection
 ) -> None:
     begins(database, "active/tool_runs")
@@ -131,7 +131,7 @@ def test_of_a_tool_that_runs_the_call_is_told_and_later_the_result(
     assert [each.text for each in everything(messages)] == ["Well."], "its answer went on"
 
 
-def test_an_answer_that_grows_is_told_once_it_is_whole(
+def test_a_growing_response_is_yielded_when_it_is_complete(
     files: RunFiles, database: sqlite3.Connection
 ) -> None:
     begins(database, "active/tool_runs")
@@ -154,7 +154,7 @@ def test_an_answer_that_grows_is_told_once_it_is_whole(
     assert [each.text for each in everything(messages)] == ["Well."]
 
 
-def test_what_an_agent_of_an_agent_says_is_not_the_conversation(
+def test_subagents_messages_are_not_part_of_the_conversation(
     files: RunFiles, database: sqlite3.Connection
 ) -> None:
     begins(database, "ready/turn_over")
@@ -166,7 +166,7 @@ def test_what_an_agent_of_an_agent_says_is_not_the_conversation(
     assert everything(of_database(files)) == before
 
 
-def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
+def test_a_conversation_of_thousands_of_parts_comes_in_batches(
     files: RunFiles, database: sqlite3.Connection
 ) -> None:
     begins(database, "ready/turn_over")
@@ -194,13 +194,11 @@ def test_a_conversation_of_thousands_of_parts_comes_in_pieces(
         ),
     ],
 )
-def test_of_claudes_lines_what_has_words_is_told_though_it_used_nothing(
-    said: object, told: list[Message]
-) -> None:
+def test_claude_messages_without_usage_are_yielded(said: object, told: list[Message]) -> None:
     assert [*parse_line(json.dumps(said))] == told
 
 
-def test_claudes_conversations_come_in_the_order_in_which_they_began(files: RunFiles) -> None:
+def test_claudes_conversations_are_read_in_the_order_they_began(files: RunFiles) -> None:
     folder = files.home / ".claude" / "projects" / "-x"
     folder.mkdir(parents=True)
     for name, hour in (("b", 1), ("a", 2), ("c", 3)):
@@ -213,7 +211,7 @@ def test_claudes_conversations_come_in_the_order_in_which_they_began(files: RunF
     assert [each.text for each in everything(messages)] == ["b", "a", "c"]
 
 
-def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
+def test_claudes_insertions_are_no_prompts_and_interruptions_are_notes(
     files: RunFiles,
 ) -> None:
     folder = files.home / ".claude" / "projects" / "-x"
@@ -243,7 +241,7 @@ def test_what_claude_puts_in_itself_is_no_prompt_and_an_interruption_is_a_note(
     assert found[1].at == found[0].at, "so it stands where it was"
 
 
-def test_what_is_no_message_is_left_out(files: RunFiles) -> None:
+def test_records_without_a_message_are_ignored(files: RunFiles) -> None:
     lines = (
         "no JSON",
         "[]",
@@ -259,7 +257,7 @@ def test_what_is_no_message_is_left_out(files: RunFiles) -> None:
 
 
 @pytest.mark.parametrize(("given", "told"), [(7, "7"), ({"a": 1}, '{"a": 1}'), ("Fine.", "Fine.")])
-def test_a_result_of_a_tool_that_is_no_list_of_texts_is_told_as_it_is(
+def test_a_tool_result_without_text_parts_is_shown_as_json(
     given: object, told: str, files: RunFiles
 ) -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": given}

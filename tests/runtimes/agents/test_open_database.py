@@ -1,4 +1,4 @@
-"""A program's database is read, and nothing that an agent has put in its place or beside it."""
+"""Opening a program's database, or what an agent put in its place."""
 
 import os
 import sqlite3
@@ -24,9 +24,7 @@ def said(place: Path) -> list[tuple[str]]:
 
 @pytest.mark.parametrize("name", ["kept.db", "kept.db-wal", "kept.db-journal"])
 @pytest.mark.parametrize("what", ["a link", "a pipe"])
-def test_nothing_is_read_where_a_link_or_a_pipe_stands(
-    tmp_path: Path, name: str, what: str
-) -> None:
+def test_links_and_pipes_are_not_opened_as_databases(tmp_path: Path, name: str, what: str) -> None:
     place = written(tmp_path / "kept.db")
     assert said(place) == [("hello",)]
     odd = tmp_path / name
@@ -39,7 +37,7 @@ def test_nothing_is_read_where_a_link_or_a_pipe_stands(
         said(place)
 
 
-def test_a_database_can_be_read_and_not_written(tmp_path: Path) -> None:
+def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
     place = written(tmp_path / "kept.db")
     with (
         open_database(place) as database,
@@ -48,9 +46,7 @@ def test_a_database_can_be_read_and_not_written(tmp_path: Path) -> None:
         database.execute("insert into said values ('more')")
 
 
-def test_a_look_that_takes_long_is_broken_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_query_is_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runtimes.agents.shared.files._QUERY_STEPS", 100)
     endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select sum(x) from n"
     place = written(tmp_path / "kept.db")

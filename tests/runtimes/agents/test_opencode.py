@@ -1,4 +1,4 @@
-"""OpenCode: how it is started, and how its database and its port are read."""
+"""The adapter of OpenCode: its launch, and reading its database and port."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def settings(command: LaunchSpec) -> dict[str, Any]:
     return dict(json.loads(command.env["OPENCODE_CONFIG_CONTENT"]))
 
 
-def test_it_is_started_with_its_prompt_and_a_port_behind_a_password(
+def test_opencode_is_started_with_prompt_port_and_password(
     files: RunFiles, command: LaunchSpec
 ) -> None:
     assert command.argv[0] == "opencode"
@@ -65,7 +65,7 @@ def test_it_is_started_with_its_prompt_and_a_port_behind_a_password(
 
 
 @pytest.mark.parametrize(("mode", "word"), [("confirm", "ask"), ("reject", "deny")])
-def test_permission_modes_are_its_own(files: RunFiles, mode: str, word: str) -> None:
+def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, word: str) -> None:
     own = json.dumps({"permission": {"bash": {"git *": "allow"}}, "theme": "dark"})
     env = {"OPENCODE_CONFIG_CONTENT": own}
     kind = AgentType(program="opencode", permission_mode=mode, env=env)
@@ -75,13 +75,11 @@ def test_permission_modes_are_its_own(files: RunFiles, mode: str, word: str) -> 
     assert told["theme"] == "dark"
 
 
-def test_by_itself_it_may_do_everything(command: LaunchSpec) -> None:
+def test_the_default_permission_mode_allows_everything(command: LaunchSpec) -> None:
     assert settings(command)["permission"] == {"*": "allow"}
 
 
-def test_what_its_agent_is_told_before_anything_else_stands_in_a_file(
-    files: RunFiles, command: LaunchSpec
-) -> None:
+def test_the_system_prompt_is_an_instructions_file(files: RunFiles, command: LaunchSpec) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": '{"instructions": ["RULES.md"]}'}
     kind = AgentType(program="opencode", env=env)
     kindly = OpenCode(kind).prepare(files, "x", "", RunLimits(system="Be kind."))
@@ -94,7 +92,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
     assert str(files.prompt) in OpenCode(KIND).prepare(files, "ä" * 60_000, "").argv[-1]
 
 
-def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
+def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = OpenCode(KIND).prepare(files, "Go on.", ID)
@@ -110,7 +108,7 @@ def test_a_conversation_that_is_at_home_is_resumed_and_one_that_is_not_is_begun(
     assert OpenCode(KIND).records(files)[0] == opencode_files.database(files)
 
 
-def test_the_first_message_of_a_resumed_one_is_said_on_its_port(
+def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     files: RunFiles, agent: Agent
 ) -> None:
     agent.session()
@@ -128,7 +126,7 @@ def test_the_first_message_of_a_resumed_one_is_said_on_its_port(
     assert asked == (f"/session/{ID}/prompt_async", said[0])
 
 
-def test_a_message_was_received_where_its_conversation_has_it(
+def test_a_message_is_received_when_the_conversation_contains_its_key(
     agent: Agent, reader: OpenCodeReader
 ) -> None:
     agent.session("ses_other", parent=ID)
@@ -140,7 +138,7 @@ def test_a_message_was_received_where_its_conversation_has_it(
     assert not reader.received("mw-2")
 
 
-def test_a_turn_begins_with_a_prompt_and_ends_with_an_answer_that_calls_nothing(
+def test_a_turn_begins_with_a_prompt_and_ends_with_a_response_without_calls(
     agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     seen = reader.read(alive, None, NOW)
@@ -158,7 +156,7 @@ def test_a_turn_begins_with_a_prompt_and_ends_with_an_answer_that_calls_nothing(
     assert (seen.activity, seen.summary) == (Activity.READY, "All done.")
 
 
-def test_a_call_that_has_not_returned_is_no_silence(
+def test_a_pending_tool_call_counts_as_calling(
     agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session()
@@ -171,7 +169,7 @@ def test_a_call_that_has_not_returned_is_no_silence(
     assert not reader.read(alive, None, NOW).calling
 
 
-def test_that_it_tries_again_stands_until_its_port_says_more(
+def test_a_retry_is_kept_until_the_port_reports_a_change(
     files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session()
@@ -191,7 +189,7 @@ def test_that_it_tries_again_stands_until_its_port_says_more(
     assert (seen.runtime, seen.program) == (Probe.UNKNOWN, Probe.UNKNOWN)
 
 
-def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(
+def test_pending_requests_come_from_the_port_and_are_kept_if_it_fails(
     files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session()
@@ -219,7 +217,7 @@ def test_what_it_waits_for_is_asked_at_its_port_and_stays_where_that_fails(
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 
-def test_a_conversation_that_its_own_began_ends_no_turn(
+def test_a_subagents_conversation_ends_no_turn(
     agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session()
@@ -231,7 +229,7 @@ def test_a_conversation_that_its_own_began_ends_no_turn(
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 
-def test_a_question_is_known_by_its_database_alone(
+def test_a_question_is_found_in_the_database_without_the_port(
     files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     port.server_file(files).unlink()
@@ -263,7 +261,7 @@ def test_a_question_is_known_by_its_database_alone(
         ("AuthError", False, True),
     ],
 )
-def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
+def test_the_third_retry_blocks(
     agent: Agent,
     reader: OpenCodeReader,
     alive: Seen,
@@ -287,7 +285,7 @@ def test_an_error_that_it_tries_to_get_over_for_the_third_time_blocks_it(
         assert seen.limit_until.timestamp() * 1000 == soon
 
 
-def test_a_provider_that_names_its_time_blocks_it_at_once(
+def test_a_long_retry_wait_blocks_at_once(
     agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session()
@@ -309,7 +307,7 @@ def test_a_provider_that_names_its_time_blocks_it_at_once(
         ({"name": "MessageOutputLengthError"}, "MessageOutputLengthError", False),
     ],
 )
-def test_an_answer_that_failed_blocks_it_unless_people_broke_it_off(
+def test_a_failed_response_blocks_unless_a_person_aborted_it(
     agent: Agent,
     reader: OpenCodeReader,
     alive: Seen,
@@ -325,9 +323,7 @@ def test_an_answer_that_failed_blocks_it_unless_people_broke_it_off(
     assert (seen.activity, seen.error, seen.unauthorised) == (activity, text, unauthorised)
 
 
-def test_all_that_was_used_in_this_run_is_counted_once(
-    agent: Agent, reader: OpenCodeReader, alive: Seen
-) -> None:
+def test_usage_of_this_run_counts_once(agent: Agent, reader: OpenCodeReader, alive: Seen) -> None:
     used = {"input": 400, "output": 35, "reasoning": 7, "cache": {"read": 800, "write": 1}}
     agent.session(at=1)
     agent.session("ses_child", parent=ID)
@@ -342,7 +338,7 @@ def test_all_that_was_used_in_this_run_is_counted_once(
     assert opencode_files.OpenCodeTokens().usage(0.0).cost_usd is None  # It knows no price.
 
 
-def test_a_run_that_begins_anew_does_not_take_an_earlier_conversation_for_its_own(
+def test_a_new_conversation_is_not_confused_with_an_earlier_one(
     agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session("ses_earlier", at=1000)
@@ -351,7 +347,7 @@ def test_a_run_that_begins_anew_does_not_take_an_earlier_conversation_for_its_ow
     assert (seen.activity, seen.native_id) == (Activity.NONE, "")
 
 
-def test_a_database_that_cannot_be_read_changes_nothing(
+def test_an_unreadable_database_changes_nothing(
     files: RunFiles, agent: Agent, reader: OpenCodeReader, alive: Seen
 ) -> None:
     agent.session()
@@ -367,16 +363,14 @@ def test_a_database_that_cannot_be_read_changes_nothing(
     assert not opencode_files.has_conversation(files, ID)
 
 
-def test_its_end_outweighs_what_its_files_say(
-    agent: Agent, reader: OpenCodeReader, dead: Seen
-) -> None:
+def test_an_exit_overrides_the_files(agent: Agent, reader: OpenCodeReader, dead: Seen) -> None:
     agent.session()
     agent.message("m1", "user")
     seen = reader.read(dead, None, NOW)
     assert (seen.activity, seen.exit, seen.native_id) == (Activity.EXITED, dead.exit, ID)
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_start_problems_are_reported_with_remedies(tmp_path: Path) -> None:
     absent, credentials = OpenCode(AgentType(program="opencode")).check({"PATH": str(tmp_path)})
     assert "npm install" in absent
     assert "`key` of the agent type" in credentials

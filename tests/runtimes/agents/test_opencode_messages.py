@@ -1,4 +1,4 @@
-"""What OpenCode's database says of a conversation, also of one that breaks off or is damaged."""
+"""Messages of an OpenCode database with open turns or malformed rows."""
 
 import json
 
@@ -26,9 +26,7 @@ def told(found: list[Message]) -> list[tuple[MessageKind, str]]:
     return [(each.kind, each.text) for each in found]
 
 
-def test_damaged_rows_are_left_out_and_the_rest_is_told(
-    agent: Agent, messages: OpenCodeMessageReader
-) -> None:
+def test_malformed_rows_are_skipped(agent: Agent, messages: OpenCodeMessageReader) -> None:
     agent.write("message", "m0", ID, agent.at, agent.at, "{odd")
     agent.part("m0", type="text", text="lost")
     agent.over("m1")
@@ -37,7 +35,7 @@ def test_damaged_rows_are_left_out_and_the_rest_is_told(
     assert told(messages.new()) == [(MessageKind.ANSWER, "Fine.")]
 
 
-def test_what_a_turn_left_open_is_told_once_it_is_over(
+def test_open_parts_are_yielded_when_the_turn_is_over(
     agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.over("m1", error={"name": "MessageAbortedError"})
@@ -58,7 +56,7 @@ def test_what_a_turn_left_open_is_told_once_it_is_over(
     assert {each.at.timestamp() for each in found[:4] if each.at} == {agent.at / 1000}
 
 
-def test_what_is_whole_in_a_turn_that_goes_on_is_told_once(
+def test_complete_parts_of_an_active_turn_are_yielded_once(
     agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.message("m1", "user")

@@ -1,4 +1,4 @@
-"""Several questions in one dialog, or several choices: each step follows from what is shown."""
+"""Forms with several questions or choices: each step follows from the screen."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ GIVEN = [
 ASKS = parse_questions({"questions": GIVEN})
 
 
-def test_people_are_told_how_several_questions_are_answered() -> None:
+def test_the_description_explains_how_to_answer_several_questions() -> None:
     assert describe_questions({"questions": GIVEN}).splitlines() == [
         "Which? (Red / Dark, red)",
         "With? (Salt / Oil) Several may be taken, with commas between them",
@@ -56,7 +56,7 @@ def test_an_answer_has_a_line_for_each_question(text: str, given: object) -> Non
 
 
 @pytest.mark.parametrize("word", ["multiple", "multiSelect"])
-def test_programs_say_in_words_of_their_own_that_several_may_be_taken(word: str) -> None:
+def test_both_spellings_of_multiple_choice_are_understood(word: str) -> None:
     (one,) = parse_questions({"questions": [{"question": "With?", word: True}]})
     assert one.takes_several
 
@@ -96,7 +96,7 @@ def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
         (FormScreen(at=None, text="", answers=("Dark, red", "Salt", "Yes"), proceed=("1",)), None),
     ],
 )
-def test_each_step_brings_what_is_shown_nearer_to_the_answer(
+def test_each_step_follows_from_the_screen_and_the_answer(
     page: FormScreen, way: AnswerStep | None
 ) -> None:
     assert form_dialog("", ASKS, page).step("2\nSalt\nyes\nAda") == way
@@ -148,7 +148,7 @@ FOUR = "Blue\nSalt, Sugar\nbob\nyes"
         ("codex", "several", "second", "blue\nlarge", AnswerStep(keys=("2",))),
     ],
 )
-def test_what_really_asks_is_answered_where_it_stands(
+def test_a_recorded_form_takes_the_next_step_of_an_answer(
     files: RunFiles, agent: str, case: str, screen: str, answer: str, way: AnswerStep | None
 ) -> None:
     recording = RECORDINGS / agent / "waiting_input" / case
@@ -164,7 +164,7 @@ def test_what_really_asks_is_answered_where_it_stands(
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
-def test_questions_that_nobody_knows_of_are_left_to_people(files: RunFiles, agent: str) -> None:
+def test_a_form_without_known_questions_takes_no_answer(files: RunFiles, agent: str) -> None:
     recording = RECORDINGS / agent / "waiting_input" / "several"
     program = AGENTS[agent](AgentType(program=agent))
     for screen in recording.glob("*.txt"):
@@ -174,7 +174,7 @@ def test_questions_that_nobody_knows_of_are_left_to_people(files: RunFiles, agen
     assert program.dialog(files, other) == Dialog()
 
 
-def test_the_same_question_asked_again_is_another_one(files: RunFiles) -> None:
+def test_the_same_question_asked_again_is_another_dialog(files: RunFiles) -> None:
     recording = RECORDINGS / "claude" / "waiting_input"
     program = AGENTS["claude"](AgentType(program="claude"))
     for case in ("several", "permission"):
@@ -199,7 +199,7 @@ def test_the_same_question_asked_again_is_another_one(files: RunFiles) -> None:
         ("gemini", "→ bob", "→ ada\n│        eve", FOUR, True),
     ],
 )
-def test_answers_about_to_be_sent_are_compared_where_each_can_be_told(
+def test_the_review_page_is_compared_with_the_answer(
     files: RunFiles, agent: str, shown: str, instead: str, answer: str, taken: bool
 ) -> None:
     recording = RECORDINGS / agent / "waiting_input" / "several"
@@ -211,7 +211,7 @@ def test_answers_about_to_be_sent_are_compared_where_each_can_be_told(
     assert (dialog.step(answer) is not None) is taken
 
 
-def test_words_in_the_field_of_geminis_question_are_sent_and_not_pasted_again(
+def test_text_in_geminis_form_is_sent_and_not_pasted_again(
     files: RunFiles,
 ) -> None:
     recording = RECORDINGS / "gemini" / "waiting_input" / "question_for_words"
@@ -226,7 +226,7 @@ def test_words_in_the_field_of_geminis_question_are_sent_and_not_pasted_again(
     assert ways == [paste, paste, enter, enter, None]
 
 
-def test_geminis_questions_above_its_box_for_a_message_are_over(files: RunFiles) -> None:
+def test_a_gemini_form_above_the_input_box_is_closed(files: RunFiles) -> None:
     recording = RECORDINGS / "gemini" / "waiting_input" / "several"
     lay(recording, files, 0)
     screen = (recording / "screen.txt").read_text()
@@ -234,7 +234,7 @@ def test_geminis_questions_above_its_box_for_a_message_are_over(files: RunFiles)
     assert program.dialog(files, f"{screen}\n *   Type your message") == Dialog()
 
 
-def test_choices_of_geminis_question_that_have_scrolled_away_can_still_be_taken(
+def test_choices_of_a_gemini_form_that_scrolled_away_can_be_taken(
     files: RunFiles,
 ) -> None:
     recording = RECORDINGS / "gemini" / "waiting_input" / "several"
@@ -246,14 +246,14 @@ def test_choices_of_geminis_question_that_have_scrolled_away_can_still_be_taken(
 
 
 @over([RECORDINGS / "gemini" / "waiting_input" / "several"])
-def test_gemini_waits_as_long_as_its_questions_are_open(case: Path, laid: Laid) -> None:
+def test_gemini_waits_while_its_form_is_open(case: Path, laid: Laid) -> None:
     later = laid.moment.now + timedelta(minutes=5)
     for screen in case.glob("*.txt"):
         agent = laid.program.reader(laid.files).read(laid.alive, screen.read_text(), later)
         assert agent.activity is Activity.WAITING_INPUT, screen
 
 
-def test_headings_of_claudes_questions_without_choices_are_none(files: RunFiles) -> None:
+def test_headings_of_a_claude_form_without_choices_are_no_dialog(files: RunFiles) -> None:
     recording = RECORDINGS / "claude" / "waiting_input" / "several"
     lay(recording, files, 0)
     screen = (recording / "screen.txt").read_text()
@@ -261,7 +261,7 @@ def test_headings_of_claudes_questions_without_choices_are_none(files: RunFiles)
     assert program.dialog(files, screen.replace("❯ 1. Red", "  1. Red")) == Dialog()
 
 
-def test_what_codex_shows_without_its_last_line_or_choices_is_no_dialog(files: RunFiles) -> None:
+def test_a_codex_form_without_footer_or_choices_is_no_dialog(files: RunFiles) -> None:
     recording = RECORDINGS / "codex" / "waiting_input" / "several"
     lay(recording, files, 0)
     program = AGENTS["codex"](AgentType(program="codex"))

@@ -1,4 +1,4 @@
-"""What programs really wrote is read as its folder says, however it came to be there."""
+"""Recordings of real programs are read as the activity that their folder names."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def told(agent: Agent) -> dict[str, object]:
 
 
 @over(CASES)
-def test_a_recorded_moment_is_read_as_its_folder_says(
+def test_a_recording_is_read_as_the_activity_of_its_folder(
     case: Path, laid: Laid, files: RunFiles, alive: Seen
 ) -> None:
     agent, expects = laid.look(), laid.moment.expects
@@ -54,7 +54,7 @@ def test_a_recorded_moment_is_read_as_its_folder_says(
 
 
 @over(CASES)
-def test_who_looks_at_every_line_learns_the_same_as_who_looks_once(
+def test_reading_after_every_line_gives_the_same_result_as_reading_once(
     case: Path, laid: Laid, files: RunFiles, alive: Seen
 ) -> None:
     once, whole, now = laid.look(), laid.grown(), laid.moment.now
@@ -73,9 +73,7 @@ def test_who_looks_at_every_line_learns_the_same_as_who_looks_once(
 
 
 @over(COUNTED)
-def test_usage_is_counted_once_however_its_files_come_and_whoever_reads_them(
-    laid: Laid, files: RunFiles, alive: Seen
-) -> None:
+def test_usage_counts_once_however_the_files_grow(laid: Laid, files: RunFiles, alive: Seen) -> None:
     moment, program = laid.moment, laid.program
     records = [path for path in program.records(files) if path.exists()]
     whole = {path: path.read_bytes() for path in records}
@@ -104,7 +102,7 @@ def test_usage_is_counted_once_however_its_files_come_and_whoever_reads_them(
 
 
 @over(COUNTED)
-def test_numbers_too_large_to_be_meant_are_not_counted(
+def test_implausibly_large_numbers_are_not_counted(
     case: Path, files: RunFiles, port: int, alive: Seen, tmp_path: Path
 ) -> None:
     written = tmp_path.joinpath("case", *case.parts[-3:])
@@ -120,13 +118,13 @@ def test_numbers_too_large_to_be_meant_are_not_counted(
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_type_has_a_recording_of_every_activity_that_decides(name: str) -> None:
+def test_every_agent_type_has_a_recording_of_every_needed_activity(name: str) -> None:
     recorded = {case.parts[-2] for case in CASES if case.parts[-3] == name}
     assert recorded >= NEEDED
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_type_says_in_some_recording_what_it_did(name: str) -> None:
+def test_every_agent_type_has_a_recording_with_a_summary(name: str) -> None:
     moments = (path.read_bytes() for path in RECORDINGS.glob(f"{name}/*/*/moment.json"))
     told = [msgspec.json.decode(moment, type=Moment).expects.get("summary") for moment in moments]
     assert any(told)

@@ -1,4 +1,4 @@
-"""A look at an agent of which nothing is new costs next to nothing, and overlooks nothing."""
+"""Reading an agent again without news costs next to nothing and misses nothing."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def says(path: Path, status: str, age: float) -> None:
     os.utime(path, (at, at))
 
 
-def test_a_whole_file_is_understood_anew_where_it_was_written(tmp_path: Path) -> None:
+def test_a_watched_file_is_decoded_again_after_a_change(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     whole = WatchedFile(path, Said)
     assert whole.read() is None
@@ -46,7 +46,7 @@ def test_a_whole_file_is_understood_anew_where_it_was_written(tmp_path: Path) ->
     assert whole.read() is None
 
 
-def test_what_was_just_written_may_change_within_one_step_of_the_clock(tmp_path: Path) -> None:
+def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     whole = WatchedFile(path, Said)
     says(path, "busy", age=0)
@@ -71,7 +71,7 @@ def happened() -> list[str]:
 
 
 @over(CASES)
-def test_of_an_agent_of_which_nothing_is_new_nothing_is_opened_searched_or_started(
+def test_a_repeated_read_without_news_opens_nothing(
     case: Path, files: RunFiles, alive: Seen, happened: list[str]
 ) -> None:
     moment = lay(case, files, 1)
@@ -93,7 +93,7 @@ def port() -> Iterator[tuple[int, dict[str, object]]]:
         yield number, answers
 
 
-def test_opencode_is_asked_while_something_happens_and_now_and_then(
+def test_opencodes_port_is_asked_after_writes_and_in_intervals(
     files: RunFiles, alive: Seen, port: tuple[int, dict[str, object]]
 ) -> None:
     number, answers = port

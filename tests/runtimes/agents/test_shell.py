@@ -1,4 +1,4 @@
-"""Any command as an agent: how it is started, and what its lines mean."""
+"""Any command as an agent: its launch, and the meaning of its report lines."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def prints(files: RunFiles, text: str) -> None:
         output.write(text)
 
 
-def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files: RunFiles) -> None:
+def test_the_prompt_is_a_private_file_and_placeholders_are_filled(files: RunFiles) -> None:
     command = Shell(KIND).prepare(files, "Do it.\n", "")
     assert command.argv == ("./agent", f"--prompt={files.prompt}")
     assert files.prompt.read_text() == "Do it.\n"
@@ -38,24 +38,24 @@ def test_the_prompt_is_a_private_file_and_every_name_is_filled_in(files: RunFile
     assert command.env["MERGEWRIGHT_SYSTEM_PROMPT"] == ""
 
 
-def test_what_its_agent_is_told_before_anything_else_is_a_variable(files: RunFiles) -> None:
+def test_the_system_prompt_is_a_variable(files: RunFiles) -> None:
     env = Shell(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind.")).env
     assert env["MERGEWRIGHT_SYSTEM_PROMPT"] == "Be kind."
 
 
-def test_a_later_run_is_told_what_to_resume(files: RunFiles) -> None:
+def test_a_later_run_gets_the_session_to_resume(files: RunFiles) -> None:
     first = Shell(KIND).prepare(files, "Do it.", "")
     later = Shell(KIND).prepare(files, "Go on.", first.native_id)
     assert later.argv[-1] == "widgets-12"
     assert later.env["MERGEWRIGHT_RESUME"] == "widgets-12"
 
 
-def test_braces_of_the_commands_own_stay_as_they_are(files: RunFiles) -> None:
+def test_unknown_placeholders_are_kept(files: RunFiles) -> None:
     kind = AgentType(program="shell", command=("sh", "-c", "echo ${HOME} {x} {}", "{session}"))
     assert Shell(kind).prepare(files, "", "").argv[2:] == ("echo ${HOME} {x} {}", "widgets-12")
 
 
-def test_only_named_variables_of_the_server_are_passed_on(
+def test_only_named_variables_of_the_server_are_passed(
     files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALLOWED", "yes")
@@ -95,7 +95,7 @@ def test_only_named_variables_of_the_server_are_passed_on(
         ("50 %\r100 %\rmergewright: ready\r", Activity.READY, "summary", ""),
     ],
 )
-def test_a_line_of_its_own_says_what_it_does(
+def test_a_report_line_sets_the_activity(
     reader: Reader,
     files: RunFiles,
     alive: Seen,
@@ -116,12 +116,12 @@ def test_a_line_of_its_own_says_what_it_does(
     "line",
     ["say mergewright: ready", "mergewright: readying", "mergewright: merged", "mergewright"],
 )
-def test_other_lines_say_nothing(reader: Reader, files: RunFiles, alive: Seen, line: str) -> None:
+def test_other_lines_are_ignored(reader: Reader, files: RunFiles, alive: Seen, line: str) -> None:
     prints(files, f"{line}\n")
     assert reader.read(alive, None, datetime.now(UTC)).activity is Activity.ACTIVE
 
 
-def test_the_last_line_counts_and_half_a_line_does_not(
+def test_the_last_complete_report_line_holds(
     reader: Reader, files: RunFiles, alive: Seen, now: datetime
 ) -> None:
     prints(files, "mergewright: active\nmergewright: ready done\nmergewright: wai")
@@ -133,7 +133,7 @@ def test_the_last_line_counts_and_half_a_line_does_not(
     assert agent.summary == "done"
 
 
-def test_usage_is_counted_beside_what_it_does_and_the_last_word_of_it_counts(
+def test_usage_lines_are_independent_and_the_last_one_holds(
     reader: Reader, files: RunFiles, alive: Seen, dead: Seen, now: datetime
 ) -> None:
     assert reader.read(alive, None, now).usage == Usage()
@@ -156,7 +156,7 @@ def test_usage_is_counted_beside_what_it_does_and_the_last_word_of_it_counts(
 @pytest.mark.parametrize(
     ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("limited", Activity.BLOCKED)]
 )
-def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
+def test_unrelated_records_do_not_end_waiting_or_blocked(
     reader: Reader, files: RunFiles, alive: Seen, now: datetime, word: str, activity: Activity
 ) -> None:
     prints(files, f"mergewright: {word} something\n")
@@ -167,7 +167,7 @@ def test_waiting_and_blocked_are_left_by_no_unrelated_traffic(
     assert (agent.activity, agent.question, agent.error) == (Activity.ACTIVE, "", "")
 
 
-def test_a_turn_keeps_its_beginning_while_it_goes_on(
+def test_an_active_turn_keeps_its_start_time(
     reader: Reader, files: RunFiles, alive: Seen, now: datetime
 ) -> None:
     prints(files, "mergewright: active one\n")
@@ -180,7 +180,7 @@ def test_a_turn_keeps_its_beginning_while_it_goes_on(
     assert agent.seen == began + timedelta(seconds=60)
 
 
-def test_without_such_lines_its_work_begins_where_it_prints_after_a_silence(
+def test_without_report_lines_activity_begins_with_output_after_silence(
     reader: Reader, files: RunFiles, alive: Seen, now: datetime
 ) -> None:
     for after, begins in ((0, 0), (20, 0), (60, 60), (80, 60)):
@@ -190,7 +190,7 @@ def test_without_such_lines_its_work_begins_where_it_prints_after_a_silence(
         assert reader.read(alive, None, at).since == now + timedelta(seconds=begins)
 
 
-def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(
+def test_without_report_lines_output_is_activity_and_silence_is_ready(
     reader: Reader, files: RunFiles, alive: Seen
 ) -> None:
     assert reader.read(alive, None, datetime.now(UTC)).activity is Activity.NONE
@@ -202,7 +202,7 @@ def test_without_such_lines_it_works_while_it_prints_and_is_ready_when_silent(
     assert quiet.since == printed
 
 
-def test_its_end_is_told_with_how_it_ended(
+def test_an_exit_is_reported_with_its_cause(
     reader: Reader, files: RunFiles, dead: Seen, now: datetime
 ) -> None:
     prints(files, "mergewright: waiting Which?\n")
@@ -216,7 +216,7 @@ def test_its_end_is_told_with_how_it_ended(
     assert agent.question == ""
 
 
-def test_a_look_that_failed_leaves_what_it_said(
+def test_a_failed_probe_keeps_the_reported_activity(
     reader: Reader, files: RunFiles, now: datetime
 ) -> None:
     prints(files, "mergewright: waiting Which?\n")
@@ -225,13 +225,13 @@ def test_a_look_that_failed_leaves_what_it_said(
     assert agent.program is Probe.UNKNOWN
 
 
-def test_a_message_was_received_where_its_key_was_printed(reader: Reader, files: RunFiles) -> None:
+def test_a_message_is_received_when_its_key_was_printed(reader: Reader, files: RunFiles) -> None:
     assert not reader.received("mw-1")
     prints(files, "mergewright: received mw-1\n")
     assert reader.received("mw-1")
 
 
-def test_a_command_that_is_missing_is_named_with_the_remedy() -> None:
+def test_a_missing_command_is_reported_with_its_remedy() -> None:
     assert "set `command`" in Shell(AgentType(program="shell")).check({})[0]
     missing = Shell(AgentType(program="shell", command=("no-such-agent",)))
     assert "no-such-agent is not installed" in missing.check({})[0]
@@ -243,7 +243,7 @@ def test_a_command_that_is_missing_is_named_with_the_remedy() -> None:
     assert (python.check({}), python.version()) == ([], sys.executable)
 
 
-def test_a_real_command_runs_with_what_was_prepared(files: RunFiles) -> None:
+def test_a_prepared_command_runs(files: RunFiles) -> None:
     script = 'echo "mergewright: ready $(cat "$1")"'
     kind = AgentType(program="shell", command=("sh", "-c", script, "agent", "{prompt}"))
     command = Shell(kind).prepare(files, "the work", "")

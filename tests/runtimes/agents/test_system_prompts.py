@@ -1,4 +1,4 @@
-"""A system prompt reaches its agent in the way that its type says, and in no other."""
+"""Every agent type gets its system prompt where the preamble setting says, and only there."""
 
 from itertools import product
 
@@ -24,7 +24,9 @@ def places(files: RunFiles, *told: str) -> set[str]:
         *product(AGENTS, ("first-message",)),
     ],
 )
-def test_a_system_prompt_stands_where_its_type_says(name: str, way: str, files: RunFiles) -> None:
+def test_the_system_prompt_goes_where_the_preamble_setting_says(
+    name: str, way: str, files: RunFiles
+) -> None:
     program = AGENTS[name](AgentType(program=name, preamble=way))
     command = program.prepare(files, "Do it.", "", RunLimits(system=SAID))
     found = places(files, *command.argv, *command.env.values())

@@ -1,4 +1,4 @@
-"""What agents may use: some kinds of tools alone, and agents of their own or none."""
+"""Limiting an agent's tools, and disabling its subagents."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -39,7 +39,7 @@ HELD: Mapping[
 
 
 @pytest.mark.parametrize("name", [name for name, program in AGENTS.items() if program.tools])
-def test_it_has_the_tools_it_is_held_to_and_no_others(name: str, files: RunFiles) -> None:
+def test_an_agent_gets_only_the_configured_tools(name: str, files: RunFiles) -> None:
     seen, question, held = HELD[name]
     program = AGENTS[name](AgentType(program=name))
     assert set(program.tools) == {"read", "edit", "run", "web"}
@@ -84,7 +84,7 @@ ALONE: Mapping[str, Callable[[RunFiles, LaunchSpec], bool]] = {
 
 
 @pytest.mark.parametrize("name", [name for name, program in AGENTS.items() if program.runs_agents])
-def test_it_runs_agents_of_its_own_unless_it_is_told_not_to(name: str, files: RunFiles) -> None:
+def test_subagents_are_available_unless_disabled(name: str, files: RunFiles) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"permission": {"task": "allow"}})}
     for allowed in (True, False):
         kind = AgentType(program=name, intra_parallel=allowed, env=env)
@@ -92,7 +92,7 @@ def test_it_runs_agents_of_its_own_unless_it_is_told_not_to(name: str, files: Ru
         assert ALONE[name](files, command) is not allowed
 
 
-def test_codex_is_told_how_many_agents_it_may_run_at_a_time(files: RunFiles) -> None:
+def test_codex_gets_the_number_of_concurrent_subagents(files: RunFiles) -> None:
     for allowed, told in ((2, ["agents.max_threads=2"]), (1, ["agents.max_threads=1"]), (True, [])):
         command = AGENTS["codex"](AgentType(program="codex", intra_parallel=allowed)).prepare(
             files, "Do it.", ""

@@ -1,4 +1,4 @@
-"""When a usage limit resets, as programs and providers say it in words."""
+"""Counting usage by response and model, and finding the reset of a usage limit."""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtimes.agents.shared.usage import limit_reset
+from lifecycle.model.facts import Usage
+from runtimes.agents.shared.usage import UsageCounter, limit_reset
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
@@ -20,7 +21,7 @@ AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
         ("Suggested retry after 7200s.", 7200),
     ],
 )
-def test_a_span_is_counted_from_when_it_was_said(said: str, seconds: float) -> None:
+def test_a_time_span_counts_from_the_message(said: str, seconds: float) -> None:
     assert limit_reset(said, AT) == AT + timedelta(seconds=seconds)
 
 
@@ -35,7 +36,7 @@ def test_a_span_is_counted_from_when_it_was_said(said: str, seconds: float) -> N
         "retry in 99999999999s",
     ],
 )
-def test_where_no_time_is_named_none_is_known(said: str) -> None:
+def test_a_message_without_a_time_has_no_reset(said: str) -> None:
     assert limit_reset(said, AT) is None
     assert limit_reset("retry in 1s", None) is None
 
@@ -49,9 +50,7 @@ def test_where_no_time_is_named_none_is_known(said: str) -> None:
         ("12:30 AM UTC", datetime(2026, 11, 22, 0, 31, tzinfo=UTC)),
     ],
 )
-def test_a_time_of_day_is_the_next_one_and_its_minute_is_waited_for(
-    said: str, until: datetime
-) -> None:
+def test_a_time_of_day_is_the_next_one_at_the_end_of_its_minute(said: str, until: datetime) -> None:
     assert limit_reset(f"Access resets at {said}.", AT) == until
 
 
@@ -65,7 +64,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_time_of_another_zone_is_this_machines() -> None:
+def test_a_time_without_utc_is_local() -> None:
     assert limit_reset("Access resets at 8:00 PM GMT+5:30", AT) == datetime(
         2026, 11, 21, 14, 31, tzinfo=UTC
     )
@@ -73,3 +72,18 @@ def test_a_time_of_another_zone_is_this_machines() -> None:
     assert limit_reset("Access resets at 2:00 PM UTC", AT) == datetime(
         2026, 11, 21, 14, 1, tzinfo=UTC
     )
+
+
+def test_usage_without_a_model_counts_in_the_total_only() -> None:
+    counter = UsageCounter()
+    counter.count("first", "", Usage(input=1))
+    counter.count("second", "gpt", Usage(input=2))
+    assert counter.usage() == Usage(input=3, models={"gpt": Usage(input=2)})
+
+
+def test_a_later_record_of_a_response_replaces_the_earlier_one() -> None:
+    counter = UsageCounter()
+    counter.count("first", "gpt", Usage(input=1, cost_usd=0.5))
+    counter.count("first", "gpt", Usage(input=2, output=1, cost_usd=0.75))
+    used = Usage(input=2, output=1, cost_usd=0.75)
+    assert counter.usage() == Usage(input=2, output=1, cost_usd=0.75, models={"gpt": used})
