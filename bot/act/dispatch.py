@@ -230,8 +230,8 @@ class ActionDispatcher:
     ) -> ActionResult:
         """Merge commits that others pushed into the workspace; the agent resolves conflicts."""
         mirror = self._locations.mirror(session.project)
-        workspace = self._locations.workspace(session.project, session.id, session.branch)
-        if not workspace.made:
+        workspace = self._locations.workspace_of(session)
+        if not workspace.status().made:
             return Completed(result="there is no workspace; the next one begins with it")
         mirror.refresh()
         if mirror.take(workspace) != into:

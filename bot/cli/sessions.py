@@ -167,10 +167,11 @@ def replay(
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Attach to a session's terminal."""
     from bot.cli import context
-    from bot.system.paths import Paths, run_name
+    from bot.system.paths import Paths
     from lifecycle.model.status import TERMINAL
     from runtimes import RUNTIMES
     from runtimes.base import Options
+    from runtimes.host import run_name
 
     settings = context.settings(config)
     with context.store(settings) as store:

@@ -1,6 +1,5 @@
 """Starts an agent's program once and asks its model for one word."""
 
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -22,8 +21,11 @@ from lifecycle.model.actions import Prompt
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes import RUNTIMES
-from runtimes.agents.base import Endpoint, RunFiles, RunLimits
-from runtimes.base import Launch, Options
+from runtimes.agents.base import Endpoint, RunLimits
+from runtimes.base import Options
+from runtimes.host import Host, RunQuery, RunRef, StartSpec, WorkspaceRef
+from runtimes.local_host import LocalHost
+from runtimes.workspaces.git import git, init
 
 _PAUSE = 0.1
 _NEW_KEY = "it rejects {key}: set it to a valid key"
@@ -92,43 +94,37 @@ def _ask(
     installed: Installation, case: AgentCase, place: Path, until: float
 ) -> tuple[Agent, UpstreamError | None]:
     _, program = program_of(installed, case.type)
-    files = RunFiles(
-        session="check-1",
-        run=1,
-        dir=place / "check-1_r1",
-        workspace=place / "repository",
-        branch="main",
-    )
-    files.dir.mkdir(mode=0o700)
-    subprocess.run(
-        ["git", "init", "--quiet", "--initial-branch=main", str(files.workspace)], check=True
-    )
     runtime = RUNTIMES[installed.settings.runtime.kind](
         Options(data=place / "runtime", path=installed.environ.get("PATH", ""))
     )
+    host = LocalHost(
+        runtime, {case.type: program}, sessions=place / "sessions", workspaces=place / "workspaces"
+    )
+    run = RunRef(session="check-1", run=1, agent_type=case.type, branch="main")
+    _make_workspace(host, run, place / "origin.git")
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
     with _proxy(endpoint_of(installed, case), place) as (endpoint, proxy):
-        command = program.prepare(files, prompt, "", RunLimits(endpoint=endpoint))
-        launch = Launch(
-            name=files.dir.name,
-            argv=command.argv,
-            cwd=files.workspace,
-            env=command.env,
-            dir=files.dir,
-        )
-        handle = runtime.start(launch)
-        reader, agent = program.reader(files), Agent()
+        host.runs.start(run, StartSpec(prompt=prompt, limits=RunLimits(endpoint=endpoint)))
+        agent = Agent()
         try:
             while agent.activity not in _OVER and time.monotonic() < until:
                 if proxy and _refused(proxy.last_error):
                     break
                 time.sleep(_PAUSE)
-                if seen := runtime.look().get(handle):
-                    screen = runtime.screens([handle]).get(handle) if program.wants_screen else None
-                    agent = reader.read(seen, screen, utc_now())
+                look = host.runs.look([RunQuery(run=run)], utc_now())
+                if run.name in look.probes and run.name in look.readings:
+                    agent = look.readings[run.name].agent
         finally:
-            runtime.stop(handle)
+            host.runs.stop(run.name)
         return agent, proxy.last_error if proxy else None
+
+
+def _make_workspace(host: Host, run: RunRef, origin: Path) -> None:
+    """Make a workspace with one empty commit."""
+    init(origin)
+    commit = git(origin, "commit-tree", git(origin, "mktree").strip(), "-m", "Begin").strip()
+    ref = WorkspaceRef(session=run.session, branch=run.branch, origin=str(origin))
+    host.workspace(ref).create(commit, None, commit)
 
 
 @contextmanager

@@ -23,9 +23,10 @@ from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import KEY, MODELS, SCRIPTED, lacking, table
 from bot.demo.scene import REPOSITORY, Scene
-from bot.system.paths import Paths, run_name
+from bot.system.paths import Paths
 from runtimes import RUNTIMES
 from runtimes.base import Options
+from runtimes.host import run_name
 
 SESSION = "greetings-1"
 #: Time limits in seconds, with the scripted model and with a real one.

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from bot.store import Session, Store, StoreFailure
-from bot.system.paths import Paths
+from bot.system.paths import Paths, read_private, write_private
 from config.settings import Settings
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import AgentAdapter, Endpoint
-from runtimes.agents.shared.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +66,9 @@ class ModelEndpoints:
         if not real.url:
             raise ModelUnavailable(without_endpoint(session.agent_type))
         kept = self._paths.run_token(session.id, run)
-        if not read_text(kept):
+        if not read_private(kept):
             write_private(kept, f"{kept.name}.{secrets.token_urlsafe(32)}")
-        return Endpoint(url=self._door(), key=read_text(kept))
+        return Endpoint(url=self._door(), key=read_private(kept))
 
     def behind(self, shown: str) -> Endpoint:
         """The endpoint and the key that a pass stands for. Raises `ModelUnavailable`."""
@@ -78,7 +77,7 @@ class ModelEndpoints:
         if said is None or session is None:
             raise ModelUnavailable("this is no session's pass")
         run = int(said["run"])
-        kept = read_text(self._paths.run_token(session.id, run))
+        kept = read_private(self._paths.run_token(session.id, run))
         if not hmac.compare_digest(kept.encode(), shown.encode()):
             raise ModelUnavailable("this is no session's pass")
         ended = session.agent.run == run and session.activity is Activity.EXITED

@@ -24,9 +24,9 @@ from msgspec import Struct
 from bot.model_proxy.endpoints import ModelUnavailable
 from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
 from bot.system.http_server import CannotListen, HttpServer, log_failure
+from bot.system.paths import read_private, write_private
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import PROVIDER_DEFAULT, Endpoint
-from runtimes.agents.shared.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class ModelProxy:
 
     def _port(self) -> int:
         """Where it was; 0: it never was. Raises `ValueError`."""
-        port = int(read_text(self._kept) or 0)
+        port = int(read_private(self._kept) or 0)
         if port not in _PORTS:
             raise ValueError(f"{port} is no port")
         return port

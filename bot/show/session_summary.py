@@ -6,11 +6,11 @@ from datetime import datetime
 from msgspec import Struct
 
 from bot.store import QueuedSession, Session
-from bot.system.paths import run_name
 from bot.text import page_text
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import CheckState
+from runtimes.host import run_name
 
 
 class PullSummary(Struct, frozen=True, kw_only=True):

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from msgspec import convert
 
-from bot.system.paths import Paths, run_name
+from bot.system.paths import Paths
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.base import Handle, Runtime
-from runtimes.host import Host, Records, RunRef, Workspace, WorkspaceRef
+from runtimes.host import Host, Records, RunRef, Workspace, WorkspaceRef, run_name
 from runtimes.local_host import LocalHost
 from runtimes.local_records import LocalRecords
 from runtimes.workspaces.mirror import Fork, Mirror

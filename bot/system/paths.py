@@ -1,8 +1,11 @@
 """Where everything lies below the data folder. Nothing else spells these paths."""
 
+import os
 from pathlib import Path
 
 from msgspec import Struct
+
+from runtimes.host import home_of, run_name
 
 
 class Paths(Struct, frozen=True):
@@ -59,9 +62,22 @@ class Paths(Struct, frozen=True):
 
     def home(self, session: str) -> Path:
         """HOME of the session's programs, as `RunFiles.home` has it."""
-        return self.sessions / f"{session}_home"
+        return self.sessions / home_of(session).name
 
 
-def run_name(session: str, run: int) -> str:
-    """The name a run has at its runtime: `widgets-12_r1`."""
-    return f"{session}_r{run}"
+def read_private(path: Path) -> str:
+    """The text of a small file of the bot's own; empty if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only this user reads, whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    new.replace(path)
